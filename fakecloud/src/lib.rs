@@ -10,7 +10,6 @@ pub mod cli;
 mod cloud_controller;
 mod config;
 pub mod csi;
-mod delay;
 pub mod glob;
 mod journal;
 pub mod kubelet;
@@ -34,7 +33,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{BootDelay, CloudControllerSettings, Config, ConfigError, KubeletSettings, MachineType, read_rules};
-pub use delay::Delay;
+pub use fakecloud_api::Delay;
+pub use fakecloud_api::FaultRule;
 pub use journal::{JournalError, Writer};
 pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};

@@ -168,7 +168,7 @@ impl Collector for LedgerCollector {
                 .faults()
                 .list()
                 .iter()
-                .map(|fault| (fault.rule.id.clone(), fault.hits))
+                .map(|fault| (fault.rule.name.clone(), fault.hits))
                 .collect();
             let zones: Vec<(String, &'static str)> = cloud
                 .zone_outages()
@@ -279,10 +279,7 @@ mod tests {
     async fn calls_requests_and_vms_are_counted() {
         let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
         cloud.step(|cloud, now| {
-            let rule = FaultRule {
-                latency: Delay::Constant(Duration::from_millis(1)),
-                ..FaultRule::new("slow", None, Code::Ok)
-            };
+            let rule = FaultRule::new("slow").latency(Delay::Constant(Duration::from_millis(1)));
             cloud.add_fault(rule, now).unwrap();
             cloud
                 .fail_zone(ZoneOutage::new("local-*", ZoneFailure::Api, now), None, now)

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::config::deprecations;
 use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
 use crate::proto::cloud_server::CloudServer;
@@ -125,7 +126,11 @@ impl ServeOptions {
                 let name = path.display().to_string();
                 let text =
                     std::fs::read_to_string(path).with_context(|| format!("cannot read the configuration {name}"))?;
-                Config::from_yaml(&name, &text)?
+                let config = Config::from_yaml(&name, &text)?;
+                for deprecation in deprecations(&name, &text).iter() {
+                    eprintln!("warning: {deprecation}");
+                }
+                config
             }
         };
         let set = |field: &mut GoDuration, flag: Option<GoDuration>| *field = flag.unwrap_or(*field);

@@ -39,10 +39,9 @@ pub(super) fn entry() -> Entry {
 
 /// Each attempt takes three minutes, and somebody writes the machine every minute.
 fn annotated() -> Scenario {
-    let slow = Fault {
-        latency: Some(seconds(180)),
-        ..Fault::of("slow", CloudCall::CreateMachine).code(Code::DeadlineExceeded)
-    };
+    let slow = Fault::of("slow", CloudCall::CreateMachine)
+        .code(Code::DeadlineExceeded)
+        .latency(seconds(180));
     let touches = (0..30).flat_map(|number: u32| {
         let touch = annotate("Machine", "m-1", "drydock.example/touched", &number.to_string());
         [wait(seconds(60)), touch]

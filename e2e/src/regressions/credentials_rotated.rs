@@ -7,7 +7,7 @@ use scenario::builder::{
     all, inject, keep, lift, long_retry, machine_gone, mcm, orphan_period, seconds, slack, struck, vm_count, wait,
 };
 use scenario::fixtures::{API_TOKEN, SECRET};
-use scenario::step::{CloudCall, Effect, Fault, Patch, ProcessAction, Step};
+use scenario::step::{CloudCall, Fault, Patch, ProcessAction, Step};
 use serde_json::json;
 
 use super::{POOL, joining, story, well};
@@ -77,7 +77,7 @@ fn empty_project() -> Scenario {
         CloudCall::DeleteMachine,
         CloudCall::ListMachines,
     ];
-    let fault = |call: CloudCall| Fault::of(call.rpc(), call).effect(Effect::Lie);
+    let fault = |call: CloudCall| Fault::of(call.rpc(), call).lie();
     story(
         "r15-b-empty-project",
         "A machine is deleted with the credentials of an empty project: once they are right again its VM is collected.",

@@ -3,7 +3,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::builder::{inject, keep, machine_gone, orphan_period, seconds, slack, struck, vm_count};
-use scenario::step::{CloudCall, Effect, Fault};
+use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
 
@@ -33,7 +33,7 @@ fn lie() -> Scenario {
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))
     .eventually(joining(), well("md-a-1"))
-    .step(inject(fault.effect(Effect::Lie)))
+    .step(inject(fault.lie()))
     .step(keep(0))
     .eventually(slack(), machine_gone("md-a-1"))
     .eventually(seconds(1), vm_count("md-a-1", 1))

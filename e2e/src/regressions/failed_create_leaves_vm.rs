@@ -36,12 +36,10 @@ pub(super) fn entry() -> Entry {
 
 /// Three creations say that they failed, and have made a VM.
 fn after_effect() -> Scenario {
-    let fault = Fault {
-        after_effect: true,
-        ..Fault::of("failed", CloudCall::CreateMachine)
-            .times(3)
-            .code(Code::Internal)
-    };
+    let fault = Fault::of("failed", CloudCall::CreateMachine)
+        .times(3)
+        .code(Code::Internal)
+        .after_commit();
     story(
         "r09-failed-after-effect",
         "Creations fail after they have made a VM: the next attempt takes it over.",

@@ -9,7 +9,7 @@ use scenario::builder::{
     all, api_fault_by, calls, error_code, fail_call, inject, keep, long_retry, make_vm, medium_retry, seconds, struck,
     vm_count, wait,
 };
-use scenario::step::{Client, CloudCall, Effect, Fault};
+use scenario::step::{Client, CloudCall, Fault};
 
 use super::{POOL, joining, refused, story, well};
 
@@ -42,7 +42,7 @@ pub(super) fn entry() -> Entry {
 
 /// For a minute and a half the cloud does not show what it made, and the first status that says so is not written.
 fn lags() -> Scenario {
-    let lag = |name: &str, call| inject(Fault::of(name, call).effect(Effect::Stale(seconds(90))));
+    let lag = |name: &str, call| inject(Fault::of(name, call).stale(seconds(90)));
     let status = Rule {
         matches: Match {
             resource: Some(Pattern::new("machines/status")),

@@ -4,7 +4,7 @@ use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
 use scenario::builder::{inject, keep, machine_gone, seconds, slack, struck, wait};
-use scenario::step::{CloudCall, Effect, Fault, Step};
+use scenario::step::{CloudCall, Fault, Partial, Step};
 
 use super::{POOL, story};
 
@@ -36,7 +36,7 @@ pub(super) fn entry() -> Entry {
 /// Creations make a network interface and then fail.
 fn half(code: Code) -> Step {
     let fault = Fault::of("half", CloudCall::CreateMachine).code(code);
-    inject(fault.effect(Effect::OnlyNics))
+    inject(fault.partial(Partial::Nics))
 }
 
 fn partial() -> Scenario {

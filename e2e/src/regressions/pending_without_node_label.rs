@@ -4,7 +4,7 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::builder::{all, any, creation_timeout, inject, keep, machine_gone, phase, seconds, slack, struck};
-use scenario::step::{CloudCall, Effect, Fault};
+use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
 
@@ -26,7 +26,7 @@ pub(super) fn entry() -> Entry {
 }
 
 fn nameless() -> Scenario {
-    let silent = |name: &str, call| inject(Fault::of(name, call).machine("md-a-1").effect(Effect::Nameless));
+    let silent = |name: &str, call| inject(Fault::of(name, call).machine("md-a-1").nameless());
     story(
         "r64-nameless",
         "The driver does not name the node of a machine: it is not Pending, and is given up when its time is over.",

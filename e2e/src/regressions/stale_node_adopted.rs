@@ -6,7 +6,7 @@ use scenario::Scenario;
 use scenario::builder::{
     all, calls_at_least, create_machine, exists, inject, mcm, phase, seconds, slow_call, vm, vm_count,
 };
-use scenario::step::{CloudCall, Effect, Fault, ProcessAction, VmAction};
+use scenario::step::{CloudCall, Fault, ProcessAction, VmAction};
 
 use super::failed_machine_is_created_again::{class_with_names, machine_of_that_class};
 use super::{joining, removed, story};
@@ -39,7 +39,7 @@ pub(super) fn entry() -> Entry {
 /// The process dies when the VM is there, and the cloud does not show it to the next one, which asks for it again; by then
 /// its kubelet has registered.
 fn joins_early() -> Scenario {
-    let lag = |name: &str, call| inject(Fault::of(name, call).effect(Effect::Stale(seconds(180))));
+    let lag = |name: &str, call| inject(Fault::of(name, call).stale(seconds(180)));
     story(
         "r65-b-joins-early",
         "The node of a VM joins before its provider id is stored, and the creation is repeated: the VM stays.",

@@ -38,13 +38,9 @@ pub(super) fn entry() -> Entry {
 }
 
 /// That many creations make a VM and say that they failed.
-fn failed(times: u32) -> Step {
-    inject(Fault {
-        after_effect: true,
-        ..Fault::of("failed", CloudCall::CreateMachine)
-            .times(times)
-            .code(Code::Internal)
-    })
+fn failed(times: u64) -> Step {
+    let fault = Fault::of("failed", CloudCall::CreateMachine).times(times);
+    inject(fault.code(Code::Internal).after_commit())
 }
 
 /// Both attempts say that they failed: the third one finds what the second one made, if the first one's record does not

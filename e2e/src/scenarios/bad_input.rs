@@ -6,7 +6,7 @@ use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::builder::{all, apply, create_machine, creation_timeout, inject, lift, phase, says, slack, vm_count};
 use scenario::fixtures::{API_TOKEN, CLASS, SECRET};
-use scenario::step::{CloudCall, Effect, Fault, Patch, Step};
+use scenario::step::{CloudCall, Fault, Patch, Step};
 use serde_json::{Value, json};
 
 use super::joining;
@@ -49,7 +49,7 @@ fn merged(kind: &str, name: &str, merge: Value) -> Step {
 }
 
 pub(super) fn scenario() -> Scenario {
-    let nameless = |name: &str, call| inject(Fault::of(name, call).machine("m-nonsense").effect(Effect::Nameless));
+    let nameless = |name: &str, call| inject(Fault::of(name, call).machine("m-nonsense").nameless());
     let without_user_data = json!({
         "apiVersion": "v1",
         "kind": "Secret",

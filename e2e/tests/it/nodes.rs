@@ -226,7 +226,7 @@ fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[cas
 }
 
 #[rstest]
-#[case::an_unknown_fault(&["nodes", "break", "a", "--with", "broken"], "slow-recovery")]
+#[case::an_unknown_fault(&["nodes", "break", "a", "--with", "broken"], "slowRecovery")]
 #[case::a_fault_without_its_parameter(&["nodes", "break", "a", "--with", "slow"], "needs --delay")]
 #[case::no_nodes(&["nodes", "break", "--with", "stopped"], "or say --random COUNT")]
 #[case::nothing_to_mend(&["nodes", "mend"], "or say --all")]

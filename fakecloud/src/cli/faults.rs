@@ -31,9 +31,9 @@ pub enum Action {
     },
     /// Removes rules
     Remove {
-        /// Their ids
-        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
-        ids: Vec<String>,
+        /// Their names
+        #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+        names: Vec<String>,
         /// All rules
         #[arg(long)]
         all: bool,
@@ -54,24 +54,25 @@ pub enum Shown {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RuleRow {
-    id: String,
+    name: String,
     seen: u64,
     hits: u64,
     rule: FaultRule,
 }
 
 impl Row for RuleRow {
-    const COLUMNS: &'static [&'static str] = &["ID", "CALL", "MACHINE", "ANSWER", "MATCHED", "STRUCK"];
+    const COLUMNS: &'static [&'static str] = &["NAME", "CALL", "MACHINE", "ANSWER", "MATCHED", "STRUCK"];
 
     fn cells(&self) -> Vec<String> {
         let call = self
             .rule
-            .operation
+            .matches
+            .call
             .map_or_else(|| "any".to_owned(), |operation| operation.to_string());
         vec![
-            self.id.clone(),
+            self.name.clone(),
             call,
-            self.rule.machine.clone(),
+            self.rule.matches.machine.clone().unwrap_or_default(),
             self.rule.answered().name().to_owned(),
             self.seen.to_string(),
             self.hits.to_string(),
@@ -98,13 +99,13 @@ impl Action {
                 };
                 output::print(format, &rows, out)
             }
-            Self::Remove { ids, all } => {
-                let ids = if all {
-                    rows(client).await?.into_iter().map(|row| row.id).collect()
+            Self::Remove { names, all } => {
+                let names = if all {
+                    rows(client).await?.into_iter().map(|row| row.name).collect()
                 } else {
-                    ids
+                    names
                 };
-                for id in ids {
+                for id in names {
                     let fault = call(client.remove_fault(proto::RemoveFaultRequest { id })).await?;
                     writeln!(
                         out,
@@ -123,7 +124,7 @@ async fn rows(client: &mut Client) -> anyhow::Result<Vec<RuleRow>> {
     let list = call(client.list_faults(proto::ListFaultsRequest {})).await?;
     let row = |fault: proto::Fault| {
         Ok(RuleRow {
-            id: fault.id.clone(),
+            name: fault.id.clone(),
             seen: fault.seen,
             hits: fault.hits,
             rule: rule_of_message(fault)?,
@@ -137,6 +138,9 @@ async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> an
     for file in files {
         let (name, text) = read(file)?;
         rules.extend(config::read_rules(&name, &text)?);
+        for deprecation in config::deprecations(&name, &text).iter() {
+            eprintln!("warning: {deprecation}");
+        }
     }
     let mut added: Vec<String> = Vec::new();
     for rule in rules {

@@ -19,6 +19,7 @@ pub(super) const CAPACITY: proto::LimitKind = proto::LimitKind::Capacity;
 
 /// What of a zone fails.
 #[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "camelCase")]
 pub enum Failure {
     /// Calls about its VMs are refused; the VMs run
     Api,
@@ -27,6 +28,7 @@ pub enum Failure {
     /// Both
     Both,
     /// Some calls are refused, the others are late
+    #[value(alias = "brown-out")]
     BrownOut,
 }
 
@@ -84,7 +86,7 @@ impl Row for OutageRow {
 
 fn show_zones(list: proto::ZoneList, format: Format, out: &mut impl Write) -> anyhow::Result<()> {
     let row = |outage: proto::ZoneOutage| OutageRow {
-        failure: word(outage.failure().as_str_name(), "ZONE_FAILURE_"),
+        failure: failure_word(outage.failure()).to_owned(),
         zone: outage.zone,
         since: output::time(outage.since_unix_nanos),
         until: output::time(outage.until_unix_nanos),
@@ -92,6 +94,17 @@ fn show_zones(list: proto::ZoneList, format: Format, out: &mut impl Write) -> an
     };
     let rows: Vec<OutageRow> = list.outages.into_iter().map(row).collect();
     output::print(format, &rows, out)
+}
+
+/// A failure as `--failure` has it.
+fn failure_word(failure: proto::ZoneFailure) -> &'static str {
+    match failure {
+        proto::ZoneFailure::Unspecified => "unknown",
+        proto::ZoneFailure::Api => "api",
+        proto::ZoneFailure::Compute => "compute",
+        proto::ZoneFailure::Both => "both",
+        proto::ZoneFailure::BrownOut => "brownOut",
+    }
 }
 
 /// A name of the contract as people write it.

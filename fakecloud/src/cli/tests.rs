@@ -9,7 +9,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use super::*;
-use crate::model::{FaultRule, Operation, Partial, test_request as request};
+use crate::model::{CloudCall, FaultRule, Partial, test_request as request};
 use crate::{Config, Fakecloud};
 
 #[derive(Debug, Parser)]
@@ -92,10 +92,14 @@ async fn rules_come_and_go_all_or_none() {
         };
         let good = file(
             "good.yaml",
-            "- {id: a, code: Internal}\n- {id: b, operation: list, stale: {by: 1m}}\n",
+            "- {name: a, action: {code: Internal}}\n\
+             - {name: b, match: {call: listMachines}, action: {stale: {by: 1m}}}\n",
         );
         run(address, &format!("faults add {good}")).await.unwrap();
-        let again = file("again.yaml", "- {id: c, code: Internal}\n- {id: a, code: Internal}\n");
+        let again = file(
+            "again.yaml",
+            "- {name: c, action: {code: Internal}}\n- {name: a, action: {code: Internal}}\n",
+        );
         let error = run(address, &format!("faults add {again}")).await.unwrap_err();
         assert!(
             error
@@ -104,7 +108,10 @@ async fn rules_come_and_go_all_or_none() {
                 .contains("there is a fault rule \"a\" already"),
             "{error:#}"
         );
-        let bad = file("bad.yaml", "- {id: d, code: Internal}\n- {id: e, cod: x}\n");
+        let bad = file(
+            "bad.yaml",
+            "- {name: d, action: {code: Internal}}\n- {name: e, action: {cod: x}}\n",
+        );
         let error = run(address, &format!("faults add {bad}")).await.unwrap_err();
         assert!(
             error.to_string().is_empty() && format!("{error:#}").contains("bad.yaml: line 2"),
@@ -112,7 +119,7 @@ async fn rules_come_and_go_all_or_none() {
         );
         let yaml = run(address, "faults list -o yaml").await.unwrap();
         let listed = crate::config::read_rules("listed", &yaml).unwrap();
-        let ids: Vec<&str> = listed.iter().map(|rule| rule.id.as_str()).collect();
+        let ids: Vec<&str> = listed.iter().map(|rule| rule.name.as_str()).collect();
         assert_eq!(ids, ["a", "b"]);
         run(address, "faults remove a").await.unwrap();
         run(address, "faults remove --all").await.unwrap();
@@ -130,6 +137,11 @@ async fn zones_quotas_the_log_and_the_ledger_are_shown() {
         assert!(failed.contains("local-*") && failed.contains("api"), "{failed}");
         cloud.driver().create_machine(request("a")).await.unwrap_err();
         assert_eq!(run(address, "zone mend local-*").await.unwrap().lines().count(), 1);
+        for word in ["brownOut", "brown-out"] {
+            let failed = run(address, &format!("zone fail far --failure {word}")).await.unwrap();
+            assert!(failed.contains("brownOut"), "{failed}");
+            run(address, "zone mend far").await.unwrap();
+        }
         run(address, "quota set 1 --machine-type small").await.unwrap();
         cloud.driver().create_machine(request("a")).await.unwrap();
         let quota = run(address, "quota list").await.unwrap();
@@ -137,10 +149,9 @@ async fn zones_quotas_the_log_and_the_ledger_are_shown() {
         assert_eq!(run(address, "capacity list").await.unwrap().lines().count(), 1);
         assert!(run(address, "ledger").await.is_ok());
         cloud.step(|cloud, now| {
-            let rule = FaultRule {
-                partial: Some(Partial::Nics),
-                ..FaultRule::new("p", Some(Operation::Create), mcm_api::Code::Internal)
-            };
+            let rule = FaultRule::of("p", CloudCall::CreateMachine)
+                .code(mcm_api::Code::Internal)
+                .partial(Partial::Nics);
             cloud.add_fault(rule, now).unwrap();
         });
         run(address, "quota lift --machine-type small").await.unwrap();

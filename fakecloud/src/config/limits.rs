@@ -1,8 +1,9 @@
 //! Limits as a configuration writes them.
 
+use fakecloud_api::{AnyCall, CloudCall, RateError, check_rate};
 use serde::{Deserialize, Serialize};
 
-use crate::model::{self, Operation, RateError, check_rate};
+use crate::model;
 
 /// What one VM can have at most, and each tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,16 +47,41 @@ impl PartLimits {
 
 /// How often some calls may be made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", try_from = "WrittenRateLimit")]
 pub struct RateLimit {
     /// Absent: all calls together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<Operation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CloudCall>,
     /// So many calls in a second in the long run; more than 0.
     pub per_second: f64,
     /// So many at once after a rest; at least 1.
-    #[serde(default = "one")]
     pub burst: u32,
+}
+
+/// A rate limit with its old spelling.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenRateLimit {
+    call: Option<AnyCall>,
+    operation: Option<AnyCall>,
+    per_second: f64,
+    #[serde(default = "one")]
+    burst: u32,
+}
+
+impl TryFrom<WrittenRateLimit> for RateLimit {
+    type Error = &'static str;
+
+    fn try_from(written: WrittenRateLimit) -> Result<Self, Self::Error> {
+        if written.call.is_some() && written.operation.is_some() {
+            return Err("`operation` and `call` are both given: leave out `operation`, the old spelling of `call`");
+        }
+        Ok(Self {
+            call: written.call.or(written.operation).map(|call| call.0),
+            per_second: written.per_second,
+            burst: written.burst,
+        })
+    }
 }
 
 fn one() -> u32 {
@@ -73,7 +99,7 @@ impl RateLimit {
 
     pub(super) fn translate(&self) -> model::RateLimit {
         model::RateLimit {
-            operation: self.operation,
+            call: self.call,
             per_second: self.per_second,
             burst: self.burst,
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::delay::Delay;
+use crate::Delay;
 use crate::model;
 
 /// What a VM of one type offers to its Node; quantities in Kubernetes' syntax.

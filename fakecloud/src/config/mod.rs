@@ -15,8 +15,10 @@ mod translate;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fakecloud_api::Deprecations;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use cloud_controller::CloudControllerSettings;
 pub use csi::CsiSettings;
@@ -26,7 +28,7 @@ pub use limits::{PartLimits, RateLimit};
 pub use machine_type::{BootDelay, MachineType};
 pub(crate) use translate::Settings;
 
-use crate::delay::Delay;
+use crate::Delay;
 use crate::model::{DuplicateCreates, FaultRule, Token, VmLimit};
 
 /// The whole configuration. Every field has a default.
@@ -164,15 +166,41 @@ pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError>
     })?;
     for (index, rule) in rules.iter().enumerate() {
         rule.check().map_err(|error| ConfigError::Value {
-            field: if rule.id.is_empty() {
+            field: if rule.name.is_empty() {
                 format!("{file}: rule {}", index + 1)
             } else {
-                format!("{file}: rule {}", rule.id)
+                format!("{file}: rule {}", rule.name)
             },
             reason: error.to_string(),
         })?;
     }
     Ok(rules)
+}
+
+/// The old spellings in a configuration or a file of rules; `file` is named in the warnings. None in a text that is no
+/// YAML, which its parser reports.
+pub fn deprecations(file: &str, text: &str) -> Deprecations {
+    let mut found = Deprecations::default();
+    let Ok(document) = serde_saphyr::from_str::<Value>(text) else {
+        return found;
+    };
+    let items = |field: &str| document.get(field).and_then(Value::as_array).into_iter().flatten();
+    for limit in items("rateLimits") {
+        if limit.get("operation").is_some() {
+            found.add(file, "rateLimits.operation", "rateLimits.call");
+        }
+        for call in [limit.get("operation"), limit.get("call")].into_iter().flatten() {
+            found.add_call(file, "rateLimits.call", call);
+        }
+    }
+    for rule in items("faults") {
+        found.add_rule(file, "faults", rule);
+    }
+    match &document {
+        Value::Array(rules) => rules.iter().for_each(|rule| found.add_rule(file, "", rule)),
+        rule => found.add_rule(file, "", rule),
+    }
+    found
 }
 
 /// The first line of the parser's report, which gives line and column, with the text of that line.
@@ -226,7 +254,9 @@ mod tests {
     )]
     #[case::no_rate("rateLimits: [{perSecond: 0}]\n", "rateLimits[0]: perSecond is 0")]
     #[case::unknown_limit("quotas: [{type: a, vms: 1}]\n", "type")]
-    #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
+    #[case::bad_code("faults:\n- {name: a, action: {code: Broken}}\n", "Broken")]
+    #[case::two_spellings("faults:\n- {id: a, name: a}\n", "`name` beside `id`")]
+    #[case::two_spellings_of_a_call("rateLimits: [{operation: list, call: listMachines, perSecond: 1}]\n", "line 1")]
     fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {
         let error = Config::from_yaml("cloud.yaml", text).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -234,22 +264,68 @@ mod tests {
 
     #[test]
     fn a_file_has_one_rule_or_a_list_of_them() {
-        let one = read_rules("a.yaml", "# why\nid: a\ncode: Internal\n").unwrap();
-        let list = read_rules("b.yaml", "---\n- {id: a, code: Internal}\n- {id: b, latency: 1s}\n").unwrap();
+        let one = read_rules("a.yaml", "# why\nname: a\naction: {code: Internal}\n").unwrap();
+        let list = read_rules(
+            "b.yaml",
+            "---\n- {name: a, action: {code: Internal}}\n- {name: b, action: {latency: 1s}}\n",
+        )
+        .unwrap();
         assert_eq!((one.len(), list.len()), (1, 2));
         assert_eq!(one[0], list[0]);
     }
 
     #[rstest]
-    #[case("- {id: a, code: Internal}\n- {id: b, cod: Internal}\n", "rules.yaml: line 2")]
     #[case(
-        "- {id: a, code: Internal}\n- {id: b}\n",
+        "- {name: a, action: {code: Internal}}\n- {name: b, action: {cod: Internal}}\n",
+        "rules.yaml: line 2"
+    )]
+    #[case(
+        "- {name: a, action: {code: Internal}}\n- {name: b}\n",
         "rules.yaml: rule b: the rule changes nothing"
     )]
-    #[case("{code: Internal, probability: 7}", "rules.yaml: rule 1: probability is 7")]
+    #[case(
+        "{match: {probability: 7}, action: {code: Internal}}",
+        "rules.yaml: rule 1: match.probability is 7"
+    )]
     fn a_file_of_rules_that_cannot_be_used_says_where(#[case] text: &str, #[case] said: &str) {
         let error = read_rules("rules.yaml", text).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
+    }
+
+    #[test]
+    fn an_old_configuration_is_the_new_one_with_a_warning_for_each_old_field() {
+        let old = "rateLimits: [{operation: list, perSecond: 1}]\n\
+                   faults:\n- {id: a, operation: create, code: Internal}\n- {id: b, code: Aborted}\n";
+        let new = "rateLimits: [{call: listMachines, perSecond: 1}]\n\
+                   faults:\n- {name: a, match: {call: createMachine}, action: {code: Internal}}\n\
+                   - {name: b, action: {code: Aborted}}\n";
+        assert_eq!(
+            Config::from_yaml("old", old).unwrap(),
+            Config::from_yaml("new", new).unwrap()
+        );
+        let lines: Vec<String> = deprecations("old.yaml", old).iter().map(ToString::to_string).collect();
+        let expected = [
+            "rateLimits.operation is now rateLimits.call",
+            "rateLimits.call: list is now rateLimits.call: listMachines",
+            "faults.id is now faults.name",
+            "faults.operation is now faults.match.call",
+            "faults.code is now faults.action.code",
+            "faults.match.call: create is now faults.match.call: createMachine",
+        ]
+        .map(|line| format!("old.yaml: {line}; the old spelling goes with the next release"));
+        assert_eq!(lines, expected);
+        assert_eq!(deprecations("new.yaml", new), Deprecations::default());
+        let written = serde_saphyr::to_string(&Config::from_yaml("old", old).unwrap()).unwrap();
+        assert_eq!(deprecations("written", &written), Deprecations::default(), "{written}");
+    }
+
+    #[test]
+    fn an_old_file_of_rules_is_the_new_one_with_warnings() {
+        let old = "- {id: a, caller: x, lostReply: true}\n";
+        let new = "- {name: a, match: {client: x}, action: {lostReply: true}}\n";
+        assert_eq!(read_rules("old", old).unwrap(), read_rules("new", new).unwrap());
+        let of = |text| deprecations("rules.yaml", text).iter().count();
+        assert_eq!((of(old), of("{id: a, latency: 1s}"), of(new)), (3, 2, 0));
     }
 
     #[test]

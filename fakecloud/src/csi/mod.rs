@@ -33,7 +33,7 @@ pub use self::settings::Settings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
 use crate::kubelet::{watch, watch_config};
-use crate::model::{Operation, VmState, later};
+use crate::model::{CloudCall, VmState, later};
 
 /// How many API calls are under way at once.
 const CONCURRENCY: usize = 16;
@@ -170,9 +170,9 @@ impl Tasks {
                 return true;
             }
             (Task::Attach(name), Action::AttachmentStatus(_, patch)) if patch["status"]["attached"] == true => {
-                (Operation::Attach, name)
+                (CloudCall::AttachVolume, name)
             }
-            (Task::Detach(name), _) => (Operation::Detach, name),
+            (Task::Detach(name), _) => (CloudCall::DetachVolume, name),
             _ => return true,
         };
         let Some(attachment) = self.world.attachments.get(name) else {

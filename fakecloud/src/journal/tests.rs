@@ -12,7 +12,7 @@ use crate::model::{FaultRule, Reference, VmState, test_request as request};
 use crate::{Config, Fakecloud};
 
 fn config() -> Config {
-    Config::from_yaml("test", "faults: [{id: slow, latency: 1ms}]").unwrap()
+    Config::from_yaml("test", "faults: [{name: slow, action: {latency: 1ms}}]").unwrap()
 }
 
 /// Opens the folder, performs the story, and ends without a farewell: what is not safe is lost.
@@ -49,7 +49,7 @@ async fn a_ledger_goes_on_where_its_process_ended() {
             cloud.attach_volume("volume-1", &machine("a"), now).unwrap();
             cloud.set_limit(crate::model::LimitKind::Quota, "*", "*", Some(3), now);
             cloud
-                .add_fault(FaultRule::new("", None, mcm_api::Code::Aborted), now)
+                .add_fault(FaultRule::new("").code(mcm_api::Code::Aborted), now)
                 .unwrap();
             (cloud.snapshot("", now), cloud.log().last())
         })

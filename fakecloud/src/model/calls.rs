@@ -16,7 +16,7 @@ use mcm_driver::MachineRequest;
 use super::faults::{Asked, Effect, Fired};
 use super::update::VmUpdate;
 use super::{
-    Caller, Cloud, DuplicateCreates, Operation, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData, Vm,
+    Caller, Cloud, CloudCall, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData, Vm,
 };
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
@@ -40,7 +40,7 @@ pub struct Reply<T> {
 /// A call: which, about which machine, by whom, and the fault that strikes it.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub(super) operation: Operation,
+    pub(super) operation: CloudCall,
     pub(super) machine: Option<String>,
     /// Empty where it is not known.
     pub(super) client: String,
@@ -50,7 +50,7 @@ pub(super) struct Call {
 impl Cloud {
     /// Finishes the machine's VM: its network interfaces are switched as its class asks for.
     pub fn initialize_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
-        let call = self.begin(Operation::Initialize, request, client, now);
+        let call = self.begin(CloudCall::InitializeMachine, request, client, now);
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
@@ -71,8 +71,8 @@ impl Cloud {
     /// Deletes all VMs of the machine, and whatever was left behind for it.
     pub fn delete_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<Option<String>> {
         self.advance(now);
-        self.watch_call(Operation::Delete, request, client, now);
-        let call = self.begin(Operation::Delete, request, client, now);
+        self.watch_call(CloudCall::DeleteMachine, request, client, now);
+        let call = self.begin(CloudCall::DeleteMachine, request, client, now);
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
@@ -112,7 +112,7 @@ impl Cloud {
 
     /// Looks for the machine's VM.
     pub fn machine_status(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
-        let call = self.begin(Operation::GetStatus, request, client, now);
+        let call = self.begin(CloudCall::GetMachineStatus, request, client, now);
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
@@ -145,7 +145,7 @@ impl Cloud {
         self.advance(now);
         let name = class.metadata.name.as_deref().unwrap_or_default();
         let fired = self.admit(&Asked {
-            operation: Operation::List,
+            operation: CloudCall::ListMachines,
             machine: None,
             class: name,
             zone: zone_of(class),
@@ -153,7 +153,7 @@ impl Cloud {
             now,
         });
         let call = Call {
-            operation: Operation::List,
+            operation: CloudCall::ListMachines,
             machine: None,
             client: client.to_owned(),
             fired,
@@ -199,7 +199,7 @@ impl Cloud {
         client: &str,
         now: Timestamp,
     ) -> Reply<()> {
-        let call = self.begin(Operation::Update, request, client, now);
+        let call = self.begin(CloudCall::UpdateMachine, request, client, now);
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
@@ -229,7 +229,7 @@ impl Cloud {
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], client: &str, now: Timestamp) -> Reply<Vec<String>> {
         self.advance(now);
         let fired = self.admit(&Asked {
-            operation: Operation::Volumes,
+            operation: CloudCall::GetVolumeIds,
             machine: None,
             class: "",
             zone: "",
@@ -237,7 +237,7 @@ impl Cloud {
             now,
         });
         let call = Call {
-            operation: Operation::Volumes,
+            operation: CloudCall::GetVolumeIds,
             machine: None,
             client: client.to_owned(),
             fired,
@@ -252,7 +252,7 @@ impl Cloud {
     }
 
     /// A call about one machine: time passes, and what strikes the call is decided.
-    fn begin(&mut self, operation: Operation, request: &MachineRequest, client: &str, now: Timestamp) -> Call {
+    fn begin(&mut self, operation: CloudCall, request: &MachineRequest, client: &str, now: Timestamp) -> Call {
         self.advance(now);
         let machine = owner(request).key();
         let fired = self.admit(&Asked {
@@ -315,7 +315,7 @@ impl Cloud {
         };
         let result = result.map_err(|error| self.with_vm(error, machine.as_deref()));
         let delay = self.settings.call_latency + fired.as_ref().map_or(Duration::ZERO, |fired| fired.latency);
-        let mut record = Record::new(RecordKind::Call, Caller::Driver, operation.name(), now);
+        let mut record = Record::new(RecordKind::Call, Caller::Driver, operation.rpc(), now);
         if let Some(vm) = machine.as_deref().and_then(|machine| self.only(machine).ok()) {
             record = record.about(vm);
         }

@@ -280,7 +280,7 @@ impl Cloud {
     pub fn add_fault(&mut self, rule: FaultRule, now: Timestamp) -> Result<Fault, FaultError> {
         self.advance(now);
         let fault = self.faults.add(rule, now)?.clone();
-        self.note("AddFault", &fault.rule.id, now);
+        self.note("AddFault", &fault.rule.name, now);
         Ok(fault)
     }
 

@@ -8,10 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use mcm_api::cloud::Code;
 use serde::{Deserialize, Serialize};
 
-use super::fault::{FaultRule, Operation, Partial, Stale};
-use super::fault_error::FaultRuleError;
-use super::later;
 use super::limits::Bucket;
+use super::{At, CloudCall, FaultRule, FaultRuleError, Partial, Stale, later};
 use crate::glob;
 
 /// A rule with its counters.
@@ -30,7 +28,7 @@ pub struct Fault {
 /// A call as rules see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    pub(super) operation: Operation,
+    pub(super) operation: CloudCall,
     pub(super) machine: Option<&'a str>,
     /// The machine class's name and zone; empty where there is none.
     pub(super) class: &'a str,
@@ -78,7 +76,7 @@ pub enum FaultError {
     #[error("the fault rule is not usable: {0}")]
     Unusable(#[from] FaultRuleError),
     /// There is such a rule already.
-    #[error("there is a fault rule {0:?} already: remove it first, or leave the id out")]
+    #[error("there is a fault rule {0:?} already: remove it first, or leave the name out")]
     Exists(String),
     /// There is no such rule.
     #[error("there is no fault rule {0:?}")]
@@ -99,18 +97,18 @@ impl Faults {
     /// Adds a rule behind the others.
     ///
     /// # Errors
-    /// When it makes no sense, or its id is taken.
+    /// When it makes no sense, or its name is taken.
     pub fn add(&mut self, mut rule: FaultRule, now: Timestamp) -> Result<&Fault, FaultError> {
         rule.check()?;
-        while rule.id.is_empty() {
+        while rule.name.is_empty() {
             self.added += 1;
-            let id = format!("fault-{}", self.added);
-            if self.faults.iter().all(|fault| fault.rule.id != id) {
-                rule.id = id;
+            let name = format!("fault-{}", self.added);
+            if self.faults.iter().all(|fault| fault.rule.name != name) {
+                rule.name = name;
             }
         }
-        if self.faults.iter().any(|fault| fault.rule.id == rule.id) {
-            return Err(FaultError::Exists(rule.id));
+        if self.faults.iter().any(|fault| fault.rule.name == rule.name) {
+            return Err(FaultError::Exists(rule.name));
         }
         self.faults.push(Fault {
             rule,
@@ -125,13 +123,13 @@ impl Faults {
     ///
     /// # Errors
     /// When there is no such rule.
-    pub fn remove(&mut self, id: &str) -> Result<Fault, FaultError> {
-        let index = self.faults.iter().position(|fault| fault.rule.id == id);
+    pub fn remove(&mut self, name: &str) -> Result<Fault, FaultError> {
+        let index = self.faults.iter().position(|fault| fault.rule.name == name);
         let fault = index
             .map(|index| self.faults.remove(index))
-            .ok_or_else(|| FaultError::Unknown(id.to_owned()))?;
-        self.buckets.remove(id);
-        self.calls.remove(id);
+            .ok_or_else(|| FaultError::Unknown(name.to_owned()))?;
+        self.buckets.remove(name);
+        self.calls.remove(name);
         Ok(fault)
     }
 
@@ -146,7 +144,7 @@ impl Faults {
         self.added = added;
     }
 
-    /// How many ids were given.
+    /// How many names were given.
     pub(super) fn given(&self) -> u64 {
         self.added
     }
@@ -160,29 +158,33 @@ impl Faults {
             added,
         } in &mut self.faults
         {
-            if !rule.matches(asked) || !rule.is_in_force(asked.now, opened) {
+            if !matches(rule, asked) || !is_in_force(rule, asked.now, opened) {
                 continue;
             }
             *seen += 1;
-            if *seen <= rule.skip || rule.times.is_some_and(|times| *hits >= times) {
+            if *seen <= rule.matches.skip || rule.matches.times.is_some_and(|times| *hits >= times) {
                 continue;
             }
             // The draws of a rule's matching calls are its own, and need no memory of earlier ones.
-            let mut stream = seed.stream(&format!("fault/{}/{seen}", rule.id));
-            if rule.probability.is_some_and(|probability| !stream.chance(probability)) {
+            let mut stream = seed.stream(&format!("fault/{}/{seen}", rule.name));
+            if rule
+                .matches
+                .probability
+                .is_some_and(|probability| !stream.chance(probability))
+            {
                 continue;
             }
-            if let Some(throttle) = rule.throttle {
-                let bucket = self.buckets.entry(rule.id.clone()).or_default();
+            if let Some(throttle) = rule.matches.throttle {
+                let bucket = self.buckets.entry(rule.name.clone()).or_default();
                 if bucket.take(throttle.per_second, throttle.burst, asked.now) {
                     continue;
                 }
             }
             *hits += 1;
-            let effect = match rule.stale {
+            let effect = match rule.action.stale {
                 Some(Stale::By(by)) => Effect::Stale(earlier(asked.now, by.0)),
                 Some(Stale::Calls(back)) => {
-                    let calls = self.calls.entry(rule.id.clone()).or_default();
+                    let calls = self.calls.entry(rule.name.clone()).or_default();
                     calls.push_back(asked.now);
                     let full = calls.len() > back as usize;
                     Effect::Stale(if full {
@@ -191,13 +193,13 @@ impl Faults {
                         *added
                     })
                 }
-                None => rule.effect(),
+                None => effect(rule),
             };
             return Some(Fired {
-                id: rule.id.clone(),
+                id: rule.name.clone(),
                 code: rule.answered(),
-                message: rule.says(asked.operation),
-                latency: rule.latency.draw(&mut stream),
+                message: message(rule, asked.operation),
+                latency: rule.action.latency.unwrap_or_default().draw(&mut stream),
                 effect,
             });
         }
@@ -211,50 +213,55 @@ fn earlier(now: Timestamp, by: Duration) -> Timestamp {
     now.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }
 
-impl FaultRule {
-    fn matches(&self, asked: &Asked<'_>) -> bool {
-        let fits = |pattern: &str, text: &str| pattern.is_empty() || glob::matches(pattern, text);
-        self.operation.is_none_or(|wanted| wanted == asked.operation)
-            && (self.machine.is_empty()
-                || asked
-                    .machine
-                    .is_some_and(|machine| glob::matches_machine(&self.machine, machine)))
-            && fits(&self.class, asked.class)
-            && fits(&self.zone, asked.zone)
-            && fits(&self.caller, asked.caller)
-    }
-
-    fn is_in_force(&self, now: Timestamp, opened: Timestamp) -> bool {
-        self.window.is_none_or(|window| {
-            now >= later(opened, window.from.0) && window.until.is_none_or(|until| now < later(opened, until.0))
+fn matches(rule: &FaultRule, asked: &Asked<'_>) -> bool {
+    let wanted = &rule.matches;
+    let fits = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|it| glob::matches(it, text));
+    wanted.call.is_none_or(|call| call == asked.operation)
+        && wanted.machine.as_deref().is_none_or(|pattern| {
+            asked
+                .machine
+                .is_some_and(|machine| glob::matches_machine(pattern, machine))
         })
-    }
+        && fits(&wanted.class, asked.class)
+        && fits(&wanted.zone, asked.zone)
+        && fits(&wanted.client, asked.caller)
+}
 
-    fn effect(&self) -> Effect {
-        if self.effect_before_error || self.lost_reply {
-            Effect::Done
-        } else if let Some(partial) = self.partial {
-            Effect::Part(partial)
-        } else if self.stuck {
-            Effect::Stuck
-        } else if self.lie {
-            Effect::Lie
-        } else if self.nameless {
-            Effect::Nameless
-        } else if !self.effect_delay.0.is_zero() {
-            Effect::Later(self.effect_delay.0)
-        } else {
-            Effect::Plain
-        }
-    }
+fn is_in_force(rule: &FaultRule, now: Timestamp, opened: Timestamp) -> bool {
+    rule.matches.window.is_none_or(|window| {
+        now >= later(opened, window.from.unwrap_or_default().0)
+            && window.until.is_none_or(|until| now < later(opened, until.0))
+    })
+}
 
-    fn says(&self, operation: Operation) -> String {
-        match (self.message.as_str(), self.error) {
-            ("", Some(error)) => error.text().to_owned(),
-            ("", None) if self.lost_reply => format!("the connection ended before the reply to {operation} arrived"),
-            ("", None) => format!("{operation} failed by the fault rule {}", self.id),
-            (message, _) => message.to_owned(),
+fn effect(rule: &FaultRule) -> Effect {
+    let action = &rule.action;
+    let delay = action.effect_delay.unwrap_or_default().0;
+    if action.at == At::AfterCommit || action.lost_reply {
+        Effect::Done
+    } else if let Some(partial) = action.partial {
+        Effect::Part(partial)
+    } else if action.stuck {
+        Effect::Stuck
+    } else if action.lie {
+        Effect::Lie
+    } else if action.nameless {
+        Effect::Nameless
+    } else if !delay.is_zero() {
+        Effect::Later(delay)
+    } else {
+        Effect::Plain
+    }
+}
+
+fn message(rule: &FaultRule, operation: CloudCall) -> String {
+    match (&rule.action.message, rule.action.error) {
+        (Some(message), _) => message.clone(),
+        (None, Some(error)) => error.text().to_owned(),
+        (None, None) if rule.action.lost_reply => {
+            format!("the connection ended before the reply to {operation} arrived")
         }
+        (None, None) => format!("{operation} failed by the fault rule {}", rule.name),
     }
 }
 
@@ -262,16 +269,13 @@ impl FaultRule {
 mod tests {
     use jiff::SignedDuration;
 
-    use mcm_api::duration::GoDuration;
-
-    use super::super::fault::{Throttle, Window};
     use super::*;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
     }
 
-    fn asked(operation: Operation, machine: Option<&str>) -> Asked<'_> {
+    fn asked(operation: CloudCall, machine: Option<&str>) -> Asked<'_> {
         Asked {
             operation,
             machine,
@@ -290,7 +294,11 @@ mod tests {
         faults
     }
 
-    fn fired(faults: &mut Faults, operation: Operation, machine: Option<&str>) -> Option<Code> {
+    fn read(yaml: &str) -> FaultRule {
+        serde_saphyr::from_str(yaml).unwrap()
+    }
+
+    fn fired(faults: &mut Faults, operation: CloudCall, machine: Option<&str>) -> Option<Code> {
         faults
             .decide(&asked(operation, machine), &Seed::new(1), at(0))
             .map(|fired| fired.code)
@@ -298,13 +306,12 @@ mod tests {
 
     #[test]
     fn a_rule_skips_then_fires_so_often_then_rests() {
-        let mut faults = rules([FaultRule {
-            skip: 1,
-            times: Some(2),
-            ..FaultRule::new("a", Some(Operation::Create), Code::Internal)
-        }]);
+        let mut faults = rules([FaultRule::of("a", CloudCall::CreateMachine)
+            .code(Code::Internal)
+            .skip(1)
+            .times(2)]);
         let outcomes: Vec<_> = (0..5)
-            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
+            .map(|_| fired(&mut faults, CloudCall::CreateMachine, Some("x")))
             .collect();
         assert_eq!(outcomes, [None, Some(Code::Internal), Some(Code::Internal), None, None]);
         assert_eq!((faults.list()[0].seen, faults.list()[0].hits), (5, 2));
@@ -312,17 +319,14 @@ mod tests {
 
     #[test]
     fn rules_fire_one_after_the_other() {
-        let once = |id, code| FaultRule {
-            times: Some(1),
-            ..FaultRule::new(id, Some(Operation::Create), code)
-        };
+        let once = |id, code| FaultRule::of(id, CloudCall::CreateMachine).code(code).times(1);
         let mut faults = rules([
             once("a", Code::ResourceExhausted),
             once("b", Code::Unavailable),
             once("c", Code::Internal),
         ]);
         let outcomes: Vec<_> = (0..4)
-            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
+            .map(|_| fired(&mut faults, CloudCall::CreateMachine, Some("x")))
             .collect();
         let expected = [Code::ResourceExhausted, Code::Unavailable, Code::Internal].map(Some);
         assert_eq!(outcomes[..3], expected);
@@ -331,28 +335,36 @@ mod tests {
 
     #[test]
     fn a_rule_matches_by_operation_and_machine() {
-        let mut faults = rules([FaultRule {
-            machine: "worker-*".to_owned(),
-            ..FaultRule::new("a", Some(Operation::Delete), Code::Aborted)
-        }]);
-        assert_eq!(fired(&mut faults, Operation::Create, Some("default/worker-1")), None);
-        assert_eq!(fired(&mut faults, Operation::Delete, Some("default/other")), None);
-        assert_eq!(fired(&mut faults, Operation::List, None), None);
+        let mut faults = rules([FaultRule::of("a", CloudCall::DeleteMachine)
+            .code(Code::Aborted)
+            .machine("worker-*")]);
         assert_eq!(
-            fired(&mut faults, Operation::Delete, Some("default/worker-1")),
+            fired(&mut faults, CloudCall::CreateMachine, Some("default/worker-1")),
+            None
+        );
+        assert_eq!(
+            fired(&mut faults, CloudCall::DeleteMachine, Some("default/other")),
+            None
+        );
+        assert_eq!(fired(&mut faults, CloudCall::ListMachines, None), None);
+        assert_eq!(
+            fired(&mut faults, CloudCall::DeleteMachine, Some("default/worker-1")),
             Some(Code::Aborted)
         );
-        let mut faults = rules([FaultRule::new("any", None, Code::Unavailable)]);
-        assert_eq!(fired(&mut faults, Operation::List, None), Some(Code::Unavailable));
+        let mut faults = rules([FaultRule::new("any").code(Code::Unavailable)]);
+        assert_eq!(
+            fired(&mut faults, CloudCall::ListMachines, None),
+            Some(Code::Unavailable)
+        );
     }
 
     #[test]
-    fn a_rule_gets_an_id_and_keeps_it_to_itself() {
+    fn a_rule_gets_a_name_and_keeps_it_to_itself() {
         let mut faults = Faults::default();
-        let rule = FaultRule::new("", None, Code::Internal);
-        assert_eq!(faults.add(rule.clone(), at(0)).unwrap().rule.id, "fault-1");
-        assert_eq!(faults.add(rule, at(0)).unwrap().rule.id, "fault-2");
-        let same = FaultRule::new("fault-1", None, Code::Internal);
+        let rule = FaultRule::new("").code(Code::Internal);
+        assert_eq!(faults.add(rule.clone(), at(0)).unwrap().rule.name, "fault-1");
+        assert_eq!(faults.add(rule, at(0)).unwrap().rule.name, "fault-2");
+        let same = FaultRule::new("fault-1").code(Code::Internal);
         assert_eq!(faults.add(same, at(0)), Err(FaultError::Exists("fault-1".to_owned())));
         faults.remove("fault-1").unwrap();
         assert_eq!(faults.remove("fault-1"), Err(FaultError::Unknown("fault-1".to_owned())));
@@ -366,33 +378,23 @@ mod tests {
             ("", "far", "", false),
             ("", "", "cluster-autoscaler", false),
         ] {
-            let mut faults = rules([FaultRule {
-                class: class.to_owned(),
-                zone: zone.to_owned(),
-                caller: caller.to_owned(),
-                ..FaultRule::new("a", None, Code::Internal)
-            }]);
-            let fired = faults.decide(&asked(Operation::List, None), &Seed::new(1), at(0));
+            let matches = format!("{{class: '{class}', zone: '{zone}', client: '{caller}'}}");
+            let mut faults = rules([read(&format!("{{match: {matches}, action: {{code: Internal}}}}"))]);
+            let fired = faults.decide(&asked(CloudCall::ListMachines, None), &Seed::new(1), at(0));
             assert_eq!(fired.is_some(), expected, "{class} {zone} {caller}");
         }
     }
 
     #[test]
     fn a_rule_is_in_force_within_its_window_only() {
-        let window = Window {
-            from: GoDuration(Duration::from_secs(60)),
-            until: Some(GoDuration(Duration::from_secs(120))),
-        };
-        let mut faults = rules([FaultRule {
-            window: Some(window),
-            ..FaultRule::new("a", None, Code::Internal)
-        }]);
+        let rule = read("{match: {window: {from: 60s, until: 120s}}, action: {code: Internal}}");
+        let mut faults = rules([rule]);
         let struck: Vec<i64> = [59, 60, 119, 120]
             .into_iter()
             .filter(|second| {
                 let asked = Asked {
                     now: at(*second),
-                    ..asked(Operation::List, None)
+                    ..asked(CloudCall::ListMachines, None)
                 };
                 faults.decide(&asked, &Seed::new(1), at(0)).is_some()
             })
@@ -403,38 +405,37 @@ mod tests {
 
     #[test]
     fn a_rule_strikes_by_chance_as_often_as_it_says_and_other_rules_change_nothing() {
-        let rule = |id| FaultRule {
-            probability: Some(0.3),
-            ..FaultRule::new(id, Some(Operation::Create), Code::Internal)
+        let rule = |name| {
+            read(&format!(
+                "{{name: {name}, match: {{call: createMachine, probability: 0.3}}, action: {{code: Internal}}}}"
+            ))
         };
         let struck = |faults: &mut Faults| -> Vec<bool> {
             (0..1000)
-                .map(|_| fired(faults, Operation::Create, None) == Some(Code::Internal))
+                .map(|_| fired(faults, CloudCall::CreateMachine, None) == Some(Code::Internal))
                 .collect()
         };
         let alone = struck(&mut rules([rule("a")]));
         let count = alone.iter().filter(|struck| **struck).count();
         assert!((250..350).contains(&count), "{count} of 1000");
-        let mut both = rules([rule("a"), FaultRule::new("b", Some(Operation::List), Code::Aborted)]);
+        let mut both = rules([
+            rule("a"),
+            FaultRule::of("b", CloudCall::ListMachines).code(Code::Aborted),
+        ]);
         assert_eq!(struck(&mut both), alone);
         assert_ne!(struck(&mut rules([rule("c")])), alone);
     }
 
     #[test]
     fn a_throttle_lets_so_many_calls_pass_and_strikes_the_others() {
-        let mut faults = rules([FaultRule {
-            throttle: Some(Throttle {
-                per_second: 0.5,
-                burst: 2,
-            }),
-            ..FaultRule::new("a", None, Code::Unavailable)
-        }]);
+        let rule = read("{match: {throttle: {perSecond: 0.5, burst: 2}}, action: {code: Unavailable}}");
+        let mut faults = rules([rule]);
         let passed: Vec<i64> = [0, 0, 0, 1, 2, 3, 10, 10, 10]
             .into_iter()
             .filter(|second| {
                 let asked = Asked {
                     now: at(*second),
-                    ..asked(Operation::List, None)
+                    ..asked(CloudCall::ListMachines, None)
                 };
                 faults.decide(&asked, &Seed::new(1), at(0)).is_none()
             })
@@ -444,16 +445,14 @@ mod tests {
 
     #[test]
     fn a_stale_answer_by_calls_shows_the_call_so_many_before() {
-        let mut faults = rules([FaultRule {
-            stale: Some(Stale::Calls(2)),
-            ..FaultRule::new("a", Some(Operation::List), Code::Ok)
-        }]);
+        let rule = read("{match: {call: listMachines}, action: {stale: {calls: 2}}}");
+        let mut faults = rules([rule]);
         let shown: Vec<Effect> = [10, 20, 30, 40]
             .into_iter()
             .filter_map(|second| {
                 let asked = Asked {
                     now: at(second),
-                    ..asked(Operation::List, None)
+                    ..asked(CloudCall::ListMachines, None)
                 };
                 faults.decide(&asked, &Seed::new(1), at(0)).map(|fired| fired.effect)
             })
@@ -462,10 +461,24 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_in_a_journal_of_an_older_release_is_read() {
+        let stored = r#"{"rule": {"id": "a", "operation": "get_status", "machine": "m-*", "skip": 1, "times": 2,
+            "window": {"from": "0s"}, "code": "Internal", "latency": "0s", "effectBeforeError": false,
+            "lostReply": false, "effectDelay": "0s", "stuck": false, "lie": false, "nameless": false},
+            "seen": 3, "hits": 1, "added": "1970-01-01T00:00:00Z"}"#;
+        let fault: Fault = serde_json::from_str(stored).unwrap();
+        assert_eq!((fault.rule.name.as_str(), fault.seen, fault.hits), ("a", 3, 1));
+        let mut faults = Faults::default();
+        faults.restore(vec![fault], 0);
+        let machine = Some("default/m-1");
+        let call = CloudCall::GetMachineStatus;
+        assert_eq!(fired(&mut faults, call, machine), Some(Code::Internal));
+        assert_eq!(fired(&mut faults, call, machine), None);
+    }
+
+    #[test]
     fn a_rule_that_changes_nothing_is_refused() {
-        let error = Faults::default()
-            .add(FaultRule::new("a", None, Code::Ok), at(0))
-            .unwrap_err();
-        assert!(error.to_string().contains("a latency"), "{error}");
+        let error = Faults::default().add(FaultRule::new("a"), at(0)).unwrap_err();
+        assert!(error.to_string().contains("action.latency"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use mcm_driver::MachineRequest;
 use serde::{Deserialize, Serialize};
 
-use super::{Cloud, Operation, VmState, later};
+use super::{Cloud, CloudCall, VmState, later};
 
 /// How many things are remembered of past calls; later ones are only counted.
 const REMEMBERED: usize = 10_000;
@@ -174,7 +174,7 @@ impl Cloud {
     }
 
     /// A driver's call changes VMs: what only this moment tells is remembered.
-    pub(super) fn watch_call(&mut self, operation: Operation, request: &MachineRequest, caller: &str, now: Timestamp) {
+    pub(super) fn watch_call(&mut self, operation: CloudCall, request: &MachineRequest, caller: &str, now: Timestamp) {
         let owner = super::calls::owner(request);
         let by = if caller.is_empty() {
             String::new()
@@ -184,14 +184,14 @@ impl Cloud {
         if self.remembered.frozen.is_some() {
             self.remember(Finding {
                 kind: FindingKind::CallWhileFrozen,
-                subject: operation.name().to_owned(),
+                subject: operation.rpc().to_owned(),
                 machine: owner.key(),
                 machine_uid: owner.uid.clone(),
                 time: now,
                 message: format!("{operation}{by} while no VM may be made or deleted"),
             });
         }
-        if operation != Operation::Delete || request.machine.metadata.deletion_timestamp.is_some() {
+        if operation != CloudCall::DeleteMachine || request.machine.metadata.deletion_timestamp.is_some() {
             return;
         }
         let healthy: Vec<String> = self

@@ -10,7 +10,7 @@ use mcm_driver::MachineRequest;
 
 use super::calls::{Call, class_of, owner, zone_of};
 use super::faults::{Asked, Effect, Fired};
-use super::{Cloud, Operation, Reply, later};
+use super::{Cloud, CloudCall, Reply, later};
 
 /// A creation that is to take effect later.
 struct LateCreation {
@@ -80,9 +80,9 @@ impl Cloud {
     pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
         self.advance(now);
         let machine = owner(request).key();
-        self.watch_call(Operation::Create, request, client, now);
+        self.watch_call(CloudCall::CreateMachine, request, client, now);
         let fired = self.admit(&Asked {
-            operation: Operation::Create,
+            operation: CloudCall::CreateMachine,
             machine: Some(&machine),
             class: class_of(request),
             zone: zone_of(&request.class),
@@ -135,7 +135,7 @@ impl Cloud {
     ) -> Reply<VmIdentity> {
         let owner = owner(request);
         let call = Call {
-            operation: Operation::Create,
+            operation: CloudCall::CreateMachine,
             machine: Some(owner.key()),
             client: client.to_owned(),
             fired,

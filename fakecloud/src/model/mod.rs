@@ -7,8 +7,6 @@
 mod calls;
 mod commands;
 mod events;
-mod fault;
-mod fault_error;
 mod faults;
 mod findings;
 mod kubelet;
@@ -18,7 +16,6 @@ mod limits;
 mod nodes;
 mod part_limits;
 mod parts;
-mod rates;
 mod record;
 mod settings;
 mod spec;
@@ -34,13 +31,14 @@ mod zones;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clock::{Seed, Stream};
+pub use fakecloud_api::{
+    Action, At, CloudCall, FaultRule, FaultRuleError, Match, Partial, RateError, Stale, Throttle, Trouble, Window,
+};
 use jiff::{SignedDuration, Timestamp};
 
 pub use calls::Reply;
 pub use commands::{CommandError, Reference};
 pub use events::TERMINATION_SCHEDULED;
-pub use fault::{FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
-pub use fault_error::FaultRuleError;
 pub use faults::{Fault, FaultError, Faults};
 pub use findings::{Finding, FindingKind, Looking};
 pub use kubelet::{
@@ -51,8 +49,6 @@ pub use limits::LimitKind;
 pub use nodes::{NodesError, NodesSpec};
 pub use part_limits::PartLimits;
 pub use parts::{Disk, Nic};
-pub use rates::RateError;
-pub(crate) use rates::check_rate;
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use settings::{
     BootDelay, DuplicateCreates, MachineType, PlannedKubeletFault, RateLimit, Settings, Token, VmLimit,

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{FaultRule, Operation};
 use super::kubelet::KubeletFault;
 use super::part_limits::PartLimits;
-use crate::delay::Delay;
+use super::{CloudCall, FaultRule};
+use crate::Delay;
 use crate::glob;
 
 /// How a cloud is set.
@@ -145,7 +145,7 @@ impl VmLimit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLimit {
     /// Absent: all calls together.
-    pub operation: Option<Operation>,
+    pub call: Option<CloudCall>,
     /// So many calls in a second in the long run; more than 0.
     pub per_second: f64,
     /// So many at once after a rest; at least 1.

@@ -130,8 +130,8 @@ impl Cloud {
         let begun = state.log > 0;
         let mut named = settings.clone();
         if begun {
-            let known = |id: &String| state.small.faults.iter().any(|fault| fault.rule.id == *id);
-            named.faults.retain(|rule| !rule.id.is_empty() && !known(&rule.id));
+            let known = |name: &String| state.small.faults.iter().any(|fault| fault.rule.name == *name);
+            named.faults.retain(|rule| !rule.name.is_empty() && !known(&rule.name));
         }
         let added = std::mem::take(&mut named.faults);
         let mut cloud = Self::new(named, seed, state.opened);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 
-use super::fault::Partial;
+use super::Partial;
 use super::faults::{Asked, Effect};
 use super::part_limits::check_tags;
 use super::spec::NicFlags;
-use super::{Caller, Cloud, Operation, Record, RecordKind, Reference, Vm};
+use super::{Caller, Cloud, CloudCall, Record, RecordKind, Reference, Vm};
 
 /// What is to change of a VM that exists. What is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Cloud {
         let vm = vm.clone();
         let machine = vm.owner.key();
         let fired = self.admit(&Asked {
-            operation: Operation::Update,
+            operation: CloudCall::UpdateMachine,
             machine: Some(&machine),
             class: &vm.owner.class,
             zone: &vm.zone,

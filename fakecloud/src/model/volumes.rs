@@ -5,7 +5,7 @@ use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
 use super::faults::{Asked, Effect};
-use super::{Cloud, Operation, Record, Reference, Vm};
+use super::{Cloud, CloudCall, Record, Reference, Vm};
 use crate::syntax::{is_quantity, is_zone};
 
 /// A volume.
@@ -86,7 +86,7 @@ impl Cloud {
             .find(vm)
             .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
-        self.volume_call(Operation::Attach, id, &vm.owner.key(), &vm.zone, now, |cloud| {
+        self.volume_call(CloudCall::AttachVolume, id, &vm.owner.key(), &vm.zone, now, |cloud| {
             cloud.attach(id, &vm)
         })
     }
@@ -138,7 +138,7 @@ impl Cloud {
             .and_then(|volume| volume.vm.as_ref())
             .and_then(|vm| self.vm(vm));
         let (machine, zone) = vm.map(|vm| (vm.owner.key(), vm.zone.clone())).unwrap_or_default();
-        self.volume_call(Operation::Detach, id, &machine, &zone, now, |cloud| {
+        self.volume_call(CloudCall::DetachVolume, id, &machine, &zone, now, |cloud| {
             let volume = cloud.volumes.get_mut(&id.to_owned()).ok_or_else(|| no_volume(id))?;
             volume.vm = None;
             Ok(())
@@ -163,7 +163,7 @@ impl Cloud {
 
     /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. Either
     /// way it stands in the log.
-    pub fn lets_storage(&mut self, operation: Operation, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
+    pub fn lets_storage(&mut self, operation: CloudCall, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
         let fired = self.admit(&Asked {
             operation,
             machine: Some(node),
@@ -174,7 +174,7 @@ impl Cloud {
         });
         let struck = fired.filter(|fired| fired.code != Code::Ok);
         let done = struck.is_none();
-        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.name(), now);
+        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.rpc(), now);
         node.clone_into(&mut record.machine);
         record.code = Some(struck.as_ref().map_or(Code::Ok, |fired| fired.code));
         record.fault = struck.map(|fired| fired.id);
@@ -206,7 +206,7 @@ impl Cloud {
 
     fn volume_call(
         &mut self,
-        operation: Operation,
+        operation: CloudCall,
         id: &str,
         machine: &str,
         zone: &str,
@@ -229,12 +229,7 @@ impl Cloud {
             Some(fired) => Err(DriverError::new(fired.code, fired.message)),
             None => effect(self),
         };
-        let mut record = Record::new(
-            super::RecordKind::Command,
-            super::Caller::Control,
-            operation.name(),
-            now,
-        );
+        let mut record = Record::new(super::RecordKind::Command, super::Caller::Control, operation.rpc(), now);
         machine.clone_into(&mut record.machine);
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
         self.log.append(record.saying(id));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::{Effect, Fired};
 use super::{Caller, Cloud, CommandError, Record, RecordKind, VmState, later};
-use crate::delay::Delay;
+use crate::Delay;
 use crate::glob;
 
 /// What of a zone fails.
@@ -34,7 +34,7 @@ impl ZoneFailure {
             Self::Api => "api",
             Self::Compute => "compute",
             Self::Both => "both",
-            Self::BrownOut => "brown-out",
+            Self::BrownOut => "brownOut",
         }
     }
 

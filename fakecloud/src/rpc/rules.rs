@@ -8,19 +8,19 @@ use mcm_api::duration::GoDuration;
 use tonic::Status;
 
 use super::units::span;
-use crate::model::{Fault, FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
+use crate::model::{Action, At, CloudCall, Fault, FaultRule, Match, Partial, Stale, Throttle, Trouble, Window};
 use crate::{Delay, proto};
 
-const OPERATIONS: [(Operation, proto::Operation); 9] = [
-    (Operation::Create, proto::Operation::Create),
-    (Operation::Initialize, proto::Operation::Initialize),
-    (Operation::Delete, proto::Operation::Delete),
-    (Operation::GetStatus, proto::Operation::GetStatus),
-    (Operation::List, proto::Operation::List),
-    (Operation::Volumes, proto::Operation::Volumes),
-    (Operation::Update, proto::Operation::Update),
-    (Operation::Attach, proto::Operation::Attach),
-    (Operation::Detach, proto::Operation::Detach),
+const OPERATIONS: [(CloudCall, proto::Operation); 9] = [
+    (CloudCall::CreateMachine, proto::Operation::Create),
+    (CloudCall::InitializeMachine, proto::Operation::Initialize),
+    (CloudCall::DeleteMachine, proto::Operation::Delete),
+    (CloudCall::GetMachineStatus, proto::Operation::GetStatus),
+    (CloudCall::ListMachines, proto::Operation::List),
+    (CloudCall::GetVolumeIds, proto::Operation::Volumes),
+    (CloudCall::UpdateMachine, proto::Operation::Update),
+    (CloudCall::AttachVolume, proto::Operation::Attach),
+    (CloudCall::DetachVolume, proto::Operation::Detach),
 ];
 const TROUBLES: [(Trouble, proto::Trouble); 7] = [
     (Trouble::Quota, proto::Trouble::Quota),
@@ -58,41 +58,42 @@ fn value_of<T: Copy, P: Copy + Into<i32>>(table: &[(T, P)], number: i32, field: 
 /// A rule with its counters.
 pub(super) fn fault(fault: Fault) -> proto::Fault {
     let Fault { rule, seen, hits, .. } = fault;
-    let (latency_nanos, latency) = match rule.latency {
+    let FaultRule { name, matches, action } = rule;
+    let (latency_nanos, latency) = match action.latency.unwrap_or_default() {
         Delay::Constant(latency) => (span(latency), String::new()),
         other => (0, other.to_string()),
     };
     proto::Fault {
-        id: rule.id,
-        operation: number_of(&OPERATIONS, rule.operation),
-        machine: rule.machine,
-        class: rule.class,
-        zone: rule.zone,
-        caller: rule.caller,
-        skip: rule.skip,
-        times: rule.times,
-        probability: rule.probability,
-        window: rule.window.map(|window| proto::Window {
-            from_nanos: span(window.from.0),
+        id: name,
+        operation: number_of(&OPERATIONS, matches.call),
+        machine: matches.machine.unwrap_or_default(),
+        class: matches.class.unwrap_or_default(),
+        zone: matches.zone.unwrap_or_default(),
+        caller: matches.client.unwrap_or_default(),
+        skip: matches.skip,
+        times: matches.times,
+        probability: matches.probability,
+        window: matches.window.map(|window| proto::Window {
+            from_nanos: span(window.from.unwrap_or_default().0),
             until_nanos: window.until.map(|until| span(until.0)),
         }),
-        throttle: rule.throttle.map(|throttle| proto::Throttle {
+        throttle: matches.throttle.map(|throttle| proto::Throttle {
             per_second: throttle.per_second,
             burst: throttle.burst,
         }),
-        code: rule.code.number(),
-        error: number_of(&TROUBLES, rule.error),
-        message: rule.message,
+        code: action.code.unwrap_or(Code::Ok).number(),
+        error: number_of(&TROUBLES, action.error),
+        message: action.message.unwrap_or_default(),
         latency_nanos,
         latency,
-        effect_before_error: rule.effect_before_error,
-        lost_reply: rule.lost_reply,
-        effect_delay_nanos: span(rule.effect_delay.0),
-        stuck: rule.stuck,
-        lie: rule.lie,
-        nameless: rule.nameless,
-        partial: number_of(&PARTIALS, rule.partial),
-        stale: rule.stale.map(|stale| proto::Stale {
+        effect_before_error: action.at == At::AfterCommit,
+        lost_reply: action.lost_reply,
+        effect_delay_nanos: span(action.effect_delay.unwrap_or_default().0),
+        stuck: action.stuck,
+        lie: action.lie,
+        nameless: action.nameless,
+        partial: number_of(&PARTIALS, action.partial),
+        stale: action.stale.map(|stale| proto::Stale {
             by: Some(match stale {
                 Stale::By(by) => proto::stale::By::Nanos(span(by.0)),
                 Stale::Calls(calls) => proto::stale::By::Calls(calls),
@@ -129,6 +130,7 @@ pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
             .map_err(|reason| Status::invalid_argument(format!("latency: {reason}")))?,
     };
     let nanos = |nanos| GoDuration(Duration::from_nanos(nanos));
+    let nonzero = |span: u64| (span > 0).then(|| nanos(span));
     let stale = match fault.stale {
         None => None,
         Some(proto::Stale { by: None }) => {
@@ -141,36 +143,47 @@ pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
             by: Some(proto::stale::By::Calls(calls)),
         }) => Some(Stale::Calls(calls)),
     };
-    Ok(FaultRule {
-        id: fault.id,
-        operation: value_of(&OPERATIONS, fault.operation, "operation")?,
-        machine: fault.machine,
-        class: fault.class,
-        zone: fault.zone,
-        caller: fault.caller,
+    let text = |text: String| Some(text).filter(|text| !text.is_empty());
+    let matches = Match {
+        call: value_of(&OPERATIONS, fault.operation, "operation")?,
+        machine: text(fault.machine),
+        class: text(fault.class),
+        zone: text(fault.zone),
+        client: text(fault.caller),
         skip: fault.skip,
         times: fault.times,
         probability: fault.probability,
         window: fault.window.map(|window| Window {
-            from: nanos(window.from_nanos),
+            from: nonzero(window.from_nanos),
             until: window.until_nanos.map(nanos),
         }),
         throttle: fault.throttle.map(|throttle| Throttle {
             per_second: throttle.per_second,
             burst: throttle.burst,
         }),
-        code,
+    };
+    let action = Action {
+        code: Some(code).filter(|code| *code != Code::Ok),
         error: value_of(&TROUBLES, fault.error, "error")?,
-        message: fault.message,
-        latency,
-        effect_before_error: fault.effect_before_error,
+        message: text(fault.message),
+        latency: Some(latency).filter(|latency| *latency != Delay::default()),
+        at: if fault.effect_before_error {
+            At::AfterCommit
+        } else {
+            At::BeforeCommit
+        },
         lost_reply: fault.lost_reply,
-        effect_delay: nanos(fault.effect_delay_nanos),
+        effect_delay: nonzero(fault.effect_delay_nanos),
         stuck: fault.stuck,
-        lie: fault.lie,
-        nameless: fault.nameless,
         partial: value_of(&PARTIALS, fault.partial, "partial")?,
         stale,
+        lie: fault.lie,
+        nameless: fault.nameless,
+    };
+    Ok(FaultRule {
+        name: fault.id,
+        matches,
+        action,
     })
 }
 
@@ -181,17 +194,18 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("{operation: create, machine: a, class: b, zone: c, caller: d, skip: 1, times: 2, code: Internal}")]
-    #[case("{error: quota, probability: 0.5, window: {from: 1m, until: 2m}, throttle: {perSecond: 2, burst: 3}}")]
-    #[case("{code: Aborted, message: text, latency: 1s-3s, effectBeforeError: true}")]
-    #[case("{latency: 5s, lostReply: true}")]
-    #[case("{operation: create, effectDelay: 5s}")]
-    #[case("{operation: delete, stuck: true}")]
-    #[case("{operation: list, lie: true}")]
-    #[case("{operation: create, nameless: true}")]
-    #[case("{operation: update, error: outage, partial: tags}")]
-    #[case("{operation: get_status, stale: {by: 3m}}")]
-    #[case("{operation: list, stale: {calls: 3}}")]
+    #[case("{match: {call: createMachine, machine: a, class: b, zone: c, client: d}, action: {code: Internal}}")]
+    #[case("{match: {skip: 1, times: 2, probability: 0.5, window: {from: 1m, until: 2m}}, action: {error: quota}}")]
+    #[case("{name: a, match: {window: {until: 2m}, throttle: {perSecond: 2, burst: 3}}, action: {error: quota}}")]
+    #[case("{action: {code: Aborted, message: text, latency: 1s-3s, at: afterCommit}}")]
+    #[case("{action: {latency: 5s, lostReply: true}}")]
+    #[case("{match: {call: createMachine}, action: {effectDelay: 5s}}")]
+    #[case("{match: {call: deleteMachine}, action: {stuck: true}}")]
+    #[case("{match: {call: listMachines}, action: {lie: true}}")]
+    #[case("{match: {call: createMachine}, action: {nameless: true}}")]
+    #[case("{match: {call: updateMachine}, action: {error: outage, partial: tags}}")]
+    #[case("{match: {call: getMachineStatus}, action: {stale: {by: 3m}}}")]
+    #[case("{match: {call: listMachines}, action: {stale: {calls: 3}}}")]
     fn a_rule_travels_whole(#[case] text: &str) {
         let rule_before: FaultRule = serde_saphyr::from_str(text).unwrap();
         let message = fault(Fault {

@@ -57,14 +57,15 @@ fn machine(name: &str) -> Option<proto::VmReference> {
 fn corpus() -> Vec<(usize, Vec<u8>)> {
     let tags = [("owner".to_owned(), "me".to_owned())];
     let rules = "\
-- {id: a, operation: create, machine: 'm-*', class: p*, zone: l*, caller: x, skip: 1, times: 2, code: Internal, latency: 1s-3s}
-- {operation: get_status, stale: {calls: 3}}
-- {operation: list, stale: {by: 1m}, probability: 0.5, window: {from: 1s, until: 1h}}
-- {operation: delete, stuck: true}
-- {operation: create, code: Internal, partial: nics}
-- {operation: create, effectDelay: 3s}
-- {error: throttled, throttle: {perSecond: 2, burst: 3}}
-- {lostReply: true, latency: 1s~2s}
+- {name: a, match: {call: createMachine, machine: 'm-*', class: p*, zone: l*, client: x}, action: {code: Internal}}
+- {match: {skip: 1, times: 2}, action: {code: Internal, latency: 1s-3s}}
+- {match: {call: getMachineStatus}, action: {stale: {calls: 3}}}
+- {match: {call: listMachines, probability: 0.5, window: {from: 1s, until: 1h}}, action: {stale: {by: 1m}}}
+- {match: {call: deleteMachine}, action: {stuck: true}}
+- {match: {call: createMachine}, action: {code: Internal, partial: nics}}
+- {match: {call: createMachine}, action: {effectDelay: 3s}}
+- {match: {throttle: {perSecond: 2, burst: 3}}, action: {error: throttled}}
+- {action: {lostReply: true, latency: 1s~2s}}
 ";
     let mut corpus: Vec<(usize, Vec<u8>)> = read_rules("corpus", rules)
         .unwrap()
@@ -214,8 +215,9 @@ fn no_file_makes_the_reader_panic() {
         .split("```")
         .next()
         .unwrap();
-    let rules = "- {id: a, operation: create, skip: 1, times: 2, code: Internal, latency: 1s-3s, probability: 0.5}\n\
-                 - {id: b, operation: list, stale: {by: 1m}, window: {from: 1s, until: 1h}}\n";
+    let rules = "- {name: a, match: {call: createMachine, probability: 0.5}, action: {latency: 1s-3s}}\n\
+                 - {name: b, match: {call: listMachines, window: {from: 1s, until: 1h}}, action: {stale: {by: 1m}}}\n\
+                 - {id: c, operation: delete, times: 2, effectBeforeError: true, code: Internal}\n";
     let mut read = 0;
     for round in 0..rounds() {
         let mut stream = Seed::new(round).stream("file");

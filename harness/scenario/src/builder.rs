@@ -386,50 +386,24 @@ pub fn crash_mcm(at: Moment, effect: u64) -> Step {
 
 /// The `nth` call (counted from 1) of that kind for a machine fails with `code`, once.
 pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Code) -> Step {
-    Step::Inject(Fault {
-        name: name.to_owned(),
-        call,
-        machine: Some(machine.to_owned()),
-        skip: nth.saturating_sub(1),
-        times: Some(1),
-        code: Some(code),
-        message: None,
-        latency: None,
-        after_effect: false,
-        effect: None,
-    })
+    Step::Inject(
+        Fault::of(name, call)
+            .machine(machine)
+            .skip(nth.saturating_sub(1).into())
+            .times(1)
+            .code(code),
+    )
 }
 
 /// Every call of that kind for a machine fails with `code`, until the rule is lifted.
 pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Step {
-    Step::Inject(Fault {
-        name: name.to_owned(),
-        call,
-        machine: Some(machine.to_owned()),
-        skip: 0,
-        times: None,
-        code: Some(code),
-        message: None,
-        latency: None,
-        after_effect: false,
-        effect: None,
-    })
+    Step::Inject(Fault::of(name, call).machine(machine).code(code))
 }
 
 /// Every call of that kind for a machine takes so much longer.
 pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<DurationExpression>) -> Step {
-    Step::Inject(Fault {
-        name: name.to_owned(),
-        call,
-        machine: Some(machine.to_owned()),
-        skip: 0,
-        times: None,
-        code: None,
-        message: None,
-        latency: Some(latency.into()),
-        after_effect: false,
-        effect: None,
-    })
+    let latency: DurationExpression = latency.into();
+    Step::Inject(Fault::of(name, call).machine(machine).latency(latency))
 }
 
 /// Makes cloud calls fail, slow or do something else than they should.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duration::DurationExpression;
-use crate::cloud_call::CloudCall;
 use crate::object_reference::ObjectReference;
+use fakecloud_api::CloudCall;
 
 /// Something that must be seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use fakecloud_api::Deprecations;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::plan::{FAULT, TIMES};
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +65,29 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, 
         origin: origin.to_owned(),
         message: one_line(&error),
     })
+}
+
+/// Notes the old spellings in a scenario or a plan that its parser accepts.
+pub(crate) fn collect_deprecations(text: &str, origin: &str, found: &mut Deprecations) {
+    let Ok(document) = serde_saphyr::from_str::<Value>(text) else {
+        return;
+    };
+    let list = |path: &str| document.pointer(path).and_then(Value::as_array).into_iter().flatten();
+    for step in list("/steps").chain(list("/scenario/steps")) {
+        if let Some(rule) = step.get("inject") {
+            found.add_rule(origin, "inject", rule);
+        }
+    }
+    for cloud in list("/disturbances").filter_map(|disturbance| disturbance.get("cloud")) {
+        found.add_rule(origin, "cloud", cloud);
+        if let Some(rule) = cloud.get(FAULT) {
+            found.add(origin, "cloud.fault", "cloud");
+            found.add_moved_rule(origin, "cloud.fault", "cloud", rule);
+        }
+        for time in TIMES.into_iter().filter(|time| cloud.get(time).is_some()) {
+            found.add(origin, format!("cloud.{time}"), format!("cloud.match.window.{time}"));
+        }
+    }
 }
 
 /// The parser's message with its place in front, on one line.

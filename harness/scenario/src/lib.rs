@@ -5,7 +5,6 @@
 
 pub mod builder;
 pub mod cloud;
-mod cloud_call;
 mod dialect;
 pub mod duration;
 pub mod expect;
@@ -14,6 +13,7 @@ pub mod fixtures;
 pub mod job;
 pub mod keeper;
 pub mod kinds;
+mod latency;
 mod length;
 mod object_reference;
 pub mod observation;
@@ -29,11 +29,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use apiserver::faults as api_faults;
+pub use fakecloud_api::{Deprecations, FaultRule};
 use serde::{Deserialize, Serialize};
 
 pub use self::dialect::PreservationDialect;
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
+pub use self::latency::Latency;
 pub use self::occurred::Occurred;
 pub use self::stage_kind::StageKind;
 pub use self::step::Step;
@@ -166,13 +168,15 @@ pub enum DuplicateCreates {
 }
 
 impl Scenario {
-    /// Reads a YAML file.
+    /// Reads a YAML file, and notes its old spellings.
     ///
     /// # Errors
     /// See [`FileError`].
-    pub fn read(path: &Path) -> Result<Self, FileError> {
+    pub fn read(path: &Path, deprecations: &mut Deprecations) -> Result<Self, FileError> {
         let (text, shown) = file::text(path)?;
-        Self::from_yaml(&text, &shown)
+        let scenario = Self::from_yaml(&text, &shown)?;
+        file::collect_deprecations(&text, &shown, deprecations);
+        Ok(scenario)
     }
 
     /// Reads YAML text; `origin` names it in errors.

@@ -74,14 +74,98 @@ fn a_scenario_is_the_same_after_it_was_written_and_read() {
     assert_eq!(Scenario::from_yaml(&yaml, "test").unwrap(), everything(), "{yaml}");
 }
 
+#[test]
+fn every_field_of_a_fault_may_stand_in_a_scenario() {
+    let fault = "\
+- inject:
+    name: all
+    match: {call: createMachine, machine: 'm-*', class: a, zone: b, client: c, skip: 1, times: 2, probability: 0.5,
+      window: {from: slack, until: healthTimeout - 1m}, throttle: {perSecond: 2, burst: 3}}
+    action: {code: Internal, message: text, latency: 1s-3s, at: afterCommit}
+- inject: {name: drawn, action: {error: quota, latency: 30s~5s}}
+- inject: {name: lost, action: {lostReply: true, latency: bootDelay + 1m}}
+- inject: {name: later, match: {call: createMachine}, action: {effectDelay: 2 * slack}}
+- inject: {name: stuck, match: {call: deleteMachine}, action: {stuck: true}}
+- inject: {name: part, match: {call: createMachine}, action: {code: Internal, partial: disks}}
+- inject: {name: past, match: {call: listMachines}, action: {stale: {by: slack}}}
+- inject: {name: calls, match: {call: getMachineStatus}, action: {stale: {calls: 2}}}
+- inject: {name: lie, match: {call: getVolumeIDs}, action: {lie: true}}
+- inject: {name: nameless, match: {call: createMachine}, action: {nameless: true}}
+";
+    let scenario = Scenario::from_yaml(&format!("{HEAD}{fault}"), "story.yaml").unwrap();
+    let yaml = scenario.to_yaml().unwrap();
+    assert_eq!(Scenario::from_yaml(&yaml, "again").unwrap(), scenario, "{yaml}");
+    let Step::Inject(fault) = &scenario.steps[0] else {
+        panic!("{scenario:?}");
+    };
+    let rule = step::resolve(fault, &Timeouts::production());
+    let window = rule.matches.window.unwrap();
+    assert_eq!(window.from.unwrap().0, Duration::from_mins(1));
+    assert_eq!(window.until.unwrap().0, Duration::from_mins(9));
+    assert_eq!(rule.action.latency.unwrap().to_string(), "1s-3s");
+}
+
+fn deprecations(text: &str) -> Vec<String> {
+    let mut found = Deprecations::default();
+    file::collect_deprecations(text, "story.yaml", &mut found);
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[rstest]
+#[case("afterEffect: true, code: Internal", "at: afterCommit, code: Internal")]
+#[case("effect: lie", "lie: true")]
+#[case("effect: stuck", "stuck: true")]
+#[case("effect: onlyNics, code: Internal", "partial: nics, code: Internal")]
+#[case(
+    "latency: 5s, code: Internal, message: text",
+    "latency: 5s, code: Internal, message: text"
+)]
+fn a_fault_in_the_old_spelling_is_that_in_the_new_one(#[case] old: &str, #[case] new: &str) {
+    let old = format!("{HEAD}- inject: {{name: q, call: createMachine, machine: m-1, skip: 1, times: 2, {old}}}\n");
+    let matches = "{call: createMachine, machine: m-1, skip: 1, times: 2}";
+    let new = format!("{HEAD}- inject: {{name: q, match: {matches}, action: {{{new}}}}}\n");
+    let scenario = Scenario::from_yaml(&old, "old").unwrap();
+    assert_eq!(scenario, Scenario::from_yaml(&new, "new").unwrap());
+    assert!(deprecations(&old).len() >= 5, "{:?}", deprecations(&old));
+    assert_eq!(deprecations(&new), Vec::<String>::new());
+    assert_eq!(deprecations(&scenario.to_yaml().unwrap()), Vec::<String>::new());
+}
+
+#[test]
+fn an_old_spelling_is_reported_once_per_file_and_field() {
+    let steps = "- inject: {name: a, call: createMachine, code: Internal}\n\
+                 - inject: {name: b, call: getMachineStatus, effect: {stale: 90s}}\n\
+                 - apply: {object: {kind: ConfigMap, inject: {machine: a}}}\n";
+    assert_eq!(
+        deprecations(&format!("{HEAD}{steps}")),
+        [
+            "call is now inject.match.call",
+            "code is now inject.action.code",
+            "effect is now inject.action.stale"
+        ]
+        .map(|field| format!("story.yaml: inject.{field}; the old spelling goes with the next release"))
+    );
+}
+
 const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
 
 #[rstest]
 #[case::an_unknown_field("- wait: 10s\ncolour: red\n", "colour")]
 #[case::an_unknown_step("- dance: m-1\n", "dance")]
 #[case::an_unknown_duration("- wait: helthTimeout\n", "healthTimeout")]
-#[case::an_unknown_code("- inject: {name: q, call: createMachine, code: Broken}\n", "Broken")]
-#[case::a_fault_that_does_nothing("- inject: {name: q, call: createMachine}\n", "steps[0].inject")]
+#[case::an_unknown_code("- inject: {name: q, action: {code: Broken}}\n", "Broken")]
+#[case::a_fault_that_does_nothing("- inject: {name: q, match: {call: createMachine}}\n", "steps[0].inject")]
+#[case::a_fault_without_a_name("- inject: {match: {call: createMachine}, action: {code: Internal}}\n", "line 4")]
+#[case::an_unknown_field_of_a_fault("- inject:\n    name: q\n    action: {cod: Internal}\n", "line 6")]
+#[case::an_unknown_place_in_a_fault("- inject: {name: q, mach: {}}\n", "mach")]
+#[case::a_fault_that_makes_no_sense(
+    "- inject: {name: q, match: {call: listMachines}, action: {stuck: true}}\n",
+    "steps[0].inject: action.stuck is for creations and deletions"
+)]
+#[case::two_spellings(
+    "- inject: {name: q, call: createMachine, match: {call: createMachine}, action: {code: Internal}}\n",
+    "`match.call` beside `call`"
+)]
 #[case::an_object_without_a_name(
     "- apply: {object: {apiVersion: v1, kind: Pod}}\n",
     "steps[0].apply.object.metadata.name"

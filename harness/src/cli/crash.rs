@@ -9,12 +9,13 @@ use clock::Clock;
 use judge::evaluate::{between, short};
 use scenario::builder::{seconds, slack, wait};
 use scenario::job::Job;
-use scenario::plan::{CloudFault, Disturbance};
+use scenario::plan::Disturbance;
 use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
 use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
 use scenario::{DurationExpression, Scenario, StageKind};
 
+use super::files::read_scenario;
 use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
@@ -32,19 +33,12 @@ fn slower(boot_delay: &DurationExpression) -> DurationExpression {
 fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
     let call = CloudCall::CreateMachine;
     let strikes = |step: &Step| match step {
-        Step::Inject(fault) => fault.call == call,
+        Step::Inject(fault) => fault.matches.call.is_none_or(|struck| struck == call),
         Step::SlowCreation(_) => true,
         _ => false,
     };
-    let fault = Fault {
-        latency: Some(seconds(1)),
-        ..Fault::of("slower", call)
-    };
-    (!scenario.steps.iter().any(strikes)).then_some(Disturbance::Cloud(CloudFault {
-        fault,
-        from: None,
-        until: None,
-    }))
+    let fault = Fault::of("slower", call).latency(seconds(1));
+    (!scenario.steps.iter().any(strikes)).then(|| Disturbance::Cloud(Box::new(fault)))
 }
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
@@ -111,7 +105,7 @@ impl CrashCommand {
         let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(StageKind::Sim))?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
-            let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
+            let scenario = read_scenario(file)?;
             chosen.push((scenario, Some(file.clone())));
         }
         for (scenario, _) in &chosen {

@@ -7,6 +7,7 @@ mod crash;
 mod doctor;
 mod durations;
 mod faults;
+mod files;
 mod idle;
 mod jobs;
 mod list;

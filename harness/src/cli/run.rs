@@ -10,6 +10,7 @@ use scenario::result::RunResult;
 use scenario::step::{Crash, Moment, Process};
 use scenario::{Scenario, StageKind};
 
+use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs, named};
@@ -124,7 +125,7 @@ impl Run {
     fn follow_plans(&self, scenarios: &[Scenario]) -> Ended {
         let mut jobs = Vec::new();
         for file in &self.plans {
-            let plan = Plan::read(file, scenarios).map_err(|error| Usage(error.to_string()))?;
+            let plan = read_plan(file, scenarios)?;
             if let Some(reason) = self.why_not(&plan.scenario) {
                 return Err(Usage(format!("{}: {reason}", file.display())));
             }
@@ -192,7 +193,7 @@ impl Run {
         let by_name = named(scenarios, &self.names, |scenario| self.why_not(scenario).is_none())?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
-            let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
+            let scenario = read_scenario(file)?;
             chosen.push((scenario, Some(file.clone())));
         }
         for (scenario, _) in &chosen {

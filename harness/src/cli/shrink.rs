@@ -10,6 +10,7 @@ use scenario::plan::Plan;
 use scenario::result::RunResult;
 use scenario::{Scenario, StageKind};
 
+use super::files::read_plan;
 use super::output::say;
 use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
 use crate::campaign::groups;
@@ -31,7 +32,7 @@ pub(super) struct ShrinkCommand {
 
 impl ShrinkCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
-        let plan = Plan::read(&self.plan, scenarios).map_err(|error| Usage(error.to_string()))?;
+        let plan = read_plan(&self.plan, scenarios)?;
         let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
         let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
         let work = Box::pin(find(plan, nowhere.path()));

@@ -8,7 +8,7 @@ use judge::evaluate::{Armed, short};
 use judge::world::WorldState;
 use scenario::Step;
 use scenario::step::deferred_target::DeferredTarget;
-use scenario::step::{CloudRequest, Effect, ProcessStep, Request};
+use scenario::step::{CloudRequest, ProcessStep, Request};
 use stage::{Stage, StageError};
 
 use super::action_error::ActionError;
@@ -149,7 +149,7 @@ impl<S: Stage> Engine<'_, S> {
                 let paused = self.stage.pause(pause.process, time).await;
                 return paused.map_err(refused);
             }
-            Request::Cloud(CloudRequest::Inject(fault)) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {
+            Request::Cloud(CloudRequest::Inject(fault)) if fault.is_byzantine() => {
                 self.invariants.rules.byzantine.insert(fault.name.clone());
             }
             Request::AddApiFault(fault) => return Ok(self.add_api_fault(fault).await?),

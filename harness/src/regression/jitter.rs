@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use clock::{Seed, Stream};
-use scenario::{DurationExpression, Scenario, Step, Timeouts};
+use scenario::{DurationExpression, Latency, Scenario, Step, Timeouts};
 
 /// By how many percent a time is moved at most.
 const MOST: u64 = 10;
@@ -19,7 +19,7 @@ pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
     for step in &mut moved.steps {
         let times = match step {
             Step::Wait(time) => vec![&mut time.0],
-            Step::Inject(fault) => fault.latency.iter_mut().collect(),
+            Step::Inject(fault) => fault.action.latency.iter_mut().filter_map(Latency::fixed_mut).collect(),
             Step::SlowCreation(slow) => vec![&mut slow.by],
             Step::Pause(pause) => vec![&mut pause.time],
             _ => Vec::new(),

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scenario::plan::{Disturbance, Plan};
-use scenario::step::Wait;
-use scenario::step::{Apply, Step};
-use scenario::{Condition, DurationExpression, Expectation, Timeouts, World};
+use scenario::step::{Apply, At, Fault, Step, Wait, Window};
+use scenario::{Condition, DurationExpression, Expectation, Latency, Timeouts, World};
 
 /// The candidate at a position of what is left; `None`: there are no more.
 pub(super) type Pass = fn(&Plan, usize) -> Option<Plan>;
@@ -71,7 +70,7 @@ fn without_machine(plan: &Plan, position: usize) -> Option<Plan> {
     plan.disturbances.retain(|disturbance| match disturbance {
         Disturbance::Vm(fault) => fault.machine != machine,
         Disturbance::Kubelet(fault) => fault.machine != machine,
-        Disturbance::Cloud(cloud) => cloud.fault.machine.as_ref() != Some(&machine),
+        Disturbance::Cloud(fault) => fault.matches.machine.as_ref() != Some(&machine),
         _ => true,
     });
     Some(plan)
@@ -84,7 +83,7 @@ fn without(step: Step, machine: &str) -> Option<Step> {
         Step::Delete(object) => Some(&object.name),
         Step::Annotate(annotate) => Some(&annotate.name),
         Step::Patch(patch) => Some(&patch.name),
-        Step::Inject(fault) => fault.machine.as_ref(),
+        Step::Inject(fault) => fault.matches.machine.as_ref(),
         Step::Vm(step) => Some(&step.machine),
         Step::Kubelet(step) => Some(&step.machine),
         _ => None,
@@ -137,10 +136,10 @@ fn with_plain_disturbance(plan: &Plan, position: usize) -> Option<Plan> {
     let (index, which) = (position / 4, position % 4);
     let mut plan = plan.clone();
     match (plan.disturbances.get_mut(index)?, which) {
-        (Disturbance::Cloud(cloud), 0) => cloud.from = None,
-        (Disturbance::Cloud(cloud), 1) => cloud.until = None,
-        (Disturbance::Cloud(cloud), 2) => cloud.fault.times = Some(1),
-        (Disturbance::Cloud(cloud), 3) => cloud.fault.after_effect = false,
+        (Disturbance::Cloud(fault), 0) => fault.matches.window = with_window(fault, |window| window.from = None),
+        (Disturbance::Cloud(fault), 1) => fault.matches.window = with_window(fault, |window| window.until = None),
+        (Disturbance::Cloud(fault), 2) => fault.matches.times = Some(1),
+        (Disturbance::Cloud(fault), 3) => fault.action.at = At::BeforeCommit,
         (Disturbance::Lag(lag), 0) => lag.lasts = None,
         (Disturbance::Api(rule), 0) => rule.matches.window = None,
         (Disturbance::Api(rule), 1) => rule.matches.probability = None,
@@ -149,6 +148,16 @@ fn with_plain_disturbance(plan: &Plan, position: usize) -> Option<Plan> {
         _ => {}
     }
     Some(plan)
+}
+
+/// The window of a rule after a change; `None`: it is always in force.
+fn with_window(
+    fault: &Fault,
+    change: impl FnOnce(&mut Window<DurationExpression>),
+) -> Option<Window<DurationExpression>> {
+    let mut window = fault.matches.window.clone()?;
+    change(&mut window);
+    (window.from.is_some() || window.until.is_some()).then_some(window)
 }
 
 /// Where an invariant breaks while something else is expected, that is as good as waiting.
@@ -186,9 +195,10 @@ fn durations(plan: &mut Plan) -> Vec<&mut DurationExpression> {
         match disturbance {
             Disturbance::Pause(pause) => durations.push(&mut pause.time),
             Disturbance::Lag(lag) => durations.push(&mut lag.by),
-            Disturbance::Cloud(cloud) => {
-                durations.extend(cloud.from.as_mut());
-                durations.extend(cloud.fault.latency.as_mut());
+            Disturbance::Cloud(fault) => {
+                let window = fault.matches.window.as_mut();
+                durations.extend(window.and_then(|window| window.from.as_mut()));
+                durations.extend(fault.action.latency.as_mut().and_then(Latency::fixed_mut));
             }
             Disturbance::Vm(fault) => durations.push(&mut fault.at),
             Disturbance::Kubelet(fault) => durations.push(&mut fault.at),

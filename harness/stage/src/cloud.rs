@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fakecloud::proto;
 use fakecloud::proto::cloud_client::CloudClient as Client;
+use fakecloud::{FaultRule, proto};
 use futures::stream::{BoxStream, StreamExt};
 use k8s_openapi::ByteString;
 use mcm_api::{Code, Machine, MachineClass};
 use mcm_driver::client::GrpcDriver;
 use mcm_driver::{Driver as _, DriverError, MachineRequest};
 use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
-use scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, SlowCreation, VmAction, ZoneFailure};
+use scenario::step::{CloudCall, FailZone, Fault, KubeletAction, SlowCreation, VmAction, ZoneFailure, resolve};
 use scenario::{Timeouts, fixtures};
 use tonic::body::Body;
 use tower::ServiceExt;
@@ -194,36 +194,7 @@ impl CloudClient {
     /// # Errors
     /// When the cloud refuses it.
     pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), CloudError> {
-        let latency = fault
-            .latency
-            .as_ref()
-            .map(|latency| latency.value(timeouts))
-            .unwrap_or_default();
-        let rule = proto::Fault {
-            id: fault.name.clone(),
-            operation: operation(fault.call).into(),
-            machine: fault.machine.clone().unwrap_or_default(),
-            skip: fault.skip.into(),
-            times: fault.times.map(u64::from),
-            code: fault.code.map_or(0, Code::number),
-            message: fault.message.clone().unwrap_or_default(),
-            latency_nanos: nanos(latency),
-            effect_before_error: fault.after_effect,
-            lie: fault.effect == Some(Effect::Lie),
-            stuck: fault.effect == Some(Effect::Stuck),
-            nameless: fault.effect == Some(Effect::Nameless),
-            partial: match fault.effect {
-                Some(Effect::OnlyNics) => proto::Partial::Nics.into(),
-                _ => proto::Partial::Unspecified.into(),
-            },
-            stale: match &fault.effect {
-                Some(Effect::Stale(by)) => Some(proto::Stale {
-                    by: Some(proto::stale::By::Nanos(nanos(by.value(timeouts)))),
-                }),
-                _ => None,
-            },
-            ..proto::Fault::default()
-        };
+        let rule = fakecloud::message_of_rule(resolve(fault, timeouts));
         limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
@@ -232,15 +203,11 @@ impl CloudClient {
     /// # Errors
     /// When the cloud refuses it.
     pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), CloudError> {
-        let by = slow.by.value(timeouts);
-        let rule = proto::Fault {
-            id: slow.name.clone(),
-            operation: operation(CloudCall::CreateMachine).into(),
-            machine: slow.machine.clone(),
-            times: Some(1),
-            effect_delay_nanos: nanos(by),
-            ..proto::Fault::default()
-        };
+        let rule = FaultRule::of(&slow.name, CloudCall::CreateMachine)
+            .machine(&slow.machine)
+            .times(1)
+            .effect_delay(slow.by.value(timeouts));
+        let rule = fakecloud::message_of_rule(rule);
         limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
@@ -467,26 +434,9 @@ fn from_proto(vm: proto::Vm, revision: u64) -> Option<Vm> {
     })
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// The name in `NAMESPACE/NAME` or `NAME`.
 fn name(machine: &str) -> &str {
     machine.rsplit('/').next().unwrap_or(machine)
-}
-
-fn operation(call: CloudCall) -> proto::Operation {
-    match call {
-        CloudCall::CreateMachine => proto::Operation::Create,
-        CloudCall::InitializeMachine => proto::Operation::Initialize,
-        CloudCall::DeleteMachine => proto::Operation::Delete,
-        CloudCall::GetMachineStatus => proto::Operation::GetStatus,
-        CloudCall::ListMachines => proto::Operation::List,
-        CloudCall::UpdateMachine => proto::Operation::Update,
-        CloudCall::AttachVolume => proto::Operation::Attach,
-        CloudCall::DetachVolume => proto::Operation::Detach,
-    }
 }
 
 /// The answer of `call`, whose name is `name`.

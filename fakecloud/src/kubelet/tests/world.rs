@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use crate::Config;
-use crate::delay::Delay;
+use crate::Delay;
 use crate::kubelet::calls::{Effect, Outcome, Request};
 use crate::kubelet::facts::{NodeFacts, PodFacts, PodKey};
 use crate::kubelet::fleet::Fleet;

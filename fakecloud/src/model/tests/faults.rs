@@ -3,7 +3,7 @@
 use mcm_api::cloud::VmIdentity;
 
 use super::*;
-use crate::model::{Partial, Stale, Throttle, Trouble};
+use crate::model::{Partial, Trouble};
 
 fn struck(cloud: &mut Cloud, yaml: &str) {
     let rule: FaultRule = serde_saphyr::from_str(yaml).unwrap();
@@ -40,7 +40,10 @@ fn listed(cloud: &mut Cloud, now: i64) -> usize {
 #[case("outage", Trouble::Outage)]
 fn a_common_trouble_has_its_code_and_its_text(#[case] word: &str, #[case] trouble: Trouble) {
     let mut cloud = cloud();
-    struck(&mut cloud, &format!("{{operation: create, error: {word}}}"));
+    struck(
+        &mut cloud,
+        &format!("{{match: {{call: createMachine}}, action: {{error: {word}}}}}"),
+    );
     let error = cloud.create_machine(&request("a"), at(1)).result.unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (trouble.code(), trouble.text()));
     assert_eq!(cloud.live_count(), 0);
@@ -52,7 +55,7 @@ fn every_machine_code_can_be_answered(
 ) {
     let expected = Code::from_number(number).unwrap();
     let mut cloud = cloud();
-    cloud.add_fault(FaultRule::new("a", None, expected), at(0)).unwrap();
+    cloud.add_fault(FaultRule::new("a").code(expected), at(0)).unwrap();
     assert_eq!(created(&mut cloud, "a", 1), Err(expected));
     assert_eq!(cloud.faults().list()[0].hits, 1);
 }
@@ -60,7 +63,10 @@ fn every_machine_code_can_be_answered(
 #[test]
 fn a_reply_that_is_lost_leaves_the_vm() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{operation: create, times: 1, lostReply: true}");
+    struck(
+        &mut cloud,
+        "{match: {call: createMachine, times: 1}, action: {lostReply: true}}",
+    );
     let error = cloud.create_machine(&request("a"), at(1)).result.unwrap_err();
     assert_eq!(error.code, Code::Unavailable);
     assert!(
@@ -91,15 +97,10 @@ fn the_latency_of_a_reply_is_drawn_for_each_call() {
 #[test]
 fn throttled_calls_come_through_as_often_as_the_rule_says() {
     let mut cloud = cloud();
-    let rule = FaultRule {
-        throttle: Some(Throttle {
-            per_second: 1.0,
-            burst: 3,
-        }),
-        error: Some(Trouble::Throttled),
-        ..FaultRule::new("a", None, Code::Ok)
-    };
-    cloud.add_fault(rule, at(0)).unwrap();
+    struck(
+        &mut cloud,
+        "{match: {throttle: {perSecond: 1, burst: 3}}, action: {error: throttled}}",
+    );
     let refused = (0..10)
         .filter(|_| created(&mut cloud, "a", 1) == Err(Code::Unavailable))
         .count();
@@ -116,11 +117,10 @@ fn a_partial_creation_leaves_parts_that_the_next_one_uses(
     #[case] nics: usize,
 ) {
     let mut cloud = cloud();
-    let rule = FaultRule {
-        partial: Some(partial),
-        times: Some(2),
-        ..FaultRule::new("a", Some(Operation::Create), Code::ResourceExhausted)
-    };
+    let rule = FaultRule::of("a", CloudCall::CreateMachine)
+        .code(Code::ResourceExhausted)
+        .partial(partial)
+        .times(2);
     cloud.add_fault(rule, at(0)).unwrap();
     assert_eq!(created(&mut cloud, "a", 1), Err(Code::ResourceExhausted));
     assert_eq!(created(&mut cloud, "a", 2), Err(Code::ResourceExhausted));
@@ -139,7 +139,7 @@ fn a_driver_that_reuses_nothing_leaks_parts_at_every_try() {
     let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
     struck(
         &mut cloud,
-        "{operation: create, code: Internal, partial: nics, times: 3}",
+        "{match: {call: createMachine, times: 3}, action: {code: Internal, partial: nics}}",
     );
     for second in 1..4 {
         created(&mut cloud, "a", second).unwrap_err();
@@ -162,7 +162,10 @@ fn a_driver_that_reuses_nothing_leaks_parts_at_every_try() {
 fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
-    struck(&mut cloud, "{operation: delete, code: Internal, partial: vm, times: 1}");
+    struck(
+        &mut cloud,
+        "{match: {call: deleteMachine, times: 1}, action: {code: Internal, partial: vm}}",
+    );
     assert_eq!(code(cloud.delete_machine(&request("a"), "", at(1))), Code::Internal);
     assert_eq!(states(&cloud), [VmState::Terminated]);
     assert_eq!((cloud.disks().count(), cloud.nics().count()), (1, 1));
@@ -190,7 +193,7 @@ fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialize
     assert_eq!(flags(&cloud), expect((true, false), (true, false)));
     struck(
         &mut cloud,
-        "{operation: initialize, code: Internal, partial: nics, times: 1}",
+        "{match: {call: initializeMachine, times: 1}, action: {code: Internal, partial: nics}}",
     );
     assert_eq!(code(cloud.initialize_machine(&wanted, "", at(1))), Code::Internal);
     assert_eq!(flags(&cloud), expect((false, false), (true, false)));
@@ -203,8 +206,11 @@ fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialize
 #[test]
 fn a_stale_answer_shows_the_ledger_as_it_was_so_long_ago() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{operation: get_status, stale: {by: 30s}}");
-    struck(&mut cloud, "{operation: list, stale: {by: 30s}}");
+    struck(
+        &mut cloud,
+        "{match: {call: getMachineStatus}, action: {stale: {by: 30s}}}",
+    );
+    struck(&mut cloud, "{match: {call: listMachines}, action: {stale: {by: 30s}}}");
     created(&mut cloud, "a", 100).unwrap();
     assert_eq!(
         (status(&mut cloud, "a", 129), listed(&mut cloud, 129)),
@@ -222,11 +228,10 @@ fn a_stale_answer_shows_the_ledger_as_it_was_so_long_ago() {
 #[test]
 fn a_stale_answer_shows_the_ledger_as_it_was_so_many_calls_ago() {
     let mut cloud = cloud();
-    let rule = FaultRule {
-        stale: Some(Stale::Calls(2)),
-        ..FaultRule::new("a", Some(Operation::GetStatus), Code::Ok)
-    };
-    cloud.add_fault(rule, at(0)).unwrap();
+    struck(
+        &mut cloud,
+        "{match: {call: getMachineStatus}, action: {stale: {calls: 2}}}",
+    );
     created(&mut cloud, "a", 10).unwrap();
     let seen: Vec<Code> = (11..15).map(|second| status(&mut cloud, "a", second)).collect();
     assert_eq!(seen, [Code::NotFound, Code::NotFound, Code::Ok, Code::Ok]);
@@ -238,8 +243,14 @@ fn a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever() {
     for name in ["slow", "stuck"] {
         created(&mut cloud, name, 0).unwrap();
     }
-    struck(&mut cloud, "{operation: delete, machine: slow, effectDelay: 10m}");
-    struck(&mut cloud, "{operation: delete, machine: stuck, stuck: true}");
+    struck(
+        &mut cloud,
+        "{match: {call: deleteMachine, machine: slow}, action: {effectDelay: 10m}}",
+    );
+    struck(
+        &mut cloud,
+        "{match: {call: deleteMachine, machine: stuck}, action: {stuck: true}}",
+    );
     for name in ["slow", "stuck"] {
         assert_eq!(code(cloud.delete_machine(&request(name), "", at(60))), Code::Ok);
         assert_eq!(status(&mut cloud, name, 61), Code::NotFound);
@@ -259,7 +270,7 @@ fn a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever() {
 #[test]
 fn a_stuck_creation_makes_a_vm_that_never_boots() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{operation: create, stuck: true}");
+    struck(&mut cloud, "{match: {call: createMachine}, action: {stuck: true}}");
     created(&mut cloud, "a", 0).unwrap();
     cloud.advance(at(100_000));
     assert_eq!(states(&cloud), [VmState::Pending]);
@@ -270,15 +281,21 @@ fn a_stuck_creation_makes_a_vm_that_never_boots() {
 #[test]
 fn a_lying_cloud_says_that_it_did_what_it_did_not() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{operation: create, machine: never, lie: true}");
+    struck(
+        &mut cloud,
+        "{match: {call: createMachine, machine: never}, action: {lie: true}}",
+    );
     created(&mut cloud, "never", 0).unwrap();
     assert_eq!(
         (cloud.live_count(), status(&mut cloud, "never", 1)),
         (0, Code::NotFound)
     );
     created(&mut cloud, "a", 2).unwrap();
-    for operation in ["delete", "get_status", "list"] {
-        struck(&mut cloud, &format!("{{operation: {operation}, lie: true}}"));
+    for operation in ["deleteMachine", "getMachineStatus", "listMachines"] {
+        struck(
+            &mut cloud,
+            &format!("{{match: {{call: {operation}}}, action: {{lie: true}}}}"),
+        );
     }
     assert_eq!(code(cloud.delete_machine(&request("a"), "", at(3))), Code::Ok);
     assert_eq!((status(&mut cloud, "a", 4), listed(&mut cloud, 4)), (Code::NotFound, 0));
@@ -288,10 +305,16 @@ fn a_lying_cloud_says_that_it_did_what_it_did_not() {
 #[test]
 fn an_answer_may_not_name_the_node() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{operation: create, nameless: true, times: 1}");
+    struck(
+        &mut cloud,
+        "{match: {call: createMachine, times: 1}, action: {nameless: true}}",
+    );
     let made = created(&mut cloud, "a", 0).unwrap();
     assert_eq!((made.node_name.as_str(), made.provider_id.is_empty()), ("", false));
-    struck(&mut cloud, "{operation: get_status, nameless: true, times: 1}");
+    struck(
+        &mut cloud,
+        "{match: {call: getMachineStatus, times: 1}, action: {nameless: true}}",
+    );
     let mut looked = |seconds| {
         cloud
             .machine_status(&request("a"), "", at(seconds))
@@ -329,10 +352,13 @@ fn volumes_can_refuse_to_be_attached_and_detached() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
     cloud.create_volume("v", "local-1", "1Gi", at(0)).unwrap();
-    struck(&mut cloud, "{operation: attach, times: 1, code: Internal}");
     struck(
         &mut cloud,
-        "{operation: detach, times: 1, code: Aborted, effectBeforeError: true}",
+        "{match: {call: attachVolume, times: 1}, action: {code: Internal}}",
+    );
+    struck(
+        &mut cloud,
+        "{match: {call: detachVolume, times: 1}, action: {code: Aborted, at: afterCommit}}",
     );
     assert_eq!(
         cloud.attach_volume("v", &machine("a"), at(1)).unwrap_err().code,
@@ -350,7 +376,7 @@ fn a_partial_update_sets_tags_and_not_flags() {
     created(&mut cloud, "a", 0).unwrap();
     struck(
         &mut cloud,
-        "{operation: update, code: Internal, partial: tags, times: 1}",
+        "{match: {call: updateMachine, times: 1}, action: {code: Internal, partial: tags}}",
     );
     let update = VmUpdate {
         set_tags: BTreeMap::from([("owner".to_owned(), "me".to_owned())]),
@@ -381,9 +407,9 @@ fn the_storage_of_a_cluster_meets_the_rules_too() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
-        "{operation: detach, machine: node-1, times: 2, code: Internal}",
+        "{match: {call: detachVolume, machine: node-1, times: 2}, action: {code: Internal}}",
     );
-    let mut detaches = |node| cloud.lets_storage(Operation::Detach, "pv-1", node, "local-1", at(1));
+    let mut detaches = |node| cloud.lets_storage(CloudCall::DetachVolume, "pv-1", node, "local-1", at(1));
     assert_eq!(
         [
             detaches("node-2"),
@@ -393,7 +419,7 @@ fn the_storage_of_a_cluster_meets_the_rules_too() {
         ],
         [true, false, false, true]
     );
-    assert!(cloud.lets_storage(Operation::Attach, "pv-1", "node-1", "local-1", at(2)));
+    assert!(cloud.lets_storage(CloudCall::AttachVolume, "pv-1", "node-1", "local-1", at(2)));
     cloud.note_storage("CreateVolume", "pv-2", at(3));
     let storage = ["AttachVolume", "DetachVolume", "CreateVolume"];
     let logged: Vec<_> = cloud

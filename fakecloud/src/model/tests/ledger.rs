@@ -134,7 +134,7 @@ fn a_quota_counts_what_exists_and_capacity_what_runs() {
 
 #[test]
 fn each_api_has_its_rate() {
-    let mut cloud = with("rateLimits: [{operation: list, perSecond: 1, burst: 2}]");
+    let mut cloud = with("rateLimits: [{call: listMachines, perSecond: 1, burst: 2}]");
     let of = request("a");
     let list = |cloud: &mut Cloud, now| code(cloud.list_machines(&of.class, &of.secret, "", at(now)));
     let codes: Vec<Code> = [0, 0, 0, 1, 1].map(|now| list(&mut cloud, now)).to_vec();
@@ -269,7 +269,8 @@ fn the_audit_finds_vms_disks_and_interfaces_without_an_owner() {
     assert_eq!(findings(&mut cloud, Some(&["uid-of-a"]), 0, 1), [FindingKind::OrphanVm]);
     assert_eq!(findings(&mut cloud, Some(&["uid-of-a"]), 60, 1), []);
     assert_eq!(findings(&mut cloud, Some(&["uid-of-a", "uid-of-b"]), 0, 1), []);
-    let rule: FaultRule = serde_saphyr::from_str("{operation: create, code: Internal, partial: disks}").unwrap();
+    let rule: FaultRule =
+        serde_saphyr::from_str("{match: {call: createMachine}, action: {code: Internal, partial: disks}}").unwrap();
     cloud.add_fault(rule, at(2)).unwrap();
     cloud.create_machine(&request("c"), at(3)).result.unwrap_err();
     assert_eq!(

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::*;
 use crate::Config;
-use crate::delay::Delay;
+use crate::Delay;
 
 mod events;
 mod faults;
@@ -225,17 +225,15 @@ fn credentials_are_checked(#[case] token: Option<&str>, #[case] expected: Code) 
 #[test]
 fn an_error_after_the_effect_leaves_a_vm() {
     let mut cloud = cloud();
-    let rule = FaultRule {
-        times: Some(1),
-        ..FaultRule::new("before", Some(Operation::Create), Code::Internal)
-    };
+    let rule = FaultRule::of("before", CloudCall::CreateMachine)
+        .code(Code::Internal)
+        .times(1);
     cloud.add_fault(rule.clone(), at(0)).unwrap();
     cloud
         .add_fault(
             FaultRule {
-                id: "after".to_owned(),
-                effect_before_error: true,
-                ..rule
+                name: "after".to_owned(),
+                ..rule.after_commit()
             },
             at(0),
         )
@@ -258,15 +256,7 @@ fn a_slow_call_commits_at_once_and_answers_late() {
     };
     let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     let latency = Delay::Constant(Duration::from_secs(3));
-    cloud
-        .add_fault(
-            FaultRule {
-                latency,
-                ..FaultRule::new("slow", None, Code::Ok)
-            },
-            at(0),
-        )
-        .unwrap();
+    cloud.add_fault(FaultRule::new("slow").latency(latency), at(0)).unwrap();
     let reply = cloud.create_machine(&request("a"), at(0));
     assert_eq!(reply.delay, Duration::from_millis(3100));
     reply.result.unwrap();
@@ -279,7 +269,7 @@ fn an_injected_uninitialized_names_the_vm() {
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud
         .add_fault(
-            FaultRule::new("u", Some(Operation::GetStatus), Code::Uninitialized),
+            FaultRule::of("u", CloudCall::GetMachineStatus).code(Code::Uninitialized),
             at(0),
         )
         .unwrap();
@@ -495,11 +485,9 @@ fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
     let mut cloud = cloud();
     cloud
         .add_fault(
-            FaultRule {
-                times: Some(1),
-                effect_delay: GoDuration(Duration::from_secs(300)),
-                ..FaultRule::new("slow", Some(Operation::Create), Code::Ok)
-            },
+            FaultRule::of("slow", CloudCall::CreateMachine)
+                .times(1)
+                .effect_delay(GoDuration(Duration::from_secs(300))),
             at(0),
         )
         .unwrap();

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use apiserver::faults::{Action, Rule};
+use fakecloud_api::At;
 use serde::{Deserialize, Serialize};
 
-use crate::step::{Crash, Fault, KubeletAction, Process, VmAction};
+use super::cloud_fault;
+use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
 use crate::{DurationExpression, StageKind};
 
 /// One thing that disturbs a run. Times count from the scenario's start.
@@ -21,8 +23,9 @@ pub enum Disturbance {
     /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/using/api-server-faults.md` has it. Its window
     /// counts from the start of the server.
     Api(Box<Rule>),
-    /// The cloud fails or is slow for a while.
-    Cloud(CloudFault),
+    /// Calls of the cloud fail or are slow; a rule as `docs/reference/cloud-faults.md` has it. Its window counts from the
+    /// start of the scenario.
+    Cloud(#[serde(deserialize_with = "cloud_fault::read")] Box<Fault>),
     /// Something happens to the VM of a machine, if it has one then.
     Vm(VmFault),
     /// Something happens to the kubelet of a machine's VM, if it has one then.
@@ -54,20 +57,6 @@ pub struct Lag {
     /// For how long; absent: to the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<DurationExpression>,
-}
-
-/// Calls of the cloud fail or are slow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct CloudFault {
-    /// Which calls, and how.
-    pub fault: Fault,
-    /// From when; absent: from the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<DurationExpression>,
-    /// Until when; absent: to the end of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<DurationExpression>,
 }
 
 /// Something happens to a VM.
@@ -115,10 +104,10 @@ impl Disturbance {
         }
         match (effect, self) {
             (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
-            (_, Self::Cloud(cloud)) if cloud.fault.idle().is_some() => Err((
-                "cloud.fault".to_owned(),
-                cloud.fault.idle().unwrap_or_default().to_owned(),
-            )),
+            (_, Self::Cloud(fault)) => match fault_problem(fault) {
+                Some(problem) => Err(("cloud".to_owned(), problem)),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -140,7 +129,7 @@ impl Disturbance {
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Api(rule) => Some(&rule.name),
-            Self::Cloud(cloud) => Some(&cloud.fault.name),
+            Self::Cloud(fault) => Some(&fault.name),
             _ => None,
         }
     }
@@ -157,13 +146,13 @@ impl Disturbance {
                 Action::Delay { at, .. } => format!("api delay {at}"),
                 action => format!("api {}", action.word()),
             },
-            Self::Cloud(CloudFault { fault, .. }) => {
-                let how = match fault.code {
-                    Some(_) if fault.after_effect => "error after effect",
+            Self::Cloud(fault) => {
+                let how = match fault.action.code {
+                    Some(_) if fault.action.at == At::AfterCommit => "error after effect",
                     Some(_) => "error",
                     None => "slow",
                 };
-                format!("cloud {} {how}", fault.call.rpc())
+                format!("cloud {} {how}", fault.call_name())
             }
             Self::Vm(fault) => format!("vm {}", format!("{:?}", fault.action).to_lowercase()),
             Self::Kubelet(fault) => format!("kubelet {}", format!("{:?}", fault.action).to_lowercase()),
@@ -188,12 +177,18 @@ impl fmt::Display for Disturbance {
                 lasts.as_ref().map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
             }
             Self::Api(rule) => write!(f, "API fault {}: {}", rule.name, rule.action),
-            Self::Cloud(CloudFault { fault, from, until }) => {
-                write!(f, "cloud fault {} in {}", fault.name, fault.call.rpc())?;
-                if let Some(from) = from {
+            Self::Cloud(fault) => {
+                write!(f, "cloud fault {} in {}", fault.name, fault.call_name())?;
+                let Some(window) = &fault.matches.window else {
+                    return Ok(());
+                };
+                if let Some(from) = &window.from {
                     write!(f, " from {from}")?;
                 }
-                until.as_ref().map_or(Ok(()), |until| write!(f, " until {until}"))
+                window
+                    .until
+                    .as_ref()
+                    .map_or(Ok(()), |until| write!(f, " until {until}"))
             }
             Self::Vm(fault) => write!(f, "{:?} the VM of {} at {}", fault.action, fault.machine, fault.at),
             Self::Kubelet(fault) => write!(f, "{:?} the kubelet of {} at {}", fault.action, fault.machine, fault.at),

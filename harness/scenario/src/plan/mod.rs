@@ -4,16 +4,19 @@
 //! What lives here: the data, its file form (YAML or JSON) and its checks. What must not: who makes plans (`campaign`,
 //! `shrink`) and how a stage carries one out.
 
+mod cloud_fault;
 mod disturbance;
 mod hits;
 
 use std::path::Path;
 use std::time::Duration;
 
+use fakecloud_api::Deprecations;
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
-pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+pub(crate) use self::cloud_fault::{FAULT, TIMES};
+pub use self::disturbance::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 pub use self::hits::DisturbanceHits;
 use crate::file::{self, FileError};
 use crate::{Scenario, StageKind};
@@ -99,13 +102,15 @@ impl Plan {
         }
     }
 
-    /// Reads a file; `named` are the scenarios that it may name.
+    /// Reads a file, and notes its old spellings; `named` are the scenarios that it may name.
     ///
     /// # Errors
     /// See [`FileError`].
-    pub fn read(path: &Path, named: &[Scenario]) -> Result<Self, FileError> {
+    pub fn read(path: &Path, named: &[Scenario], deprecations: &mut Deprecations) -> Result<Self, FileError> {
         let (text, shown) = file::text(path)?;
-        Self::from_yaml(&text, &shown, named)
+        let plan = Self::from_yaml(&text, &shown, named)?;
+        file::collect_deprecations(&text, &shown, deprecations);
+        Ok(plan)
     }
 
     /// Reads YAML, of which JSON is a part; `origin` names it in errors.

@@ -15,7 +15,10 @@ disturbances:
 - crash: {process: mcm, at: after, effect: 6}
 - pause: {process: mcm, effect: 3, time: 30s}
 - lag: {process: mcm, effect: 4, by: slack, lasts: 2m}
-- cloud: {fault: {name: outage, call: createMachine, code: Unavailable}, from: 1m, until: bootDelay + 1m}
+- cloud:
+    name: outage
+    match: {call: createMachine, window: {from: 1m, until: bootDelay + 1m}}
+    action: {code: Unavailable}
 - api: {name: slow, match: {client: '*:mcm', verbs: [create], window: {from: 10s, until: 1m}}, action: {delay: {by: 2s}}}
 - vm: {machine: m-1, do: kill, at: 3m}
 - kubelet: {machine: m-1, do: stop, at: 4m}
@@ -33,6 +36,37 @@ fn a_plan_is_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
+fn a_plan_in_the_old_spelling_is_that_in_the_new_one_with_warnings() {
+    let old = "base: story\ndisturbances:\n\
+               - cloud: {fault: {name: a, call: createMachine, code: Internal, afterEffect: true}, from: 1m, until: 2 * slack}\n\
+               - cloud: {fault: {name: b, call: deleteMachine, latency: 5s}}\n";
+    let new = "base: story\ndisturbances:\n\
+               - cloud: {name: a, match: {call: createMachine, window: {from: 1m, until: 2 * slack}},\n\
+               \x20         action: {code: Internal, at: afterCommit}}\n\
+               - cloud: {name: b, match: {call: deleteMachine}, action: {latency: 5s}}\n";
+    let plan = Plan::from_yaml(old, "old", &named()).unwrap();
+    assert_eq!(plan, Plan::from_yaml(new, "new", &named()).unwrap());
+    let found = |text: &str| -> Vec<String> {
+        let mut found = Deprecations::default();
+        file::collect_deprecations(text, "plan.yaml", &mut found);
+        found.iter().map(ToString::to_string).collect()
+    };
+    let expected = [
+        "cloud.fault is now cloud",
+        "cloud.fault.call is now cloud.match.call",
+        "cloud.fault.code is now cloud.action.code",
+        "cloud.fault.afterEffect is now cloud.action.at: afterCommit",
+        "cloud.from is now cloud.match.window.from",
+        "cloud.until is now cloud.match.window.until",
+        "cloud.fault.latency is now cloud.action.latency",
+    ];
+    let expected = expected.map(|line| format!("plan.yaml: {line}; the old spelling goes with the next release"));
+    assert_eq!(found(old), expected);
+    assert_eq!(found(new), Vec::<String>::new());
+    assert_eq!(found(&plan.to_yaml().unwrap()), Vec::<String>::new());
+}
+
+#[test]
 fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
     let plan = Plan::from_yaml("base: story", "a.yaml", &named()).unwrap();
     assert_eq!(plan, Plan::new(named().remove(0), 1));
@@ -46,7 +80,17 @@ fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
 #[case::an_unknown_scenario("base: nothing\n", &["base", "nothing", "drydock list"])]
 #[case::effect_zero("base: story\ndisturbances:\n- crash: {process: mcm, at: before, effect: 0}\n", &["disturbances[0].crash.effect", "from 1"])]
 #[case::a_fault_that_does_nothing(
-    "base: story\ndisturbances:\n- cloud: {fault: {name: a, call: createMachine}}\n", &["disturbances[0].cloud.fault", "`latency`"]
+    "base: story\ndisturbances:\n- cloud: {name: a, match: {call: createMachine}}\n", &["disturbances[0].cloud", "latency"]
+)]
+#[case::a_fault_without_a_name("base: story\ndisturbances:\n- cloud: {action: {code: Internal}}\n", &["line 3", "name"])]
+#[case::an_unknown_field_of_a_fault("base: story\ndisturbances:\n- cloud:\n    name: a\n    acton: {}\n", &["line 5", "acton"])]
+#[case::an_old_rule_beside_a_new_one(
+    "base: story\ndisturbances:\n- cloud: {fault: {name: a, code: Internal}, match: {skip: 1}}\n",
+    &["line 3", "`match` beside `fault`"]
+)]
+#[case::two_windows(
+    "base: story\ndisturbances:\n- cloud: {name: a, match: {window: {from: 1m}}, action: {code: Internal}, until: 1m}\n",
+    &["line 3", "`until` beside `match.window`"]
 )]
 #[case::a_conflict_of_a_read(
     "base: story\ndisturbances:\n- api: {name: a, match: {verbs: [get]}, action: {fail: {code: 409}}}\n", &["disturbances[0].api.", "409"]

@@ -33,6 +33,7 @@ mod targets;
 mod vm;
 mod wait;
 
+pub use fakecloud_api::{At, CloudCall, Partial, Window};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -48,7 +49,8 @@ pub use self::evict::Evict;
 pub use self::fail_zone::{FailZone, ZoneFailure};
 pub use self::flap::Flap;
 pub use self::force_delete::ForceDeletion;
-pub use self::inject::{Effect, Fault};
+pub use self::inject::{Fault, resolve};
+pub(crate) use self::inject::{named as named_fault, problem as fault_problem};
 pub use self::keep::Keep;
 pub use self::kubelet::{KubeletAction, KubeletStep};
 pub use self::lift::Lift;
@@ -64,7 +66,6 @@ pub use self::strip::Strip;
 pub use self::targets::{DisturbanceChange, Subject, Targets};
 pub use self::vm::{VmAction, VmStep};
 pub use self::wait::Wait;
-pub use crate::cloud_call::CloudCall;
 use crate::duration::DurationExpression;
 use crate::expect::Expectation;
 pub use crate::object_reference::ObjectReference;
@@ -230,6 +231,7 @@ steps! {
     /// Does one of the above as another user, with that user's rights.
     As(ActAs),
     /// Makes cloud calls fail or slow.
+    #[serde(deserialize_with = "inject::read")]
     Inject(Fault),
     /// Removes a rule of the cloud.
     Lift(Lift),

@@ -8,8 +8,8 @@ mod api;
 use clock::{Seed, Stream};
 use mcm_api::Code;
 use scenario::builder::seconds;
-use scenario::plan::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
-use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction};
+use scenario::plan::{Disturbance, KubeletFault, Lag, Pause, VmFault};
+use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction, Window};
 
 use super::Life;
 
@@ -147,12 +147,9 @@ fn cloud_error(draw: &mut Drawing) -> Vec<Disturbance> {
     };
     let after_effect = call != CloudCall::GetMachineStatus && draw.stream.chance(0.4);
     let times = 1 + draw.stream.below(3);
-    over_a_while(draw, |name| Fault {
-        code: Some(code),
-        after_effect,
-        times: u32::try_from(times).ok(),
-        ..Fault::of(name, call)
-    })
+    let fault = Fault::of("", call).code(code).times(times);
+    let fault = if after_effect { fault.after_commit() } else { fault };
+    over_a_while(draw, fault)
 }
 
 fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
@@ -165,23 +162,20 @@ fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
         return Vec::new();
     };
     let latency = 1 + draw.stream.below(20);
-    over_a_while(draw, |name| Fault {
-        latency: Some(seconds(latency)),
-        ..Fault::of(name, call)
-    })
+    over_a_while(draw, Fault::of("", call).latency(seconds(latency)))
 }
 
-fn over_a_while(draw: &mut Drawing, make: impl FnOnce(String) -> Fault) -> Vec<Disturbance> {
+/// Names the rule and gives it a window.
+fn over_a_while(draw: &mut Drawing, mut fault: Fault) -> Vec<Disturbance> {
     let from = draw.stream.below(draw.span);
     let until = from + 1 + draw.stream.below(draw.span - from);
-    let fault = make(String::new());
-    let what = if fault.code.is_some() { "error" } else { "slow" };
-    let name = format!("{what}-{}", draw.number);
-    vec![Disturbance::Cloud(CloudFault {
-        fault: Fault { name, ..fault },
+    let what = if fault.action.code.is_some() { "error" } else { "slow" };
+    fault.name = format!("{what}-{}", draw.number);
+    fault.matches.window = Some(Window {
         from: (from > 0).then(|| seconds(from)),
         until: Some(seconds(until)),
-    })]
+    });
+    vec![Disturbance::Cloud(Box::new(fault))]
 }
 
 /// A VM that was stopped is started again; one that was killed stays down.

@@ -16,9 +16,9 @@ use mcm_api::{Code, GoDuration};
 use scenario::builder::{
     budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
 };
-use scenario::plan::{CloudFault, Disturbance, Limits, Plan};
+use scenario::plan::{Disturbance, Limits, Plan};
 use scenario::step::deferred_target::{DeferredTarget, Request, UserAction};
-use scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use scenario::step::{CloudCall, Fault, KubeletAction, VmAction, Window};
 use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
@@ -78,17 +78,16 @@ fn lasting_fault(span: u64, stream: &mut Stream) -> Option<Disturbance> {
         2 | 3 => (CloudCall::DeleteMachine, span),
         _ => return None,
     };
-    let fault = Fault {
-        code: Some(Code::Unavailable),
-        after_effect: stream.chance(0.4),
-        times: u32::try_from(1 + stream.below(2)).ok(),
-        ..Fault::of("lasting", call)
-    };
-    Some(Disturbance::Cloud(CloudFault {
-        fault,
+    let mut fault = Fault::of("lasting", call).code(Code::Unavailable);
+    if stream.chance(0.4) {
+        fault = fault.after_commit();
+    }
+    fault = fault.times(1 + stream.below(2));
+    fault.matches.window = Some(Window {
         from: None,
         until: Some(seconds(until)),
-    }))
+    });
+    Some(Disturbance::Cloud(Box::new(fault)))
 }
 
 fn plan_of(number: u64, scenario: Scenario, disturbances: Vec<Disturbance>, lasts: u64) -> Plan {

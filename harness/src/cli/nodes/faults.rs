@@ -7,8 +7,9 @@ use mcm_api::GoDuration;
 
 use crate::cli::Usage;
 
-/// The faults that there are.
+/// The faults that there are, spelled as in YAML files; the spelling with dashes is read too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "camelCase")]
 enum Name {
     /// It does not run; the containers on its VM do
     Stopped,
@@ -21,12 +22,15 @@ enum Name {
     /// Each of its API calls comes later by --delay
     Slow,
     /// It is not ready for --delay after each start and outage
+    #[value(alias = "slow-recovery")]
     SlowRecovery,
     /// All times that it writes are off by --by
+    #[value(alias = "clock-skew")]
     ClockSkew,
     /// It registers again when its Node is deleted
     Zombie,
     /// It deletes a Node of its name that belongs to another VM
+    #[value(alias = "take-over")]
     TakeOver,
 }
 
@@ -57,11 +61,11 @@ pub(super) struct FaultArguments {
     #[arg(long, value_name = "HOW", value_enum)]
     down: Option<Down>,
 
-    /// By how much each call is late (slow); how long it is not ready (slow-recovery)
+    /// By how much each call is late (slow); how long it is not ready (slowRecovery)
     #[arg(long, value_name = "DURATION")]
     delay: Option<GoDuration>,
 
-    /// By how much its clock is ahead, or behind: -30s (clock-skew)
+    /// By how much its clock is ahead, or behind: -30s (clockSkew)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = offset)]
     by: Option<i64>,
 
@@ -105,7 +109,7 @@ impl FaultArguments {
             Name::SlowRecovery => Fault::SlowRecoveryNanos(delay()?),
             Name::ClockSkew => Fault::ClockSkewNanos(
                 self.by
-                    .ok_or_else(|| Usage("--with clock-skew needs --by, for example --by -30s".to_owned()))?,
+                    .ok_or_else(|| Usage("--with clockSkew needs --by, for example --by -30s".to_owned()))?,
             ),
             Name::Zombie => Fault::Zombie(nothing),
             Name::TakeOver => Fault::TakeOver(nothing),
@@ -207,10 +211,10 @@ pub(super) fn describe(fault: &KubeletFault) -> String {
             format!("flapping({period},{up}%up,{})", state(flapping.down()))
         }
         Some(Fault::SlowNanos(nanos)) => format!("slow({})", long(*nanos)),
-        Some(Fault::SlowRecoveryNanos(nanos)) => format!("slow-recovery({})", long(*nanos)),
+        Some(Fault::SlowRecoveryNanos(nanos)) => format!("slowRecovery({})", long(*nanos)),
         Some(Fault::ClockSkewNanos(nanos)) => {
             let sign = if *nanos < 0 { "-" } else { "+" };
-            format!("clock-skew({sign}{})", long(nanos.unsigned_abs()))
+            format!("clockSkew({sign}{})", long(nanos.unsigned_abs()))
         }
         Some(Fault::Zombie(_)) => called(Name::Zombie),
         Some(Fault::TakeOver(_)) => called(Name::TakeOver),
@@ -256,11 +260,13 @@ mod tests {
         "flapping(1m0s,25%up,stopped)"
     )]
     #[case("--with slow --delay 1500ms", "slow(1.5s)")]
-    #[case("--with slow-recovery --delay 30s", "slow-recovery(30s)")]
-    #[case("--with clock-skew --by -30s", "clock-skew(-30s)")]
-    #[case("--with clock-skew --by 5m", "clock-skew(+5m0s)")]
+    #[case("--with slowRecovery --delay 30s", "slowRecovery(30s)")]
+    #[case("--with slow-recovery --delay 30s", "slowRecovery(30s)")]
+    #[case("--with clockSkew --by -30s", "clockSkew(-30s)")]
+    #[case("--with clock-skew --by 5m", "clockSkew(+5m0s)")]
     #[case("--with zombie", "zombie")]
-    #[case("--with take-over", "take-over")]
+    #[case("--with takeOver", "takeOver")]
+    #[case("--with take-over", "takeOver")]
     fn each_fault_is_read_with_its_parameters(#[case] line: &str, #[case] expected: &str) {
         let fault = read(line).unwrap().fault().unwrap().unwrap();
         assert_eq!(describe(&fault), expected);
@@ -269,13 +275,13 @@ mod tests {
     #[rstest]
     #[case::nothing(
         "",
-        "say what is to be wrong: --with stopped|partitioned|frozen|flapping|slow|slow-recovery|clock-skew|zombie|take-over"
+        "say what is to be wrong: --with stopped|partitioned|frozen|flapping|slow|slowRecovery|clockSkew|zombie|takeOver"
     )]
     #[case::foreign_period("--with slow --delay 1s --period 3s", "--period is for --with flapping")]
-    #[case::foreign_delay("--with stopped --delay 1s", "--delay is for --with slow or slow-recovery")]
-    #[case::foreign_offset("--with slow --delay 1s --by 1s", "--by is for --with clock-skew")]
-    #[case::no_delay("--with slow-recovery", "--with slow-recovery needs --delay")]
-    #[case::no_offset("--with clock-skew", "--with clock-skew needs --by")]
+    #[case::foreign_delay("--with stopped --delay 1s", "--delay is for --with slow or slowRecovery")]
+    #[case::foreign_offset("--with slow --delay 1s --by 1s", "--by is for --with clockSkew")]
+    #[case::no_delay("--with slow-recovery", "--with slowRecovery needs --delay")]
+    #[case::no_offset("--with clock-skew", "--with clockSkew needs --by")]
     #[case::end_of_a_condition("--condition DiskPressure=True --lasts 1m", "--lasts is for --with stopped")]
     fn a_parameter_that_is_missing_or_of_another_fault_is_named(#[case] line: &str, #[case] said: &str) {
         let error = read(line).unwrap().fault().unwrap_err().0;
@@ -285,7 +291,7 @@ mod tests {
     #[rstest]
     #[case::unknown_fault(
         "--with broken",
-        "possible values: stopped, partitioned, frozen, flapping, slow, slow-recovery"
+        "possible values: stopped, partitioned, frozen, flapping, slow, slowRecovery"
     )]
     #[case::always_up("--with flapping --up-percent 100", "1..=99")]
     #[case::bad_offset("--with clock-skew --by soon", "30s or -30s")]

@@ -22,7 +22,7 @@ pub fn count(
     let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
     let told = |rule: &String| told.get(rule).copied().unwrap_or_default();
     let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
-        Disturbance::Cloud(cloud) => told(&cloud.fault.name),
+        Disturbance::Cloud(fault) => told(&fault.name),
         Disturbance::Api(rule) => rules.get(&rule.name).copied().unwrap_or_else(|| told(&rule.name)),
         other => effects::hits(other, &gate_of).unwrap_or_else(|| schedule.hits(number)),
     };

@@ -111,11 +111,10 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
         match what {
             Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
             Disturbance::Cloud(cloud) => {
-                push(
-                    cloud.from.as_ref().map_or(Duration::ZERO, |from| from.value(timeouts)),
-                    false,
-                );
-                if let Some(until) = &cloud.until {
+                let window = cloud.matches.window.as_ref();
+                let from = window.and_then(|window| window.from.as_ref());
+                push(from.map_or(Duration::ZERO, |from| from.value(timeouts)), false);
+                if let Some(until) = window.and_then(|window| window.until.as_ref()) {
                     push(until.value(timeouts), true);
                 }
             }
@@ -129,7 +128,12 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
 
 async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, ScheduleError> {
     match disturbance {
-        Disturbance::Cloud(cloud) => handles.cloud.inject(&cloud.fault, &handles.timeouts).await?,
+        Disturbance::Cloud(fault) => {
+            // Its window counts from the scenario's start, and is kept by adding and removing the rule.
+            let mut fault = fault.clone();
+            fault.matches.window = None;
+            handles.cloud.inject(&fault, &handles.timeouts).await?;
+        }
         Disturbance::Vm(fault) => {
             let vm = vm_of(handles, &fault.machine).await?;
             handles.cloud.vm_action(&vm.id, fault.action).await?;
@@ -144,9 +148,9 @@ async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, S
 }
 
 async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, ScheduleError> {
-    if let Disturbance::Cloud(cloud) = disturbance {
-        handles.cloud.lift(&cloud.fault.name).await?;
-        return Ok(format!("cloud fault {} is over", cloud.fault.name));
+    if let Disturbance::Cloud(fault) = disturbance {
+        handles.cloud.lift(&fault.name).await?;
+        return Ok(format!("cloud fault {} is over", fault.name));
     }
     Ok(disturbance.to_string())
 }

@@ -11,8 +11,11 @@ pub enum RateError {
     Burst,
 }
 
-/// Whether a rate makes sense.
-pub(crate) fn check_rate(per_second: f64, burst: u32) -> Result<(), RateError> {
+/// Checks a rate.
+///
+/// # Errors
+/// With the field that makes no sense.
+pub fn check_rate(per_second: f64, burst: u32) -> Result<(), RateError> {
     if !(per_second.is_finite() && per_second > 0.0) {
         return Err(RateError::PerSecond(per_second));
     }

@@ -1,0 +1,131 @@
+//! Calls of the driver.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A call of the driver, named as in the driver's contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CloudCall {
+    /// Creates a VM.
+    CreateMachine,
+    /// Initializes a VM after its creation.
+    InitializeMachine,
+    /// Deletes a VM.
+    DeleteMachine,
+    /// Looks for a VM.
+    GetMachineStatus,
+    /// Lists VMs.
+    ListMachines,
+    /// Returns the ids of volumes.
+    #[serde(rename = "getVolumeIDs")]
+    GetVolumeIds,
+    /// Applies a changed provider spec to a VM; also `UpdateVm` of the control contract.
+    UpdateMachine,
+    /// Attaches a volume, of the cloud or of a cluster's storage; the machine is the one whose Node asks for it.
+    AttachVolume,
+    /// Detaches a volume.
+    DetachVolume,
+}
+
+/// Each call with its name in files and its old name in rules of `fakecloud`.
+const NAMES: [(CloudCall, &str, &str); 9] = [
+    (CloudCall::CreateMachine, "createMachine", "create"),
+    (CloudCall::InitializeMachine, "initializeMachine", "initialize"),
+    (CloudCall::DeleteMachine, "deleteMachine", "delete"),
+    (CloudCall::GetMachineStatus, "getMachineStatus", "get_status"),
+    (CloudCall::ListMachines, "listMachines", "list"),
+    (CloudCall::GetVolumeIds, "getVolumeIDs", "volumes"),
+    (CloudCall::UpdateMachine, "updateMachine", "update"),
+    (CloudCall::AttachVolume, "attachVolume", "attach"),
+    (CloudCall::DetachVolume, "detachVolume", "detach"),
+];
+const WORDS: [&str; NAMES.len()] = {
+    let mut words = [""; NAMES.len()];
+    let mut index = 0;
+    while index < words.len() {
+        words[index] = NAMES[index].1;
+        index += 1;
+    }
+    words
+};
+
+impl CloudCall {
+    /// All calls.
+    pub const ALL: [Self; NAMES.len()] = {
+        let mut all = [Self::CreateMachine; NAMES.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = NAMES[index].0;
+            index += 1;
+        }
+        all
+    };
+
+    /// The name in the driver's contract.
+    pub fn rpc(self) -> &'static str {
+        match self {
+            Self::CreateMachine => "CreateMachine",
+            Self::InitializeMachine => "InitializeMachine",
+            Self::DeleteMachine => "DeleteMachine",
+            Self::GetMachineStatus => "GetMachineStatus",
+            Self::ListMachines => "ListMachines",
+            Self::GetVolumeIds => "GetVolumeIDs",
+            Self::UpdateMachine => "UpdateMachine",
+            Self::AttachVolume => "AttachVolume",
+            Self::DetachVolume => "DetachVolume",
+        }
+    }
+
+    /// The name in files that replaces an old one; `None`: `old` is not an old name.
+    pub fn renamed(old: &str) -> Option<&'static str> {
+        NAMES.into_iter().find(|entry| entry.2 == old).map(|entry| entry.1)
+    }
+}
+
+impl fmt::Display for CloudCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rpc())
+    }
+}
+
+/// A call by its name or its old name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyCall(pub CloudCall);
+
+impl<'de> Deserialize<'de> for AnyCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let entry = NAMES.into_iter().find(|entry| entry.1 == text || entry.2 == text);
+        entry
+            .map(|entry| Self(entry.0))
+            .ok_or_else(|| serde::de::Error::unknown_variant(&text, &WORDS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_has_one_name_in_files_and_is_read_by_its_old_name_too() {
+        for (call, name, old) in NAMES {
+            assert_eq!(serde_json::to_value(call).unwrap(), name);
+            assert_eq!(serde_json::from_value::<CloudCall>(name.into()).unwrap(), call);
+            for text in [name, old] {
+                let read: AnyCall = serde_json::from_value(text.into()).unwrap();
+                assert_eq!(read, AnyCall(call));
+            }
+            assert_eq!((CloudCall::renamed(old), CloudCall::renamed(name)), (Some(name), None));
+            assert!(call.rpc().eq_ignore_ascii_case(name));
+        }
+        let unknown = serde_json::from_value::<AnyCall>("made".into())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            unknown.contains("`getVolumeIDs`") && !unknown.contains("get_status"),
+            "{unknown}"
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! Scenarios and plans in files that the user names; old spellings in them are reported on standard error.
+
+use std::path::Path;
+
+use scenario::plan::Plan;
+use scenario::{Deprecations, Scenario};
+
+use super::Usage;
+
+/// Reads the scenario of a file.
+pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Usage> {
+    let mut deprecations = Deprecations::default();
+    let scenario = Scenario::read(file, &mut deprecations).map_err(|error| Usage(error.to_string()))?;
+    warn(&deprecations);
+    Ok(scenario)
+}
+
+/// Reads the plan of a file, which may name one of `scenarios`.
+pub(super) fn read_plan(file: &Path, scenarios: &[Scenario]) -> Result<Plan, Usage> {
+    let mut deprecations = Deprecations::default();
+    let plan = Plan::read(file, scenarios, &mut deprecations).map_err(|error| Usage(error.to_string()))?;
+    warn(&deprecations);
+    Ok(plan)
+}
+
+fn warn(deprecations: &Deprecations) {
+    for deprecation in deprecations.iter() {
+        eprintln!("warning: {deprecation}");
+    }
+}
