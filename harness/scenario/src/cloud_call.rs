@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CloudCall {
-    /// Makes a VM.
+    /// Creates a VM.
     CreateMachine,
-    /// Finishes a VM.
+    /// Initializes a VM.
     InitializeMachine,
     /// Deletes a VM.
     DeleteMachine,
@@ -18,14 +18,14 @@ pub enum CloudCall {
     ListMachines,
     /// Applies a changed provider spec to a VM.
     UpdateMachine,
-    /// Attaches a volume, of the cloud or of a cluster's storage; the machine is the one whose Node asks for it.
+    /// Attaches a volume of the cloud or of a cluster's storage; the machine is the one of the Node.
     AttachVolume,
-    /// Detaches it.
+    /// Detaches a volume.
     DetachVolume,
 }
 
 impl CloudCall {
-    /// The name in the driver's contract.
+    /// The RPC's name in the driver's contract.
     pub fn rpc(self) -> &'static str {
         match self {
             Self::CreateMachine => "CreateMachine",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Evict {
     /// The machine whose node it is.
     pub machine: String,
-    /// When all pods that have to go must be gone.
+    /// Deadline by which all evicted pods must be gone.
     pub within: DurationExpression,
 }
 

@@ -3,11 +3,11 @@
 use super::{Request, StepDefinition};
 use serde::{Deserialize, Serialize};
 
-/// How many machines the keeper keeps from now on.
+/// Sets how many machines the keeper keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Keep {
-    /// How many.
+    /// The number.
     pub replicas: u32,
 }
 

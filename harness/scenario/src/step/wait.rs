@@ -4,7 +4,7 @@ use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
 use serde::{Deserialize, Serialize};
 
-/// How long.
+/// The duration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wait(pub DurationExpression);
