@@ -1,6 +1,6 @@
-//! How fast a fake cloud is: `cargo bench -p fakecloud --bench throughput` makes and deletes ten thousand VMs over gRPC
-//! in a process that has one core, once with the ledger in memory and once in a folder. It prints calls a second, the
-//! 99th percentile, the process's memory, and the time from its start to serving. On Linux, with `taskset`.
+//! Throughput of a fake cloud: `cargo bench -p fakecloud --bench throughput` creates and deletes ten thousand VMs over
+//! gRPC in a process with one core, once with the ledger in memory and once in a folder. It prints calls per second,
+//! the 99th percentile, the process's memory, and the time until the process serves. On Linux, with `taskset`.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 const VMS: u64 = 10_000;
 const CALLERS: usize = 64;
 const STARTS: usize = 20;
-/// How long a start may take.
+/// Timeout of a start.
 const LIMIT: Duration = Duration::from_secs(20);
 
 struct Process {
@@ -69,7 +69,7 @@ async fn start(data: Option<&std::path::Path>) -> Result<Process> {
     })
 }
 
-/// The moment, for measuring what other processes take.
+/// The current time, for measuring other processes.
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
@@ -93,7 +93,7 @@ fn request(index: u64) -> MachineRequest {
     }
 }
 
-/// Makes or deletes all VMs; answers how long each call took.
+/// Creates or deletes all VMs; returns the duration of each call.
 async fn calls(address: &str, create: bool) -> Result<Vec<Duration>> {
     let next = Arc::new(AtomicU64::new(0));
     let mut callers = JoinSet::new();
@@ -123,7 +123,7 @@ async fn calls(address: &str, create: bool) -> Result<Vec<Duration>> {
     Ok(all)
 }
 
-/// The most memory that the process has had, in MiB.
+/// Peak memory of the process, in MiB.
 fn peak(child: &Child) -> Result<u64> {
     let id = child.id().context("the process has ended")?;
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).context("/proc, which Linux has, is needed")?;
@@ -158,7 +158,7 @@ async fn measure(name: &str, data: Option<&std::path::Path>) -> Result<()> {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    // `cargo test --benches` asks only whether this runs.
+    // `cargo test --benches` only checks whether this runs.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! What simulated kubelets take: `cargo run --release -p fakecloud --example scale [COUNT]` lets so
-//! many (10,000) join an API server in this process that keeps nothing, and run for ten virtual
-//! minutes. It prints the memory of each, its calls, and how long that took. On Linux only.
+//! Cost of simulated kubelets: `cargo run --release -p fakecloud --example scale [COUNT]` runs that many kubelets
+//! (10,000) against an in-process API server that stores nothing, for ten virtual minutes. It prints the memory of each
+//! kubelet, its calls, and the duration. On Linux only.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ fn resident() -> Result<u64> {
     Ok(pages * 4096)
 }
 
-/// Writes succeed and answer what was written, lists are empty, watches show nothing.
+/// Writes succeed and return the written object, lists are empty, watches are silent.
 fn api_server(writes: Arc<AtomicU64>) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let writes = Arc::clone(&writes);
@@ -82,9 +82,10 @@ async fn create(cloud: &Fakecloud, index: usize) -> Result<()> {
         class,
         secret: BTreeMap::from([(API_TOKEN.to_owned(), ByteString(b"any".to_vec()))]),
     };
-    let made = cloud.driver().create_machine(request).await;
-    made.map(|_| ())
-        .map_err(|error| anyhow!("machine {index} was not made: {error}"))
+    let created = cloud.driver().create_machine(request).await;
+    created
+        .map(|_| ())
+        .map_err(|error| anyhow!("machine {index} was not created: {error}"))
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -1,4 +1,4 @@
-//! Certificates for gRPC between a fake cloud and its clients, made in one go.
+//! Creates the certificates for gRPC between a fake cloud and its clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,13 +22,13 @@ pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";
 /// Key of a Secret, and name of its file when mounted: the certificate of the authority.
 pub const AUTHORITY: &str = "ca.crt";
-/// The longest name of a Service.
+/// Maximum length of a Service name.
 const LABEL_LIMIT: usize = 63;
 
-/// For which fake cloud, and for how long.
+/// The fake cloud and the validity of its certificates.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Name of its Service; also begins the names of the Secrets.
+    /// Name of its Service and prefix of the names of the Secrets.
     pub name: String,
     /// Namespace of its Service.
     pub namespace: String,
@@ -36,14 +36,14 @@ pub struct Subject {
     pub days: u16,
 }
 
-/// An authority's certificate, and what it signed.
+/// An authority's certificate, and the certificates that it signed.
 #[derive(Clone, Debug)]
 pub struct Certificates {
     /// The certificate of the authority, in PEM.
     pub authority: String,
-    /// What the fake cloud shows.
+    /// The fake cloud's certificate.
     pub server: Pair,
-    /// What its clients show.
+    /// The clients' certificate.
     pub client: Pair,
     subject: Subject,
 }
@@ -65,39 +65,39 @@ impl fmt::Debug for Pair {
     }
 }
 
-/// Why there are no certificates.
+/// Why certificates cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// A name that no Service has.
+    /// A name is invalid for a Service.
     #[error("{field} {value:?} is no name of Kubernetes: write up to 63 of a-z, 0-9 and - between them")]
     Name {
-        /// Which of the names.
+        /// The field.
         field: &'static str,
-        /// What was given.
+        /// The value.
         value: String,
     },
-    /// No certificate came about.
+    /// A certificate cannot be created.
     #[error("no certificate can be made: {0}")]
     Making(#[from] rcgen::Error),
-    /// The Secrets have no text form.
+    /// The Secrets cannot be serialized.
     #[error("the Secrets cannot be written as YAML: {0}")]
     Yaml(String),
-    /// A file is not written.
+    /// A file cannot be written.
     #[error("cannot write {}: {reason}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: std::io::Error,
     },
 }
 
 impl Certificates {
-    /// New certificates, valid from the day before `now` so that clocks may differ.
+    /// Creates certificates, valid from the day before `now` to tolerate clock differences.
     ///
     /// # Errors
-    /// When a name is none, or the operating system gives no randomness.
+    /// A name is invalid, or the operating system provides no randomness.
     pub fn issue(subject: Subject, now: Timestamp) -> Result<Self, CertificateError> {
         check("the name", &subject.name)?;
         check("the namespace", &subject.namespace)?;
@@ -151,7 +151,7 @@ impl Certificates {
     /// The Secrets as YAML, for `kubectl apply -f -`.
     ///
     /// # Errors
-    /// When they have no text form.
+    /// They cannot be serialized.
     pub fn yaml(&self) -> Result<String, CertificateError> {
         let mut text = String::new();
         for secret in self.secrets() {
@@ -167,7 +167,7 @@ impl Certificates {
     /// can read, into `folder`. Files of these names are replaced.
     ///
     /// # Errors
-    /// When folder or files cannot be written.
+    /// The folder or a file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), CertificateError> {
         let failed = |path: &Path, reason| CertificateError::File {
             path: path.to_owned(),
@@ -189,7 +189,7 @@ impl Certificates {
 }
 
 impl Subject {
-    /// Every name under which the server is reached: its Service, and loopback.
+    /// All names of the server: those of its Service, and loopback.
     fn host_names(&self) -> Vec<String> {
         let Self { name, namespace, .. } = self;
         [
@@ -251,7 +251,7 @@ fn sign(
     })
 }
 
-/// A file that is new, so that nobody holds the old one open, and only for this user.
+/// Creates a new file that only this user can read; a process with the old file open does not see the new content.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_yaml_is_two_secrets_as_a_pod_mounts_them() {
+    fn the_yaml_contains_two_secrets_that_pods_can_mount() {
         let certificates = issue("fakecloud", "shoot").unwrap();
         let yaml = certificates.yaml().unwrap();
         let secrets: Vec<Secret> = yaml
@@ -334,7 +334,7 @@ mod tests {
     #[case::capital("Cloud", "shoot", "the name")]
     #[case::dot("fakecloud", "a.b", "the namespace")]
     #[case::dash_at_the_end("fakecloud", "a-", "the namespace")]
-    fn a_name_that_no_service_has_is_refused(#[case] name: &str, #[case] namespace: &str, #[case] field: &str) {
+    fn an_invalid_service_name_is_rejected(#[case] name: &str, #[case] namespace: &str, #[case] field: &str) {
         let error = issue(name, namespace).unwrap_err().to_string();
         assert!(error.starts_with(field), "{error}");
     }

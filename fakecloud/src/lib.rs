@@ -1,9 +1,8 @@
-//! A fake cloud: VMs that boot, die and vanish on demand, simulated kubelets on them, and a driver
-//! by which a machine controller uses it.
+//! A fake cloud: VMs that boot, fail and disappear on demand, simulated kubelets on them, and a driver for machine
+//! controllers.
 //!
-//! What lives here: [`Fakecloud`], the shell that gives the pure [`model`] a clock and lets others
-//! at it in process or over gRPC. What must not: rules of the cloud's behaviour (in [`model`]) and
-//! of kubelets (in `kubelet`), machine controllers, and the harness.
+//! [`Fakecloud`] gives the pure [`model`] a clock and makes it accessible in process or over gRPC. The rules of the
+//! cloud's behaviour are in [`model`], those of kubelets in `kubelet`.
 
 pub mod certificates;
 pub mod cli;
@@ -53,47 +52,47 @@ pub mod proto {
 
 /// `proto/fakecloud.proto` as an encoded `FileDescriptorSet`, for reflection.
 pub const DESCRIPTOR: &[u8] = include_bytes!("proto/descriptor.bin");
-/// The name under which PersistentVolumes of this cloud name their CSI driver.
+/// The CSI driver name of this cloud's PersistentVolumes.
 pub const CSI_DRIVER: &str = "csi.fakecloud.drydock";
-/// The key of a machine class's Secret that every call needs.
+/// The key in a machine class's Secret that every call requires.
 pub const API_TOKEN: &str = "apiToken";
-/// The value of [`API_TOKEN`] that is refused as expired.
+/// The value of [`API_TOKEN`] that is rejected as expired.
 pub const EXPIRED_TOKEN: &str = "expired";
-/// The label of simulated kubelets' Nodes: a pod there only seems to run.
+/// The label of simulated kubelets' Nodes, on which pods only appear to run.
 pub const SIMULATED: &str = "node.drydock.dev/simulated";
 
-/// A fake cloud. Clones are the same cloud.
+/// A fake cloud. Clones share it.
 #[derive(Clone)]
 pub struct Fakecloud(Arc<Shared>);
 
 struct Shared {
     cloud: Mutex<Cloud>,
-    /// The number of the log's last record; wakes whoever follows the log.
+    /// The number of the log's last record; wakes followers of the log.
     last: watch::Sender<u64>,
     settings: Settings,
     clock: Clock,
     kubelets: Kubelets,
-    /// When the ledger began, and what tells this cloud from others.
+    /// Creation time of the ledger, and the ID of this cloud.
     opened: Timestamp,
     instance: String,
-    /// None: the ledger ends with the process.
+    /// None: the ledger is lost with the process.
     journal: Option<Journal>,
-    /// Where kubelets in good health beat unheard.
+    /// Where healthy kubelets announce pulses.
     pulses: OnceLock<Pulses>,
 }
 
-/// Why a cloud cannot go on from a folder.
+/// Why a cloud cannot be restored from a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The files cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Their content cannot.
+    /// Their content is invalid.
     #[error(transparent)]
     State(#[from] StateError),
 }
 
-/// What tells a cloud from others.
+/// The ID of a cloud.
 fn instance_of(seed: &Seed, opened: Timestamp) -> String {
     let mut stream = seed.stream(&format!("instance/{}", opened.as_nanosecond()));
     stream.text(12, b"0123456789abcdef")
@@ -108,7 +107,7 @@ impl fmt::Debug for Fakecloud {
 }
 
 impl Fakecloud {
-    /// An empty cloud. `config` should have passed [`Config::check`].
+    /// An empty cloud. [`Config::check`] must have accepted `config`.
     pub fn new(config: Config, clock: Clock, seed: Seed) -> Self {
         let opened = clock.now();
         let instance = instance_of(&seed, opened);
@@ -126,10 +125,11 @@ impl Fakecloud {
         }))
     }
 
-    /// A cloud whose ledger is in a folder and goes on from what is there. Nothing is safe unless the writer runs.
+    /// A cloud that is restored from the ledger in a folder and continues it. Changes are durable only while the writer
+    /// runs.
     ///
     /// # Errors
-    /// When the folder cannot be used, another process uses it, or its files are damaged.
+    /// The folder cannot be used, another process uses it, or its files are damaged.
     pub fn open(config: Config, clock: Clock, seed: Seed, folder: &Path) -> Result<(Self, Writer), OpenError> {
         let Found {
             journal,
@@ -157,7 +157,7 @@ impl Fakecloud {
         Ok((fakecloud, writer))
     }
 
-    /// Waits until all that has changed so far would outlive the process; at once in a cloud without a folder.
+    /// Waits until all changes so far are durable; returns at once without a folder.
     pub(crate) async fn settled(&self) -> Result<(), Unsafe> {
         match &self.0.journal {
             Some(journal) => journal.settled().await,
@@ -170,21 +170,20 @@ impl Fakecloud {
         FakeDriver::new(self.clone())
     }
 
-    /// The gRPC server of the driver contract: to listen with, or to call in process.
+    /// The gRPC server of the driver contract, for a listener or for calls in process.
     pub fn driver_server(
         &self,
     ) -> mcm_driver::proto::driver_server::DriverServer<mcm_driver::server::DriverService<FakeDriver>> {
         mcm_driver::server::DriverService::new(self.driver()).into_server()
     }
 
-    /// The gRPC server of the control contract: to listen with, or to call in process.
+    /// The gRPC server of the control contract, for a listener or for calls in process.
     pub fn control_server(&self) -> proto::cloud_server::CloudServer<ControlService> {
         proto::cloud_server::CloudServer::new(ControlService::new(self.clone()))
     }
 
-    /// Runs the simulated kubelets, the cloud controller and the storage until `token` is cancelled.
-    /// Dropping the future kills them; running it again picks up the VMs that are there. At most one
-    /// `run` at a time.
+    /// Runs the simulated kubelets, the cloud controller and the storage until `token` is cancelled. Dropping the
+    /// future kills them; the next run picks up the existing VMs. Only one run at a time is allowed.
     pub async fn run(&self, client: kube::Client, token: CancellationToken) {
         let settings = self.0.settings.clone();
         let kubelets = kubelet::run(self.clone(), settings.kubelet, client.clone(), token.clone());
@@ -201,7 +200,7 @@ impl Fakecloud {
         tokio::join!(biased; kubelets, controller, storage);
     }
 
-    /// Lets VMs boot and end in time when no kubelets are to run; until `token` is cancelled.
+    /// Runs VM transitions on time without kubelets, until `token` is cancelled.
     pub async fn run_without_kubelets(&self, token: CancellationToken) {
         let mut changes = self.changes();
         loop {
@@ -218,18 +217,18 @@ impl Fakecloud {
         }
     }
 
-    /// The kubelets that run.
+    /// The running kubelets.
     pub(crate) fn kubelets(&self) -> &Kubelets {
         &self.0.kubelets
     }
 
-    /// When the ledger began.
+    /// Creation time of the ledger.
     pub(crate) fn opened(&self) -> Timestamp {
         self.0.opened
     }
 
-    /// Kubelets in good health say there that they live, under the uids of their Nodes, instead of renewing their Leases
-    /// every few seconds. To be called once and before they run.
+    /// Lets healthy kubelets announce pulses under the uids of their Nodes instead of renewing their Leases every few
+    /// seconds. Must be called once, before they run.
     #[must_use]
     pub fn with_pulses(self, pulses: Pulses) -> Self {
         self.0.pulses.get_or_init(|| pulses);
@@ -240,7 +239,7 @@ impl Fakecloud {
         self.0.pulses.get().cloned()
     }
 
-    /// What tells this cloud from all others, its own predecessors too.
+    /// The ID of this cloud, different from those of all others and of its predecessors.
     pub(crate) fn instance(&self) -> String {
         self.0.instance.clone()
     }
@@ -250,7 +249,7 @@ impl Fakecloud {
         &self.0.clock
     }
 
-    /// Looks at the model or steps it, at the current time.
+    /// Runs an action on the model at the current time.
     pub fn step<T>(&self, action: impl FnOnce(&mut Cloud, Timestamp) -> T) -> T {
         let mut cloud = self.0.cloud.lock();
         let now = self.0.clock.now();
@@ -266,7 +265,7 @@ impl Fakecloud {
         result
     }
 
-    /// Tells of every growth of the log, by the number of its last record.
+    /// Notifies about growth of the log, with the number of its last record.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.last.subscribe()
     }

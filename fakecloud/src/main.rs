@@ -28,7 +28,7 @@ struct Arguments {
 enum Command {
     /// Serves a cloud over gRPC until SIGTERM or SIGINT
     Serve(Box<ServeOptions>),
-    /// Makes certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
+    /// Creates certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
     #[command(flatten)]
     Control(Control),
@@ -36,13 +36,13 @@ enum Command {
 
 #[derive(Args, Clone, Debug)]
 struct CertificatesOptions {
-    /// Namespace of the Service by which the fake cloud is reached, and of the Secrets
+    /// Namespace of the fake cloud's Service and of the Secrets
     #[arg(long)]
     namespace: String,
-    /// Name of that Service; the Secrets are NAME-server-tls and NAME-client-tls
+    /// Name of the Service; the Secrets are NAME-server-tls and NAME-client-tls
     #[arg(long, default_value = "fakecloud")]
     name: String,
-    /// For how many days they are good
+    /// Validity in days
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
     days: u16,
     /// Write ca.crt, server.crt, server.key, client.crt and client.key into this folder instead
@@ -83,7 +83,7 @@ fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn ask(control: Control) -> anyhow::Result<()> {
-    // What is printed is gathered first, so that a pipe that closes early spoils no command.
+    // Collects the output first, so that a pipe that closes early does not interrupt the command.
     let mut text = Vec::new();
     let done = control.perform(&mut text).await;
     match std::io::stdout().lock().write_all(&text) {
@@ -108,7 +108,7 @@ async fn start(options: ServeOptions) -> anyhow::Result<()> {
     }
 }
 
-/// Cancels `token` at the first signal; at the second ends at once.
+/// Cancels `token` at the first signal; fails at the second one.
 async fn ended(token: CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

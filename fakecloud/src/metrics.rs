@@ -1,4 +1,4 @@
-//! What can be measured of a fake cloud, in a registry of its own.
+//! Metrics of a fake cloud, in a separate registry.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ use prometheus_client::registry::Registry;
 use crate::Fakecloud;
 use crate::model::VmState;
 
-/// The name under which the kubelets' requests arrive at the API server.
+/// User agent of the kubelets' requests.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("fakecloud/", env!("CARGO_PKG_VERSION")));
 const STATES: [(VmState, &str); 5] = [
     (VmState::Pending, "pending"),
@@ -65,7 +65,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Those of `cloud`; nothing is counted yet.
+    /// Metrics of `cloud`, with all counters at zero.
     pub(crate) fn new(cloud: Fakecloud) -> Self {
         let (calls, requests) = (Family::default(), Family::default());
         let mut registry = Registry::with_prefix("fakecloud");
@@ -88,7 +88,7 @@ impl Metrics {
         }))
     }
 
-    /// The text that a scrape gets.
+    /// The text for a scrape.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.0.registry.lock();
@@ -98,7 +98,7 @@ impl Metrics {
         text
     }
 
-    /// `client` under the name of this program, with its requests counted.
+    /// Wraps `client`: sets this program's user agent and counts its requests.
     pub(crate) fn counted(&self, client: Client) -> Client {
         let metrics = self.clone();
         let namespace = client.default_namespace().to_owned();
@@ -117,7 +117,7 @@ impl Metrics {
     }
 }
 
-/// The VMs that there are at the moment of the scrape.
+/// VMs at the time of the scrape.
 struct VmCollector(Fakecloud);
 
 impl fmt::Debug for VmCollector {
@@ -146,7 +146,7 @@ impl Collector for VmCollector {
     }
 }
 
-/// What else is in the ledger at the moment of the scrape: parts, fault rules, failures of zones.
+/// Other content of the ledger at the time of the scrape: parts, fault rules, failures of zones.
 struct LedgerCollector(Fakecloud);
 
 impl fmt::Debug for LedgerCollector {
@@ -186,7 +186,7 @@ impl Collector for LedgerCollector {
             let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
             gauge.encode(family.encode_family(&[("kind", kind)])?)?;
         }
-        let help = "Calls that a fault rule in force has struck";
+        let help = "Calls that an active fault rule has hit";
         let mut family = encoder.encode_descriptor("fault_hits", help, None, MetricType::Gauge)?;
         for (rule, hits) in faults {
             let gauge = ConstGauge::new(i64::try_from(hits).unwrap_or(i64::MAX));
@@ -201,7 +201,7 @@ impl Collector for LedgerCollector {
     }
 }
 
-/// A driver whose answers are counted.
+/// A driver that counts its replies.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted<D> {
     driver: D,

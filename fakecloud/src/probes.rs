@@ -16,12 +16,12 @@ use crate::metrics::Metrics;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether calls are answered. Clones share it.
+/// Whether gRPC calls are answered. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readiness(Arc<AtomicBool>);
 
 impl Readiness {
-    /// Says from now on that calls are answered, or that they are no more.
+    /// Sets whether calls are answered.
     pub(crate) fn set(&self, ready: bool) {
         self.0.store(ready, Ordering::Relaxed);
     }
@@ -36,10 +36,10 @@ impl Readiness {
     }
 }
 
-/// Takes the address.
+/// Binds the address.
 ///
 /// # Errors
-/// When it is not to be had.
+/// The address is not available.
 pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)
         .await

@@ -1,4 +1,5 @@
-//! The fake cloud as a driver that registers itself with machine controllers, beside the driver that is dialled.
+//! The fake cloud as a driver that registers itself with machine controllers, in addition to the one that controllers
+//! dial.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,32 +13,32 @@ use mcm_driver::registration::{Ended, Registrant};
 use mcm_driver::tls::{Tls, TlsFiles};
 use tokio_util::sync::CancellationToken;
 
-/// How long to wait before it registers again.
+/// Pause before the next registration.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The same after a refusal, which only a person ends.
+/// Pause after a rejection, which only a user can resolve.
 const REFUSED: Duration = Duration::from_secs(10);
 
-/// With whom the cloud registers as a driver.
+/// Machine controllers with which the cloud registers as a driver.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Registration with machine controllers")]
 pub struct RegisterOptions {
-    /// A machine controller that awaits drivers: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere; several are
-    /// separated by commas
+    /// A machine controller that accepts registrations of drivers: grpc://HOST:PORT on loopback, grpcs://HOST:PORT
+    /// anywhere; separate several with commas
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub register_with: Vec<String>,
-    /// The provider of the machine classes that it serves there
+    /// Provider of the machine classes that the cloud serves
     #[arg(long, value_name = "KIND", default_value = "fakecloud")]
     pub register_kind: String,
-    /// Authorities that may have signed the controllers' certificates (PEM)
+    /// Authorities that sign the controllers' certificates (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["register_tls_cert", "register_tls_key"])]
     pub register_tls_ca: Option<PathBuf>,
-    /// The certificate that they are shown (PEM)
+    /// The certificate for the controllers (PEM)
     #[arg(long, value_name = "FILE", requires = "register_tls_ca")]
     pub register_tls_cert: Option<PathBuf>,
     /// The private key of --register-tls-cert (PEM)
     #[arg(long, value_name = "FILE", requires = "register_tls_ca")]
     pub register_tls_key: Option<PathBuf>,
-    /// Name that the controllers' certificates must carry; the host that is dialled without it
+    /// Name in the controllers' certificates; default: the host of the address
     #[arg(long, value_name = "NAME", requires = "register_tls_ca")]
     pub register_tls_server_name: Option<String>,
 }
@@ -46,7 +47,7 @@ impl RegisterOptions {
     /// Checks the addresses.
     ///
     /// # Errors
-    /// With the first that makes no sense.
+    /// The first invalid one.
     pub fn check(&self) -> anyhow::Result<()> {
         for address in &self.register_with {
             channel::check_address(address, self.tls().as_ref()).context("--register-with")?;
@@ -66,7 +67,7 @@ impl RegisterOptions {
         })
     }
 
-    /// Registers everywhere, again and again, until `token` is cancelled.
+    /// Registers with all controllers, again and again, until `token` is cancelled.
     pub async fn run(&self, driver: impl Driver + 'static, token: &CancellationToken) {
         let name = format!("fakecloud {}", std::process::id());
         let registrant = Registrant::new(driver, &self.register_kind, &name);

@@ -1,7 +1,6 @@
-//! `fakecloud serve`: flags and configuration file to a running process.
+//! `fakecloud serve`: from flags and configuration file to a running process.
 //!
-//! What lives here: reading flags, listening, connecting to the API server, ending. What must not:
-//! the cloud's behaviour.
+//! This module reads flags, listens, connects to the API server and stops. `model` holds the cloud's behaviour.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -33,16 +32,16 @@ use crate::rpc::settled::SettledLayer;
 use crate::tls::{self, Secured};
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
-/// How long the API server may take to answer at the start.
+/// Timeout of the first call to the API server.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a client that follows the log is probed, and how long its answer may take.
+/// Interval and timeout of probes of clients that follow the log.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// How many calls of one connection are under way at once: one that floods waits for itself, not others for it.
+/// Maximum number of concurrent calls of one connection: a client that floods delays only itself.
 const CONCURRENCY: usize = 256;
-/// How long calls that are under way may take at the end.
+/// Time for calls in flight at the end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The flags of `fakecloud serve`. A flag wins over the configuration file.
+/// The flags of `fakecloud serve`. A flag overrides the configuration file.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
     /// Where to listen for gRPC. Without --tls-cert a loopback address; port 0 takes any free port
@@ -57,7 +56,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "HOST:PORT")]
     pub health_address: Option<SocketAddr>,
     /// The server's certificate (PEM). With it gRPC is encrypted, and every client must show a certificate.
-    /// The three files are read again for every connection; `fakecloud certificates` makes them
+    /// The three files are read again for every connection; `fakecloud certificates` creates them
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_client_ca"])]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert (PEM)
@@ -77,7 +76,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// A folder for the ledger, which then outlives the process: every change is on disk before it is answered.
-    /// It is made when it is not there
+    /// It is created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Registration with machine controllers.
@@ -89,22 +88,22 @@ pub struct ServeOptions {
     /// How long a VM is pending: 30s, 10s-60s (range) or 30s~5s (mean and deviation) [default: 2s]
     #[arg(long, value_name = "DELAY")]
     pub boot_delay: Option<Delay>,
-    /// What a second creation for a machine does: one VM or two [default: one]
+    /// Result of a second creation for a machine: one VM or two [default: one]
     #[arg(long, value_name = "one|two", value_parser = duplicate_creates)]
     pub duplicate_creates: Option<DuplicateCreates>,
     /// New VMs are Uninitialized until InitializeMachine
     #[arg(long)]
     pub require_initialize: bool,
-    /// From a VM's boot to its kubelet's first call, as a Go duration [default: 1s]
+    /// Time from a VM's boot to its kubelet's first call, as a Go duration [default: 1s]
     #[arg(long, value_name = "DURATION")]
     pub kubelet_start_delay: Option<GoDuration>,
-    /// How often a kubelet renews its Lease, as a Go duration [default: 10s]
+    /// Period of a kubelet's Lease renewals, as a Go duration [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub kubelet_lease_period: Option<GoDuration>,
-    /// For how long a Lease is good, as a Go duration [default: 40s]
+    /// Validity of a Lease, as a Go duration [default: 40s]
     #[arg(long, value_name = "DURATION")]
     pub kubelet_lease_duration: Option<GoDuration>,
-    /// How often a kubelet writes an unchanged status, as a Go duration [default: 5m]
+    /// Period of a kubelet's writes of an unchanged status, as a Go duration [default: 5m]
     #[arg(long, value_name = "DURATION")]
     pub kubelet_status_period: Option<GoDuration>,
 }
@@ -118,7 +117,7 @@ fn duplicate_creates(text: &str) -> Result<DuplicateCreates, String> {
 }
 
 impl ServeOptions {
-    /// The configuration that file and flags give together.
+    /// The configuration from file and flags.
     fn configuration(&self) -> anyhow::Result<Config> {
         let mut config = match &self.config {
             None => Config::default(),
@@ -145,7 +144,7 @@ impl ServeOptions {
         Ok(config)
     }
 
-    /// A client for the API server that kubelets join; checked to answer.
+    /// A client for the API server that kubelets join, after a test call.
     async fn client(&self, metrics: &Metrics) -> anyhow::Result<Option<kube::Client>> {
         if self.without_kubelets {
             return Ok(None);
@@ -162,7 +161,7 @@ impl ServeOptions {
                      use --kubeconfig FILE, or --without-kubelets",
             )?,
         };
-        // Failed calls come back as data and are repeated by the kubelets' own rules.
+        // Failed calls are returned as data, and kubelets retry them by their own rules.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
         let client = kube::Client::try_from(config).context("cannot build a Kubernetes client")?;
@@ -178,11 +177,10 @@ impl ServeOptions {
     }
 }
 
-/// Serves a fake cloud until `token` is cancelled. Prints one line to standard output once it does.
+/// Serves a fake cloud until `token` is cancelled. Prints one line to standard output when it is ready.
 ///
 /// # Errors
-/// With one clear line when the configuration is unusable, the address is taken or the API server
-/// does not answer.
+/// One line, when the configuration is invalid, the address is in use or the API server does not answer.
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
     options.register.check()?;
@@ -203,7 +201,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
         }
         None => (Fakecloud::new(config, Clock::wall(), seed), None),
     };
-    // Ends after everything else, so that the last change is written too.
+    // The journal ends last, so that the last change is written.
     let written = CancellationToken::new();
     let writing = async {
         match writer {
@@ -222,7 +220,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
         }
     };
     let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));
-    // Probes that are being answered do not keep a process alive that has nothing more to do.
+    // Running probes do not keep a finished process alive.
     let serving = async {
         let served = tokio::select! {
             biased;
@@ -292,7 +290,7 @@ async fn work(
     };
     readiness.set(true);
     announce(&announcement)?;
-    // Streams that follow the log never end by themselves, so the server gets a limited time.
+    // Streams that follow the log never end, so the server gets a limited time.
     let ended = async {
         token.cancelled().await;
         readiness.set(false);
@@ -312,7 +310,7 @@ async fn work(
     served
 }
 
-/// What is listened on, and how it is told to others.
+/// The listener and its public address.
 struct Incoming {
     address: SocketAddr,
     scheme: &'static str,
@@ -363,7 +361,7 @@ impl ServeOptions {
 }
 
 impl Incoming {
-    /// What whoever started the process waits for.
+    /// The line that callers wait for.
     fn announcement(&self) -> String {
         let Self { address, scheme, .. } = self;
         let probes = self

@@ -1,4 +1,4 @@
-//! TLS connections for the gRPC server; `mcm-driver` accepts them, as it does for whoever serves its contract.
+//! TLS connections for the gRPC server; `mcm-driver` accepts them, as for every server of its contract.
 
 pub(crate) use mcm_driver::incoming::{Secured, incoming};
 

@@ -1,4 +1,4 @@
-//! Random delays: constant, uniform or bell-shaped, written as one short text.
+//! Random delays: constant, uniform or normal, written as one short text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,17 +18,16 @@ pub enum Delay {
     Constant(Duration),
     /// Equally likely from the first to the second.
     Uniform(Duration, Duration),
-    /// Around the first with the second as standard deviation; never below zero, never further
-    /// away than six deviations.
+    /// Normal distribution with mean and standard deviation; never negative, and limited to six deviations.
     Normal(Duration, Duration),
 }
 
 impl Delay {
-    /// One delay, drawn from `stream`.
+    /// Draws one delay from `stream`.
     pub fn draw(self, stream: &mut Stream) -> Duration {
         match self {
             Self::Constant(delay) => delay,
-            Self::Uniform(least, most) => least + most.saturating_sub(least).mul_f64(stream.unit()),
+            Self::Uniform(minimum, maximum) => minimum + maximum.saturating_sub(minimum).mul_f64(stream.unit()),
             Self::Normal(mean, deviation) => {
                 // The sum of twelve uniform draws is close to normal, and exact on every platform.
                 let sum: f64 = (0..12).map(|_| stream.unit()).sum();
@@ -57,14 +56,14 @@ impl FromStr for Delay {
         if let Some((mean, deviation)) = text.split_once('~') {
             return Ok(Self::Normal(part(mean)?, part(deviation)?));
         }
-        if let Some((least, most)) = text.split_once('-') {
-            let (least, most) = (part(least)?, part(most)?);
-            if least > most {
+        if let Some((minimum, maximum)) = text.split_once('-') {
+            let (minimum, maximum) = (part(minimum)?, part(maximum)?);
+            if minimum > maximum {
                 return Err(format!(
                     "{text:?} is not a delay: the range must begin with its shorter end"
                 ));
             }
-            return Ok(Self::Uniform(least, most));
+            return Ok(Self::Uniform(minimum, maximum));
         }
         Ok(Self::Constant(part(text)?))
     }
@@ -74,7 +73,7 @@ impl fmt::Display for Delay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Constant(delay) => GoDuration(delay).fmt(f),
-            Self::Uniform(least, most) => write!(f, "{}-{}", GoDuration(least), GoDuration(most)),
+            Self::Uniform(minimum, maximum) => write!(f, "{}-{}", GoDuration(minimum), GoDuration(maximum)),
             Self::Normal(mean, deviation) => write!(f, "{}~{}", GoDuration(mean), GoDuration(deviation)),
         }
     }
@@ -106,18 +105,18 @@ mod tests {
     #[case::uniform("10s-1m", "10s-1m0s", 10.0, 60.0)]
     #[case::normal("30s~5s", "30s~5s", 0.0, 60.0)]
     #[case::never_negative("1s~5s", "1s~5s", 0.0, 31.0)]
-    fn a_delay_reads_prints_and_stays_in_its_bounds(
+    fn a_delay_is_parsed_printed_and_drawn_within_its_bounds(
         #[case] text: &str,
         #[case] printed: &str,
-        #[case] least: f64,
-        #[case] most: f64,
+        #[case] minimum: f64,
+        #[case] maximum: f64,
     ) {
         let delay: Delay = text.parse().unwrap();
         assert_eq!(delay.to_string(), printed);
         let mut stream = Seed::new(3).stream("delay");
         for _ in 0..1000 {
             let drawn = delay.draw(&mut stream).as_secs_f64();
-            assert!((least..=most).contains(&drawn), "{drawn}");
+            assert!((minimum..=maximum).contains(&drawn), "{drawn}");
         }
     }
 
@@ -126,13 +125,13 @@ mod tests {
     #[case("10")]
     #[case("60s-10s")]
     #[case("30s~")]
-    fn what_is_no_delay_is_refused(#[case] text: &str) {
+    fn an_invalid_delay_is_rejected(#[case] text: &str) {
         let error = text.parse::<Delay>().unwrap_err();
         assert!(error.contains(text), "{error}");
     }
 
     #[test]
-    fn a_bell_shaped_delay_has_its_mean() {
+    fn a_normal_delay_has_its_mean() {
         let mut stream = Seed::new(3).stream("delay");
         let delay: Delay = "30s~5s".parse().unwrap();
         let sum: f64 = (0..2000).map(|_| delay.draw(&mut stream).as_secs_f64()).sum();

@@ -1,12 +1,12 @@
 //! Rates of calls.
 
-/// Why a rate makes no sense.
+/// Why a rate is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RateError {
-    /// No call would ever pass again.
+    /// No call would ever pass after the burst.
     #[error("perSecond is {0}, and must be more than 0, for example 0.5")]
     PerSecond(f64),
-    /// No call would pass at all.
+    /// No call would ever pass.
     #[error("burst is 0, so that no call ever passes: make it at least 1")]
     Burst,
 }

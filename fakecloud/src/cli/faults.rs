@@ -1,4 +1,4 @@
-//! `fakecloud faults`: the rules by which calls fail.
+//! `fakecloud faults`: the fault rules of calls.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::model::FaultRule;
 use crate::rpc::rule_of_message;
 use crate::{message_of_rule, proto};
 
-/// What is done about rules.
+/// An action on rules.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Adds the rules of files; all or none
+    /// Add the rules of files; all or none
     Add {
         /// Files of rules in YAML: one rule, or a list of them; - is standard input
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Shows the rules, how many calls matched and how many were struck
+    /// Show the rules with the numbers of matching calls and hits
     List {
-        /// How they are shown; as a file has them with yaml
+        /// Output format; yaml is the format of files
         #[arg(long, short, value_enum, default_value = "table")]
         output: Shown,
     },
-    /// Removes rules
+    /// Remove rules
     Remove {
         /// Their names
         #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
@@ -40,14 +40,14 @@ pub enum Action {
     },
 }
 
-/// How rules are shown.
+/// Output format of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shown {
-    /// Columns.
+    /// A table.
     Table,
-    /// One array.
+    /// A JSON array.
     Json,
-    /// As a file has them.
+    /// The format of files.
     Yaml,
 }
 
@@ -109,7 +109,7 @@ impl Action {
                     let fault = call(client.remove_fault(proto::RemoveFaultRequest { id })).await?;
                     writeln!(
                         out,
-                        "{} is removed: {} calls matched, {} were struck",
+                        "{} is removed: {} calls matched, {} were hit",
                         fault.id, fault.seen, fault.hits
                     )
                     .context("cannot write to standard output")?;
@@ -147,7 +147,7 @@ async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> an
         match call(client.add_fault(message_of_rule(rule))).await {
             Ok(fault) => added.push(fault.id),
             Err(error) => {
-                // All or none; a rule that cannot be taken back is named.
+                // All or none; a rule that cannot be removed again is named.
                 for id in added {
                     if call(client.remove_fault(proto::RemoveFaultRequest { id: id.clone() }))
                         .await

@@ -17,13 +17,13 @@ use crate::{Delay, proto};
 pub(super) const QUOTA: proto::LimitKind = proto::LimitKind::Quota;
 pub(super) const CAPACITY: proto::LimitKind = proto::LimitKind::Capacity;
 
-/// What of a zone fails.
+/// The failure of a zone.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "camelCase")]
 pub enum Failure {
-    /// Calls about its VMs are refused; the VMs run
+    /// Calls for its VMs fail; the VMs run
     Api,
-    /// Its VMs stop, and none boots
+    /// Its VMs stop, and no VM boots
     Compute,
     /// Both
     Both,
@@ -32,34 +32,34 @@ pub enum Failure {
     BrownOut,
 }
 
-/// What is done about zones.
+/// An action on zones.
 #[derive(Debug, Subcommand)]
 pub enum Zone {
-    /// Zones fail
+    /// Make zones fail
     Fail {
         /// The zone; a glob
         zone: String,
-        /// What fails
+        /// The failure
         #[arg(long, value_enum, default_value = "both")]
         failure: Failure,
-        /// For how long, as a Go duration; until it is mended without it
+        /// Duration, as a Go duration; without it until the zone is restored
         #[arg(long)]
         lasts: Option<GoDuration>,
-        /// Of a brown-out: how many calls of a hundred are refused [default: 50]
+        /// Percentage of failing calls of a brown-out [default: 50]
         #[arg(long, value_name = "PERCENT")]
         errors: Option<u32>,
-        /// Of a brown-out: by how much the other calls are late [default: 1s-10s]
+        /// Delay of the other calls of a brown-out [default: 1s-10s]
         #[arg(long, value_name = "DELAY")]
         latency: Option<Delay>,
     },
-    /// The failure is over
+    /// End a failure
     Mend {
-        /// The zone, as it was failed
+        /// The glob with which the zone failed
         zone: String,
     },
-    /// Shows the failures that are under way
+    /// Show the active failures
     List {
-        /// How they are shown
+        /// Output format
         #[arg(long, short, value_enum, default_value = "table")]
         output: Format,
     },
@@ -153,27 +153,27 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is done about quotas or capacities.
+/// An action on quotas or capacities.
 #[derive(Debug, Subcommand)]
 pub enum Limits {
-    /// Shows them, with the VMs that count
+    /// Show them, with the number of VMs that count
     List {
-        /// How they are shown
+        /// Output format
         #[arg(long, short, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Sets one
+    /// Set one
     Set {
-        /// How many VMs
+        /// Number of VMs
         vms: u32,
         #[command(flatten)]
         of: Of,
     },
-    /// Lifts one
+    /// Remove one
     Lift(Of),
 }
 
-/// Of which VMs.
+/// The VMs of a limit.
 #[derive(Args, Debug)]
 pub struct Of {
     /// Machine types that count together; a glob
@@ -241,7 +241,7 @@ impl Limits {
     }
 }
 
-/// Which part of the log, and how it is shown.
+/// Filter and format of the log.
 #[derive(Args, Debug)]
 pub struct Audit {
     /// Only records of machines of this NAME or NAMESPACE/NAME; a glob
@@ -250,10 +250,10 @@ pub struct Audit {
     /// Only records with a higher number
     #[arg(long, default_value_t = 0)]
     after: u64,
-    /// At most so many records
+    /// Maximum number of records
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
     limit: usize,
-    /// How they are shown
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     output: Format,
 }
@@ -353,17 +353,17 @@ impl Audit {
     }
 }
 
-/// What is looked for.
+/// Parameters of an audit.
 #[derive(Args, Debug)]
 pub struct Ledger {
-    /// A file with the uids of the machines that there are, one a line; - is standard input. Without it nothing is said
-    /// of VMs without a machine: kubectl get machines -A -o jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}'
+    /// A file with the uids of all machines, one per line; - is standard input. Without it, VMs without a machine are
+    /// not reported: kubectl get machines -A -o jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}'
     #[arg(long, value_name = "FILE")]
     machines: Option<PathBuf>,
-    /// What has no owner for less than that is left out, as a Go duration
+    /// Objects without an owner for less than this Go duration are left out
     #[arg(long, default_value = "0s")]
     grace: GoDuration,
-    /// How findings are shown
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     output: Format,
 }

@@ -1,7 +1,7 @@
-//! The commands by which a person drives a cloud that runs: `fakecloud vms`, `vm`, `faults`, `zone`, `quota`,
+//! The commands with which a user controls a running cloud: `fakecloud vms`, `vm`, `faults`, `zone`, `quota`,
 //! `capacity`, `audit`, `ledger`.
 //!
-//! What lives here: flags, calls of the control contract, and what is printed. What must not: the cloud's behaviour.
+//! This module holds flags, calls of the control contract, and output; no behaviour of the cloud.
 
 mod faults;
 mod ledger;
@@ -22,14 +22,14 @@ use tonic::transport::Channel;
 
 use crate::proto::cloud_client::CloudClient;
 
-/// How long one call may take.
+/// Timeout of one call.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The largest answer: a page of the log or a list of VMs.
+/// Maximum size of an answer: a page of the log or a list of VMs.
 const ANSWER: usize = 256 << 20;
 
 type Client = CloudClient<Channel>;
 
-/// Where the cloud is.
+/// Address and certificates of the cloud.
 #[derive(Args, Clone, Debug)]
 pub struct Connection {
     /// Address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates
@@ -50,12 +50,12 @@ pub struct Connection {
     /// The private key of --tls-cert (PEM)
     #[arg(long, value_name = "FILE", global = true)]
     tls_key: Option<PathBuf>,
-    /// The name in the cloud's certificate, where the address has another
+    /// The name in the cloud's certificate, if it differs from the address
     #[arg(long, value_name = "NAME", global = true)]
     tls_server_name: Option<String>,
 }
 
-/// A command with its flags.
+/// A command with its connection flags.
 #[derive(Args, Debug)]
 pub struct With<T: Args> {
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub struct With<T: Args> {
     what: T,
 }
 
-/// A command with commands of its own.
+/// A command with subcommands.
 #[derive(Args, Debug)]
 pub struct Nested<T: Subcommand> {
     #[command(flatten)]
@@ -73,32 +73,32 @@ pub struct Nested<T: Subcommand> {
     what: T,
 }
 
-/// What is asked of a cloud that runs.
+/// A command for a running cloud.
 #[derive(Debug, Subcommand)]
 pub enum Control {
     /// Lists VMs
     Vms(With<vms::List>),
-    /// Does something to a VM
+    /// An action on a VM
     Vm(Nested<vms::Action>),
-    /// Rules by which calls fail
+    /// Fault rules of calls
     Faults(Nested<faults::Action>),
     /// Failures of zones
     Zone(Nested<ledger::Zone>),
-    /// How many VMs the account may have
+    /// Quotas of VMs
     Quota(Nested<ledger::Limits>),
-    /// For how many VMs there is room
+    /// Capacities of VMs
     Capacity(Nested<ledger::Limits>),
     /// Shows the log of all calls, commands and transitions
     Audit(With<ledger::Audit>),
-    /// Looks for what there should not be, and fails when there is something
+    /// Searches for illegal states, and fails if there are any
     Ledger(With<ledger::Ledger>),
 }
 
 impl Control {
-    /// Performs the command, and writes what it tells to `out`.
+    /// Performs the command, and writes its output to `out`.
     ///
     /// # Errors
-    /// With one clear line when the cloud cannot be reached or refuses.
+    /// One line, when the cloud cannot be reached or rejects the call.
     pub async fn perform(self, out: &mut impl Write) -> anyhow::Result<()> {
         let connection = self.connection().clone();
         let mut client = connection.client()?;
@@ -161,7 +161,7 @@ impl Connection {
     }
 }
 
-/// One call, within its limit.
+/// One call, with a timeout.
 async fn call<T>(call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> anyhow::Result<T> {
     let answer = tokio::time::timeout(LIMIT, call).await;
     let answer = answer.with_context(|| format!("the cloud did not answer within {} s", LIMIT.as_secs()))?;

@@ -1,4 +1,4 @@
-//! How rows are printed: a table for people, JSON for programs.
+//! Output of rows: a table for people, JSON for programs.
 
 use std::io::Write;
 
@@ -7,12 +7,12 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// How lists are shown.
+/// Output format of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Columns.
+    /// A table.
     Table,
-    /// One array.
+    /// A JSON array.
     Json,
 }
 
@@ -21,7 +21,7 @@ pub(super) trait Row: Serialize {
     /// The columns' names.
     const COLUMNS: &'static [&'static str];
 
-    /// The row's cells, one a column.
+    /// The row's cells, one per column.
     fn cells(&self) -> Vec<String>;
 }
 
@@ -35,7 +35,7 @@ pub(super) fn print<R: Row>(format: Format, rows: &[R], out: &mut impl Write) ->
         .context("cannot write to standard output")
 }
 
-/// Columns as wide as their widest cells; what is empty is a dash.
+/// Columns as wide as their widest cells; empty cells show a dash.
 fn table(columns: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut lines = vec![columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()];
     lines.extend(rows);
@@ -62,7 +62,7 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>) -> String {
     text
 }
 
-/// A moment as people write it; empty for none.
+/// A time in messages; empty: none.
 pub(super) fn time(nanos: i64) -> String {
     if nanos == 0 {
         return String::new();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_needed_and_nothing_is_a_dash() {
+    fn columns_are_as_wide_as_needed_and_empty_cells_are_dashes() {
         let rows = vec![
             vec!["a".to_owned(), String::new()],
             vec!["bcd".to_owned(), "e".to_owned()],

@@ -18,7 +18,7 @@ struct Line {
     control: Control,
 }
 
-/// Serves a cloud, and performs the story with a way to run commands.
+/// Serves a cloud, and runs the story with its address.
 async fn with_cloud(story: impl AsyncFnOnce(&Fakecloud, &str)) {
     let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -82,7 +82,7 @@ async fn vms_are_listed_and_driven() {
 }
 
 #[tokio::test]
-async fn rules_come_and_go_all_or_none() {
+async fn rules_are_added_and_removed_all_or_none() {
     with_cloud(async |_, address| {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
@@ -170,7 +170,7 @@ async fn zones_quotas_the_log_and_the_ledger_are_shown() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_is_not_there_is_one_clear_line() {
+async fn a_missing_cloud_is_a_one_line_error() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = format!("grpc://{}", taken.local_addr().unwrap());
     drop(taken);

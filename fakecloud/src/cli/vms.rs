@@ -13,10 +13,10 @@ use super::{Client, call};
 use crate::proto;
 use crate::proto::vm_reference::By;
 
-/// How many VMs are asked for at once.
+/// Number of VMs per page.
 const PAGE: u32 = 1000;
 
-/// Which VMs, and how they are shown.
+/// Filter and format of a list of VMs.
 #[derive(Args, Debug)]
 pub struct List {
     /// Only machines of this NAME or NAMESPACE/NAME; a glob
@@ -28,10 +28,10 @@ pub struct List {
     /// Only VMs with this tag; can be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
-    /// Terminated VMs too
+    /// Include terminated VMs
     #[arg(long)]
     all: bool,
-    /// How they are shown
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     output: Format,
 }
@@ -48,38 +48,38 @@ pub struct Which {
     vm: String,
 }
 
-/// What is done to a VM.
+/// An action on a VM.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// It dies: it is stopped, and it still exists
+    /// Kill it: it stops and still exists
     Kill(Which),
-    /// It is switched off
+    /// Switch it off
     Stop(Which),
-    /// A stopped VM runs again
+    /// Start a stopped VM
     Start(Which),
-    /// A running VM restarts
+    /// Restart a running VM
     Reboot(Which),
-    /// It is deleted behind the back of whoever made it
+    /// Delete it without the controller's knowledge
     Delete(Which),
-    /// The cloud takes it back: it is stopped after the notice
+    /// Preempt it: it stops after the notice
     Preempt {
         #[command(flatten)]
         which: Which,
-        /// How long before its Node says so, as a Go duration
+        /// Time between the condition of its Node and the stop, as a Go duration
         #[arg(long, default_value = "2m")]
         notice: GoDuration,
     },
-    /// Its kernel panics: nothing on it runs until it boots again
+    /// Panic its kernel: nothing on it runs until the next boot
     Panic(Which),
-    /// Its disk is full: its Node is under DiskPressure
+    /// Fill its disk: its Node has DiskPressure
     FillDisk(Which),
-    /// It makes no progress until it is released
+    /// Hold it: it makes no transition until it is released
     Hold(Which),
-    /// It makes progress again
+    /// Release it
     Release(Which),
-    /// A held VM makes one step
+    /// Make one transition of a held VM
     Step(Which),
-    /// Changes tags
+    /// Change tags
     Tag {
         #[command(flatten)]
         which: Which,

@@ -1,4 +1,4 @@
-//! What a Node needs from its cloud, as a pure function of both.
+//! What a Node needs from its cloud, as a pure function of Node and ledger.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -9,15 +9,15 @@ use crate::model::{Vm, VmState};
 
 /// The taint of a Node whose VM is stopped.
 pub(super) const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-/// How provider ids of this kind of cloud begin.
+/// Prefix of the provider IDs of this kind of cloud.
 const SCHEME: &str = "fakecloud://";
 
-/// What matters of a Node.
+/// Relevant facts of a Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NodeView {
     pub(super) uid: String,
     pub(super) version: String,
-    /// Of its VM; from what its kubelet says of itself while nobody has set it.
+    /// The provider ID; while it is not set, from what its kubelet wrote.
     pub(super) provider_id: String,
     pub(super) taints: Vec<Taint>,
     pub(super) ready: bool,
@@ -28,17 +28,17 @@ pub(super) struct NodeView {
 }
 
 impl NodeView {
-    /// The view of a Node of this kind of cloud; other Nodes are none of our business.
+    /// The view of a Node of this kind of cloud; `None` for other Nodes.
     pub(super) fn of(node: &Node) -> Option<Self> {
         let spec = node.spec.clone().unwrap_or_default();
         let status = node.status.as_ref();
         let taints = spec.taints.unwrap_or_default();
         let uninitialized = taints.iter().any(|taint| taint.key == UNINITIALIZED);
-        let said = status
+        let kubelet_provider_id = status
             .and_then(|status| status.node_info.as_ref())
             .map(|info| info.system_uuid.clone())
             .filter(|_| uninitialized);
-        let provider_id = spec.provider_id.filter(|id| !id.is_empty()).or(said)?;
+        let provider_id = spec.provider_id.filter(|id| !id.is_empty()).or(kubelet_provider_id)?;
         let mut conditions = status
             .and_then(|status| status.conditions.as_ref())
             .into_iter()
@@ -69,31 +69,31 @@ impl NodeView {
     }
 }
 
-/// What the ledger knows of a Node's VM, and of itself.
+/// Facts of the ledger about a Node's VM, and about itself.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger<'a> {
-    /// The VM of the Node's provider id.
+    /// The VM with the Node's provider ID.
     pub(super) vm: Option<&'a Vm>,
-    /// This cloud's own id.
+    /// The ID of this cloud.
     pub(super) cloud: &'a str,
-    /// Since when there is a ledger.
+    /// Creation time of the ledger.
     pub(super) opened: Timestamp,
-    /// Whether it has ever had a VM.
+    /// Whether it ever had a VM.
     pub(super) used: bool,
 }
 
-/// What is to be done with a Node.
+/// An action on a Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// Complete what its kubelet left to the cloud.
+    /// Initialize it with the cloud's data.
     Initialize(Box<Completion>),
     /// Delete it.
     Delete(Reason),
-    /// Give it exactly these taints.
+    /// Set exactly these taints.
     Taint(Reason, Vec<Taint>),
 }
 
-/// What a cloud knows of a Node.
+/// The cloud's data of a Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Completion {
     pub(super) provider_id: String,
@@ -101,7 +101,7 @@ pub(super) struct Completion {
     pub(super) labels: Value,
 }
 
-/// Why.
+/// The reason of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Reason {
     #[error("its VM is terminated")]
@@ -114,12 +114,12 @@ pub(super) enum Reason {
     Started,
 }
 
-/// Decides about a Node; at most one thing at a time. `wait_for_not_ready`: as upstream, what is
-/// Ready is left alone.
+/// Decides about a Node; at most one action at a time. `wait_for_not_ready`: as in upstream, Ready Nodes are not
+/// deleted.
 ///
-/// A Node whose VM the ledger does not know is deleted only if this cloud's own kubelet registered
-/// it, or if nobody knows who did, the ledger has had VMs, and it was there before the Node. So a
-/// cloud that begins with an empty ledger deletes nothing of its predecessor's, nor of another's.
+/// A Node whose VM the ledger does not know is deleted only if this cloud's kubelet registered it; or if its origin is
+/// unknown, the ledger has had VMs, and it is older than the Node. So a cloud with an empty ledger deletes no Nodes of
+/// its predecessor or of another cloud.
 pub(super) fn decide(node: &NodeView, ledger: &Ledger<'_>, wait_for_not_ready: bool) -> Option<Action> {
     if node.deleting {
         return None;
@@ -128,7 +128,7 @@ pub(super) fn decide(node: &NodeView, ledger: &Ledger<'_>, wait_for_not_ready: b
     let Some(vm) = ledger.vm else {
         let ours = match &node.cloud {
             Some(cloud) => cloud == ledger.cloud,
-            // Creation times are whole seconds.
+            // Creation times have whole seconds.
             None => {
                 let younger = node
                     .created
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_a_running_vm_is_left_alone() {
+    fn a_node_of_a_running_vm_is_not_changed() {
         let vm = running();
         assert_eq!(decide(&node(&vm.provider_id), &ledger(Some(&vm)), true), None);
     }
@@ -250,19 +250,19 @@ mod tests {
     #[rstest]
     #[case::not_ready(false, true, true)]
     #[case::ready_waits(true, true, false)]
-    #[case::ready_and_nobody_waits(true, false, true)]
-    fn a_node_goes_with_its_vm(#[case] ready: bool, #[case] wait: bool, #[case] goes: bool) {
+    #[case::ready_without_waiting(true, false, true)]
+    fn a_node_is_deleted_after_its_vm(#[case] ready: bool, #[case] wait: bool, #[case] deleted: bool) {
         let vm = terminated();
         let mut node = node(&vm.provider_id);
         node.ready = ready;
-        let expected = goes.then_some(Action::Delete(Reason::Terminated));
+        let expected = deleted.then_some(Action::Delete(Reason::Terminated));
         assert_eq!(decide(&node, &ledger(Some(&vm)), wait), expected);
         node.deleting = true;
         assert_eq!(decide(&node, &ledger(Some(&vm)), wait), None);
     }
 
     #[test]
-    fn a_stopped_vm_taints_its_node_and_a_started_one_cleans_it() {
+    fn a_stopped_vm_taints_its_node_and_a_started_one_removes_the_taint() {
         let (stopped, running) = (stopped(), running());
         let mut node = node(&stopped.provider_id);
         node.taints = vec![taint("other")];
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uninitialized_node_is_completed_from_its_vm() {
+    fn an_uninitialized_node_is_initialized_from_its_vm() {
         let vm = running();
         let mut node = node(&vm.provider_id);
         node.taints = vec![taint(UNINITIALIZED)];
@@ -298,11 +298,11 @@ mod tests {
     #[case::older_than_the_ledger(None, -100, true, false)]
     #[case::within_the_second_of_the_opening(None, 0, true, false)]
     #[case::the_ledger_was_never_used(None, 100, false, false)]
-    fn a_node_without_a_vm_goes_only_if_the_vm_would_be_in_this_ledger(
+    fn a_node_without_a_vm_is_deleted_only_if_this_ledger_would_know_the_vm(
         #[case] cloud: Option<&str>,
         #[case] created: i64,
         #[case] used: bool,
-        #[case] goes: bool,
+        #[case] deleted: bool,
     ) {
         let mut node = node("fakecloud:///z/vm-x");
         node.cloud = cloud.map(str::to_owned);
@@ -310,7 +310,7 @@ mod tests {
         let ledger = Ledger { used, ..ledger(None) };
         assert_eq!(
             decide(&node, &ledger, true),
-            goes.then_some(Action::Delete(Reason::Absent))
+            deleted.then_some(Action::Delete(Reason::Absent))
         );
         node.ready = true;
         assert_eq!(decide(&node, &ledger, true), None);
@@ -324,7 +324,7 @@ mod tests {
         json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "fakecloud:///z/vm-1", Some("fakecloud:///z/vm-1")
     )]
     #[case::uninitialized_of_another(json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "4711", None)]
-    fn only_nodes_of_this_kind_of_cloud_are_seen(
+    fn only_nodes_of_this_kind_of_cloud_are_considered(
         #[case] spec: Value,
         #[case] uuid: &str,
         #[case] expected: Option<&str>,

@@ -1,9 +1,9 @@
-//! The part of a cloud controller manager that this cloud needs: it completes Nodes that register
-//! with the taint `node.cloudprovider.kubernetes.io/uninitialized`, deletes the Nodes of VMs that
-//! are gone, and taints those of stopped VMs.
+//! The part of a cloud controller manager that this cloud needs: it initializes Nodes that register with the taint
+//! `node.cloudprovider.kubernetes.io/uninitialized`, deletes the Nodes of terminated VMs, and taints those of stopped
+//! VMs.
 //!
-//! What lives here: the loop that carries changes of Nodes and VMs to the decision, and its calls.
-//! What must not: the decision (in `decide`), and Nodes of other clouds.
+//! This module holds the loop that passes changes of Nodes and VMs to the decision in `decide`, and performs the calls.
+//! It ignores Nodes of other clouds.
 
 mod decide;
 mod settings;
@@ -32,14 +32,14 @@ use crate::Fakecloud;
 use crate::kubelet::{UNINITIALIZED, watch, watch_config};
 use crate::model::later;
 
-/// How many calls are under way at once.
+/// Maximum number of concurrent calls.
 const CONCURRENCY: usize = 16;
-/// How long a call may take.
+/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long after a call that failed a Node is looked at again.
+/// Pause after a failed call before the Node is checked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Looks after the Nodes of `cloud` behind `client` until `token` is cancelled.
+/// Manages the Nodes of `cloud` until `token` is cancelled.
 pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: CancellationToken) {
     let mut controller = Controller::new(settings);
     let mut events = pin!(watch::<Node>(client.clone(), watch_config(cloud.clock())));
@@ -57,7 +57,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
         }
         let next = controller.timers.next().filter(|_| calls.len() < CONCURRENCY);
         let clock = cloud.clock();
-        // In this order, not at random: a simulated run must replay.
+        // Biased: a simulated run must replay.
         tokio::select! {
             biased;
             () = token.cancelled() => return,
@@ -71,18 +71,18 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
     }
 }
 
-/// The Nodes of this kind of cloud, and when which is looked at.
+/// The Nodes of this kind of cloud, and when each is checked.
 #[derive(Debug)]
 struct Controller {
     settings: Settings,
     nodes: BTreeMap<String, NodeView>,
     by_vm: BTreeMap<String, BTreeSet<String>>,
     timers: Timers<String>,
-    /// Those with a call under way.
+    /// Nodes with a call in flight.
     busy: BTreeSet<String>,
-    /// The version that was changed last, until the watch shows another.
+    /// The version that was changed last, until the watch delivers another one.
     settled: BTreeMap<String, String>,
-    /// What a new list has not shown yet.
+    /// Nodes that a relist has not delivered yet.
     missing: BTreeSet<String>,
 }
 
@@ -99,8 +99,7 @@ impl Controller {
         }
     }
 
-    /// Looks at the Nodes of the VMs that have changed after that record of the cloud's log;
-    /// answers the last record.
+    /// Checks the Nodes of VMs that changed after a record of the cloud's log; returns the last record.
     fn follow(&mut self, cloud: &Fakecloud, after: u64) -> u64 {
         let (changed, last) = cloud.step(|cloud, _| {
             let changed: Option<BTreeSet<String>> = cloud.log().after(after).ok().map(|records| {
@@ -156,7 +155,7 @@ impl Controller {
         }
     }
 
-    /// The Node is no more.
+    /// Records the removal of a Node.
     fn end(&mut self, name: &str) {
         self.forget(name);
         self.settled.remove(name);
@@ -173,8 +172,8 @@ impl Controller {
         }
     }
 
-    /// Something is to be done about the Node soon, or nothing: completing it does not wait for the
-    /// next monitoring.
+    /// Schedules the next check of the Node, if it needs an action: initialization does not wait for the next
+    /// monitoring period.
     fn consider(&mut self, cloud: &Fakecloud, name: &str) {
         let now = cloud.clock().now();
         match self.decide(cloud, name) {
@@ -205,7 +204,7 @@ impl Controller {
         })
     }
 
-    /// The next Node whose time has come, with what is still to be done.
+    /// The next due Node, with the action that it still needs.
     fn next_action(&mut self, cloud: &Fakecloud) -> Option<(String, NodeView, Action)> {
         while let Some(name) = self.timers.pop(cloud.clock().now()) {
             if let (Some(action), Some(node)) = (self.decide(cloud, &name), self.nodes.get(&name).cloned()) {
@@ -233,7 +232,7 @@ impl Controller {
                 self.consider(cloud, &name);
             }
             Err(error) => {
-                // A conflict is ordinary: the watch brings the Node as it is, and it is decided anew.
+                // Conflicts are normal: the watch delivers the current Node, and the decision is repeated.
                 tracing::debug!(%error, node = name, "a Node could not be changed");
                 let at = later(cloud.clock().now(), RETRY);
                 self.timers.set_earlier(name, at);
@@ -274,7 +273,7 @@ async fn call(nodes: Api<Node>, name: &str, node: &NodeView, action: &Action) ->
             }
         }
         Action::Taint(_, taints) => {
-            // With the version that was looked at, so that nobody else's taint is lost.
+            // With the observed version, so that no taint of another writer is lost.
             let metadata = json!({"resourceVersion": node.version, "uid": node.uid});
             let patch = json!({"metadata": metadata, "spec": {"taints": taints}});
             nodes.patch(name, &parameters, &Patch::Merge(patch)).await.map(drop)
@@ -282,7 +281,7 @@ async fn call(nodes: Api<Node>, name: &str, node: &NodeView, action: &Action) ->
     }
 }
 
-/// Addresses first: once the taint is gone, the Node is to be complete.
+/// Sets addresses first, because the Node must be complete when the taint is removed.
 async fn initialize(nodes: &Api<Node>, name: &str, node: &NodeView, completion: &Completion) -> Result<(), Error> {
     let parameters = PatchParams::default();
     let status = json!({"metadata": {"uid": node.uid}, "status": {"addresses": completion.addresses}});

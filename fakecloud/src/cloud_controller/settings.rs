@@ -1,13 +1,12 @@
-//! How the cloud controller is set, as plain values.
+//! Settings of the cloud controller as plain values.
 
 use std::time::Duration;
 
-/// What a cloud controller manager does for the Nodes of this cloud.
+/// Settings of a cloud controller manager for the Nodes of this cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// How long after a VM's end, or its stop, its Node is looked at.
+    /// Time from a VM's end or stop until its Node is checked.
     pub(crate) monitor_period: Duration,
-    /// Whether the Node of a VM that is gone stays while its Ready condition is True, as upstream
-    /// has it.
+    /// Whether the Node of a terminated VM stays while its Ready condition is True, as in upstream.
     pub(crate) wait_for_not_ready: bool,
 }

@@ -1,4 +1,4 @@
-//! The loop against an API server that remembers Nodes, in virtual time.
+//! The loop against an API server that stores Nodes, in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::{Config, Fakecloud};
 #[derive(Default)]
 struct Api {
     nodes: BTreeMap<String, Value>,
-    asked: Vec<String>,
+    requests: Vec<String>,
 }
 
-/// Lists and watches Nodes (a watch ends after ten seconds, so that a new list is made), merges
-/// patches, deletes; everything else is not there.
+/// Lists and watches Nodes (a watch ends after ten seconds, which forces a relist), merges patches, deletes; all other
+/// objects do not exist.
 fn api_server(api: &Arc<Mutex<Api>>) -> Client {
     let api = Arc::clone(api);
     let service = service_fn(move |request: Request<Body>| {
@@ -50,7 +50,7 @@ fn api_server(api: &Arc<Mutex<Api>>) -> Client {
                 }
                 Method::GET => json!({"metadata": {"resourceVersion": "1"}, "items": []}),
                 Method::PATCH if api.nodes.contains_key(&name) => {
-                    api.asked.push(format!("PATCH {path}"));
+                    api.requests.push(format!("PATCH {path}"));
                     let patch: Value = serde_json::from_slice(&body).unwrap();
                     let node = api.nodes.get_mut(&name).unwrap();
                     json_patch::merge(node, &patch);
@@ -64,7 +64,7 @@ fn api_server(api: &Arc<Mutex<Api>>) -> Client {
                     node.clone()
                 }
                 Method::DELETE => {
-                    api.asked.push(format!("DELETE {path}"));
+                    api.requests.push(format!("DELETE {path}"));
                     api.nodes.remove(&name);
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
                 }
@@ -97,8 +97,8 @@ impl World {
     async fn new() -> Self {
         let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
         let cloud = Fakecloud::new(Config::default(), clock, Seed::new(1));
-        let made = cloud.step(|cloud, now| cloud.create_machine(&request("a"), now));
-        made.result.unwrap();
+        let created = cloud.step(|cloud, now| cloud.create_machine(&request("a"), now));
+        created.result.unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         cloud.step(|cloud, now| cloud.advance(now));
         Self {
@@ -122,11 +122,11 @@ impl World {
         self.api.lock().nodes.get(name).cloned().unwrap_or_default()
     }
 
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.api.lock().asked)
+    fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.api.lock().requests)
     }
 
-    /// Runs the controller beside what happens.
+    /// Runs the controller while `act` runs.
     async fn run(&self, act: impl Future<Output = ()>) {
         let act = async {
             act.await;
@@ -145,7 +145,7 @@ fn a() -> Reference {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_is_completed_tainted_cleaned_and_deleted_with_its_vm() {
+async fn a_node_is_initialized_tainted_untainted_and_deleted_with_its_vm() {
     let world = World::new().await;
     let uninitialized = json!([{"key": "node.cloudprovider.kubernetes.io/uninitialized", "effect": "NoSchedule"}]);
     let mut fresh = node("a", None, uninitialized, &world.cloud.instance());
@@ -161,15 +161,18 @@ async fn a_node_is_completed_tainted_cleaned_and_deleted_with_its_vm() {
         assert_eq!(node["spec"]["taints"], json!([]));
         assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], "local-1");
         assert_eq!(node["status"]["addresses"][0]["address"], "10.0.0.1");
-        assert_eq!(world.asked(), ["PATCH /api/v1/nodes/a/status", "PATCH /api/v1/nodes/a"]);
+        assert_eq!(
+            world.requests(),
+            ["PATCH /api/v1/nodes/a/status", "PATCH /api/v1/nodes/a"]
+        );
 
-        // The next list, 30 s later, shows the Node as it is now.
+        // The next list, 30 s later, shows the current Node.
         tokio::time::sleep(Duration::from_secs(30)).await;
         world
             .cloud
             .step(|cloud, now| drop(cloud.kill_vm(&a(), now).unwrap().id.clone()));
         tokio::time::sleep(Duration::from_secs(4)).await;
-        assert_eq!(world.asked(), [""; 0], "monitoring comes every five seconds");
+        assert_eq!(world.requests(), [""; 0], "monitoring comes every five seconds");
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(
             world.node("a")["spec"]["taints"][0]["key"],
@@ -184,14 +187,14 @@ async fn a_node_is_completed_tainted_cleaned_and_deleted_with_its_vm() {
         assert_eq!(world.node("a")["spec"]["taints"], json!([]));
 
         tokio::time::sleep(Duration::from_secs(30)).await;
-        world.asked();
+        world.requests();
         world
             .cloud
             .step(|cloud, now| drop(cloud.delete_vm(&a(), now).unwrap().id.clone()));
         tokio::time::sleep(Duration::from_secs(4)).await;
-        assert_eq!(world.asked(), [""; 0]);
+        assert_eq!(world.requests(), [""; 0]);
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert_eq!(world.asked(), ["DELETE /api/v1/nodes/a"]);
+        assert_eq!(world.requests(), ["DELETE /api/v1/nodes/a"]);
     };
     world.run(act).await;
 }
@@ -210,13 +213,13 @@ async fn nodes_of_other_clouds_and_of_other_ledgers_are_never_touched() {
     ));
     let act = async {
         tokio::time::sleep(Duration::from_secs(120)).await;
-        assert_eq!(world.asked(), ["DELETE /api/v1/nodes/ours"]);
+        assert_eq!(world.requests(), ["DELETE /api/v1/nodes/ours"]);
     };
     world.run(act).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_begins_anew_deletes_nothing_of_its_predecessors() {
+async fn a_cloud_with_a_new_ledger_deletes_no_nodes_of_its_predecessor() {
     let world = World::new().await;
     world.put(node(
         "a",
@@ -232,7 +235,7 @@ async fn a_cloud_that_begins_anew_deletes_nothing_of_its_predecessors() {
     };
     let act = async {
         tokio::time::sleep(Duration::from_secs(300)).await;
-        assert_eq!(restarted.asked(), [""; 0]);
+        assert_eq!(restarted.requests(), [""; 0]);
     };
     restarted.run(act).await;
 }

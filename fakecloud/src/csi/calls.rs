@@ -1,4 +1,4 @@
-//! Makes the API calls of the storage.
+//! Performs the API calls of the storage.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::world::Action;
 
-/// How long a call may take.
+/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Makes one call; tells whether it was done, be it by somebody else. What was not is logged.
+/// Performs one call; returns whether its effect exists, possibly by another writer. Failures are logged.
 pub(super) async fn perform(client: Client, action: &Action) -> bool {
     match tokio::time::timeout(TIMEOUT, call(client, action)).await {
         Ok(Ok(())) => true,
@@ -47,7 +47,7 @@ async fn call(client: Client, action: &Action) -> Result<(), Error> {
             let patched = attachments
                 .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
                 .await;
-            gone_is_fine(patched.map(drop))
+            ignore_not_found(patched.map(drop))
         }
         Action::DeleteVolume(name, uid) => {
             let parameters = DeleteParams {
@@ -58,12 +58,12 @@ async fn call(client: Client, action: &Action) -> Result<(), Error> {
                 ..DeleteParams::default()
             };
             let volumes: Api<PersistentVolume> = Api::all(client);
-            gone_is_fine(volumes.delete(name, &parameters).await.map(drop))
+            ignore_not_found(volumes.delete(name, &parameters).await.map(drop))
         }
     }
 }
 
-/// Creates an object, unless there is one of its name.
+/// Creates an object, unless its name exists.
 async fn create<K>(api: Api<K>, object: &Value) -> Result<(), Error>
 where
     K: kube::Resource + Clone + DeserializeOwned + serde::Serialize + std::fmt::Debug,
@@ -80,10 +80,10 @@ where
     K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-    gone_is_fine(patched.map(drop))
+    ignore_not_found(patched.map(drop))
 }
 
-fn gone_is_fine(result: Result<(), Error>) -> Result<(), Error> {
+fn ignore_not_found(result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(Error::Api(status)) if status.code == 404 => Ok(()),
         other => other,

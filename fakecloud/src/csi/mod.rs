@@ -1,12 +1,12 @@
 //! The cloud's storage: a CSI driver's provisioner, attacher and node registrar in one, for simulated
 //! nodes.
 //!
-//! What lives here: [`run`], the loop that watches claims, volumes, attachments and nodes and makes
-//! the calls that the pure [`world`] decides on, each after its delay. What must not: binding and
-//! attach-detach, which are the control plane's, and mounting, which is the kubelets'.
+//! This module holds [`run`], the loop that watches claims, volumes, attachments and nodes and performs the calls that
+//! the pure [`world`] decides, each after its delay. The control plane binds volumes and runs attach-detach; kubelets
+//! mount.
 //!
-//! A StorageClass for it: `provisioner: csi.fakecloud.drydock`, best with `volumeBindingMode:
-//! WaitForFirstConsumer`, so that volumes are made in the zone of their pods' nodes.
+//! A StorageClass for it: `provisioner: csi.fakecloud.drydock`, preferably with `volumeBindingMode:
+//! WaitForFirstConsumer`, so that volumes are created in the zone of their pods' nodes.
 
 mod calls;
 mod settings;
@@ -35,14 +35,14 @@ use crate::Fakecloud;
 use crate::kubelet::{watch, watch_config};
 use crate::model::{CloudCall, VmState, later};
 
-/// How many API calls are under way at once.
+/// Maximum number of concurrent API calls.
 const CONCURRENCY: usize = 16;
 
-/// A change of the world that a watch saw, and the tasks that it may concern.
+/// A change that a watch delivered, and the tasks that it may affect.
 type Update = Box<dyn FnOnce(&mut World) -> Vec<Task> + Send>;
 
-/// Runs the storage of `cloud` against the API server behind `client`, until `token` is cancelled.
-/// Dropping the future kills it; running it again goes on with what is there.
+/// Runs the storage of `cloud` against the API server behind `client`, until `token` is cancelled. Dropping the future
+/// kills it; the next run continues with the existing objects.
 pub async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: CancellationToken) {
     let mut tasks = Tasks {
         world: World {
@@ -62,7 +62,7 @@ pub async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: Ca
         }
         let next = tasks.next_due().filter(|_| calls.len() < CONCURRENCY);
         let clock = cloud.clock();
-        // In this order, not at random: a simulated run must replay.
+        // Biased: a simulated run must replay.
         tokio::select! {
             biased;
             () = token.cancelled() => return,
@@ -78,14 +78,14 @@ async fn perform(client: Client, task: Task, action: Action) -> (Task, bool) {
     (task, done)
 }
 
-/// What is to be done, and when.
+/// Pending tasks with their times.
 #[derive(Default)]
 struct Tasks {
     world: World,
     due: BTreeMap<Task, Timestamp>,
     busy: BTreeSet<Task>,
-    /// Registrations that were done a moment ago, and until when none of them is done again: whoever undoes one knows
-    /// more, for instance that its Node is gone, and this cache will know it soon.
+    /// Recent registrations, and until when they are not repeated: a client that reverts one knows more, for example
+    /// that its Node was deleted, and this cache will learn it soon.
     done: BTreeMap<Task, Timestamp>,
 }
 
@@ -96,9 +96,9 @@ impl Tasks {
         }
     }
 
-    /// Enters a task that has become due after its delay, and drops one that is no longer wanted.
+    /// Schedules a task that has become necessary after its delay, and drops one that is no longer needed.
     fn review(&mut self, task: Task, now: Timestamp) {
-        if !self.world.wants(&task) {
+        if !self.world.needs(&task) {
             self.due.remove(&task);
             return;
         }
@@ -129,7 +129,7 @@ impl Tasks {
         self.due.values().min().copied()
     }
 
-    /// The first task whose time has come, with what it comes to.
+    /// The first due task with its action.
     fn next(&mut self, cloud: &Fakecloud, now: Timestamp) -> Option<(Task, Action)> {
         let due: Vec<Task> = self
             .due
@@ -146,7 +146,7 @@ impl Tasks {
                 })
             };
             if let Some(action) = self.world.decide(&task, &runs) {
-                if !self.is_let(cloud, &task, &action, now) {
+                if !self.is_allowed(cloud, &task, &action, now) {
                     self.due.insert(task, later(now, self.world.settings.retry_delay));
                     continue;
                 }
@@ -157,8 +157,8 @@ impl Tasks {
         None
     }
 
-    /// Whether no fault rule of the cloud strikes what is to be done.
-    fn is_let(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> bool {
+    /// Whether no fault rule of the cloud hits the action.
+    fn is_allowed(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> bool {
         let (operation, name) = match (task, action) {
             (_, Action::CreateVolume(volume)) => {
                 let name = volume["metadata"]["name"].as_str().unwrap_or_default();
@@ -194,8 +194,8 @@ impl Tasks {
         cloud.step(|cloud, _| cloud.lets_storage(operation, volume, node, zone, now))
     }
 
-    /// A call has ended. What is still wanted once the watch has shown its effect comes again; what
-    /// failed rests first.
+    /// Completes a call. If the task is still needed when the watch has delivered the effect, it is scheduled again; a
+    /// failed one after a pause.
     fn done(&mut self, task: Task, done: bool, now: Timestamp) {
         self.busy.remove(&task);
         self.done.retain(|_, rested| *rested > now);
@@ -203,7 +203,7 @@ impl Tasks {
             let rested = later(now, self.world.settings.retry_delay);
             self.done.insert(task.clone(), rested);
         }
-        if self.world.wants(&task) {
+        if self.world.needs(&task) {
             let rest = if done {
                 self.delay(&task).max(self.world.settings.retry_delay)
             } else {
@@ -214,7 +214,7 @@ impl Tasks {
     }
 }
 
-/// The changes of all kinds that matter.
+/// Changes of all relevant kinds.
 fn updates(client: &Client, config: &Config) -> impl Stream<Item = Update> + Send + use<> {
     select_all([
         follow(
@@ -287,7 +287,7 @@ fn updates(client: &Client, config: &Config) -> impl Stream<Item = Update> + Sen
     ])
 }
 
-/// Follows one kind into its map; `tasks` says what an object's change may concern.
+/// Watches one kind into its map; `tasks` returns the tasks that a change of an object may affect.
 fn follow<K, N, T>(
     client: &Client,
     config: &Config,

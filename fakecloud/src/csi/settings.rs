@@ -1,21 +1,21 @@
-//! How the storage of a fake cloud is set, as plain values.
+//! Settings of a fake cloud's storage as plain values.
 
 use std::time::Duration;
 
 /// Delays and limits of the cloud's storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long making a volume takes.
+    /// Duration of creating a volume.
     pub provision_delay: Duration,
-    /// How long removing a volume takes.
+    /// Duration of deleting a volume.
     pub delete_delay: Duration,
-    /// How long attaching a volume to a VM takes.
+    /// Duration of attaching a volume to a VM.
     pub attach_delay: Duration,
-    /// How long detaching a volume from a VM takes.
+    /// Duration of detaching a volume from a VM.
     pub detach_delay: Duration,
-    /// How long a call that failed rests before it is made again.
+    /// Pause before a failed call is retried.
     pub retry_delay: Duration,
-    /// How many volumes a VM can have at once.
+    /// Maximum number of volumes of a VM.
     pub volumes_per_node: u32,
 }
 

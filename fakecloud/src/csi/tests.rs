@@ -5,7 +5,7 @@ use super::Tasks;
 use super::world::{Action, Task, World, this_finalizer};
 use crate::CSI_DRIVER;
 
-/// Nodes `a` and `b` in zones of their names, a class `c`, a claim `n/claim` and its volume `pv`.
+/// Nodes `a` and `b` in zones with their names, a class `c`, a claim `n/claim` and its volume `pv`.
 fn world() -> World {
     let mut world = World::default();
     for name in ["a", "b"] {
@@ -81,7 +81,7 @@ fn all_run(_: &str) -> Option<bool> {
     Some(true)
 }
 
-fn made(action: Option<Action>) -> Value {
+fn created_object(action: Option<Action>) -> Value {
     match action {
         Some(Action::CreateVolume(volume)) => volume,
         other => panic!("{other:?}"),
@@ -93,14 +93,14 @@ fn zone(volume: &Value) -> &Value {
 }
 
 #[test]
-fn a_volume_is_made_in_the_zone_of_the_claims_node() {
+fn a_volume_is_created_in_the_zone_of_the_claims_node() {
     let mut world = world();
     class(&mut world, json!({ "volumeBindingMode": "WaitForFirstConsumer" }));
     let task = claim(&mut world, json!({}));
     assert_eq!(world.decide(&task, &all_run), None);
     let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "b" } } });
     claim(&mut world, selected);
-    let volume = made(world.decide(&task, &all_run));
+    let volume = created_object(world.decide(&task, &all_run));
     assert_eq!(volume["metadata"]["name"], "pvc-u");
     assert_eq!(volume["spec"]["claimRef"]["uid"], "u");
     assert_eq!(volume["spec"]["capacity"]["storage"], "3Gi");
@@ -108,7 +108,7 @@ fn a_volume_is_made_in_the_zone_of_the_claims_node() {
 }
 
 #[test]
-fn a_claim_for_a_node_that_is_gone_goes_back_to_the_scheduler() {
+fn a_claim_for_a_deleted_node_returns_to_the_scheduler() {
     let mut world = world();
     class(&mut world, json!({}));
     let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "gone" } } });
@@ -123,12 +123,12 @@ fn a_claim_for_a_node_that_is_gone_goes_back_to_the_scheduler() {
 }
 
 #[test]
-fn a_volume_for_nobody_in_particular_is_made_where_the_class_allows() {
+fn a_volume_without_a_node_is_created_where_the_class_allows() {
     let mut world = world();
     let terms = json!([{ "matchLabelExpressions": [{ "key": "topology.kubernetes.io/zone", "values": ["z"] }] }]);
     class(&mut world, json!({ "allowedTopologies": terms }));
     let task = claim(&mut world, json!({}));
-    assert_eq!(zone(&made(world.decide(&task, &all_run))), "z");
+    assert_eq!(zone(&created_object(world.decide(&task, &all_run))), "z");
 }
 
 #[rstest]
@@ -136,7 +136,7 @@ fn a_volume_for_nobody_in_particular_is_made_where_the_class_allows() {
 #[case::bound(json!({ "spec": { "volumeName": "pv" } }))]
 #[case::deleted(json!({ "metadata": { "deletionTimestamp": "2030-01-01T00:00:00Z" } }))]
 #[case::of_no_class(json!({ "spec": { "storageClassName": "none" } }))]
-fn no_volume_is_made_for_a_claim(#[case] change: Value) {
+fn no_volume_is_created_for_a_claim(#[case] change: Value) {
     let mut world = world();
     class(&mut world, json!({}));
     let task = claim(&mut world, change);
@@ -147,7 +147,7 @@ fn no_volume_is_made_for_a_claim(#[case] change: Value) {
 #[case::released(json!({ "status": { "phase": "Released" } }), true)]
 #[case::bound(json!({}), false)]
 #[case::kept(json!({ "status": { "phase": "Released" }, "spec": { "persistentVolumeReclaimPolicy": "Retain" } }), false)]
-#[case::made_by_hand(
+#[case::created_by_hand(
     json!({ "status": { "phase": "Released" }, "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": null } } }),
     false
 )]
@@ -177,7 +177,7 @@ fn error(action: Option<Action>) -> Option<String> {
 }
 
 #[test]
-fn a_volume_is_attached_where_the_cloud_can() {
+fn a_volume_is_attached_if_the_cloud_allows_it() {
     let mut world = world();
     volume(&mut world, json!({}));
     let here = Task::Attach(attachment(&mut world, "a", false, false));
@@ -247,7 +247,7 @@ fn an_attachment_is_kept_until_it_is_detached() {
 }
 
 #[test]
-fn simulated_nodes_say_how_much_they_can_attach() {
+fn simulated_nodes_publish_their_volume_limit() {
     let mut world = world();
     let task = Task::Register("a".to_owned());
     let Some(Action::CreateNode(node)) = world.decide(&task, &all_run) else {
@@ -269,9 +269,9 @@ fn simulated_nodes_say_how_much_they_can_attach() {
     assert_eq!(world.decide(&Task::Register("real".to_owned()), &all_run), None);
 }
 
-/// The garbage collector removes it because its Node is gone, which this cache does not show yet.
+/// The garbage collector deletes it because its Node is gone, which this cache has not observed yet.
 #[test]
-fn a_registration_that_somebody_undoes_is_not_done_again_at_once() {
+fn a_reverted_registration_is_not_repeated_at_once() {
     let mut tasks = Tasks {
         world: world(),
         ..Tasks::default()

@@ -1,6 +1,6 @@
-//! What the cloud's storage sees of the cluster, and what follows from it: pure, with no clock and no
-//! client. A volume exists while its PersistentVolume does, and is attached where a VolumeAttachment
-//! says so; nothing else is remembered, so a restart begins with what is there.
+//! The storage's view of the cluster, and the resulting actions: pure, without clock and client. A volume exists while
+//! its PersistentVolume does, and is attached where a VolumeAttachment requests it; no other state is stored, so a
+//! restart continues with the existing objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,35 @@ use serde_json::{Value, json};
 use super::settings::Settings;
 use crate::CSI_DRIVER;
 
-/// The label of nodes that says their zone, and the key of volumes' topologies.
+/// The zone label of nodes, and the topology key of volumes.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
-/// The annotation of volumes that says who made them.
+/// The annotation of volumes with their provisioner.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-/// The annotation of claims that says who is to make their volume.
+/// The annotation of claims with the provisioner that must create their volume.
 const PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
-/// The annotation of claims that says for which node.
+/// The annotation of claims with the selected node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// Provider ids of this cloud's VMs begin with it.
+/// Prefix of the provider IDs of this cloud's VMs.
 const PROVIDER: &str = "fakecloud:///";
 
-/// One thing to do. Each names an object.
+/// A task for an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
-    /// Say that the driver exists.
+    /// Register the CSIDriver.
     Driver,
-    /// Say what a node can attach.
+    /// Publish a node's limits and topology.
     Register(String),
-    /// Make the volume of a claim (namespace, name).
+    /// Create the volume of a claim (namespace, name).
     Provision(String, String),
-    /// Remove a volume.
+    /// Delete a volume.
     Delete(String),
-    /// Attach by an attachment.
+    /// Attach the volume of an attachment.
     Attach(String),
-    /// Detach by an attachment that is being deleted.
+    /// Detach the volume of an attachment that is being deleted.
     Detach(String),
 }
 
-/// What a task comes to now.
+/// The action of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create the CSIDriver.
@@ -51,9 +51,9 @@ pub enum Action {
     PatchNode(String, Value),
     /// Create a volume.
     CreateVolume(Value),
-    /// Patch a claim (namespace, name): no volume can be made for its node.
+    /// Patch a claim (namespace, name): its volume cannot be created for its node.
     Reschedule(String, String, Value),
-    /// Delete a volume of this uid.
+    /// Delete a volume with this uid.
     DeleteVolume(String, String),
     /// Patch an attachment.
     PatchAttachment(String, Value),
@@ -61,10 +61,10 @@ pub enum Action {
     AttachmentStatus(String, Value),
 }
 
-/// Whether the VM of a provider id runs; `None` for one that the cloud does not know.
+/// Whether the VM with a provider ID runs; `None`: unknown to the cloud.
 pub type Runs<'a> = dyn Fn(&str) -> Option<bool> + 'a;
 
-/// The cluster's objects that storage looks at.
+/// The cluster's objects that are relevant for storage.
 #[derive(Debug, Default)]
 pub struct World {
     /// Claims by namespace and name.
@@ -86,16 +86,16 @@ pub struct World {
 }
 
 impl World {
-    /// Whether there is a reason for the task.
-    pub fn wants(&self, task: &Task) -> bool {
+    /// Whether the task is needed.
+    pub fn needs(&self, task: &Task) -> bool {
         match task {
             Task::Driver => !self.drivers.contains_key(CSI_DRIVER),
-            Task::Register(node) => self.wants_registration(node),
+            Task::Register(node) => self.needs_registration(node),
             Task::Provision(namespace, name) => self
                 .claims
                 .get(&(namespace.clone(), name.clone()))
-                .is_some_and(|claim| self.wants_volume(claim)),
-            Task::Delete(name) => self.volumes.get(name).is_some_and(|volume| self.wants_removal(volume)),
+                .is_some_and(|claim| self.needs_volume(claim)),
+            Task::Delete(name) => self.volumes.get(name).is_some_and(|volume| self.needs_removal(volume)),
             Task::Attach(name) => self.attachments.get(name).is_some_and(|attachment| {
                 let attached = attachment.status.as_ref().is_some_and(|status| status.attached);
                 is_ours(attachment) && attachment.metadata.deletion_timestamp.is_none() && !attached
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    fn wants_registration(&self, name: &str) -> bool {
+    fn needs_registration(&self, name: &str) -> bool {
         let ours = self
             .nodes
             .get(name)
@@ -123,19 +123,19 @@ impl World {
         ours && !known
     }
 
-    fn wants_volume(&self, claim: &PersistentVolumeClaim) -> bool {
+    fn needs_volume(&self, claim: &PersistentVolumeClaim) -> bool {
         let spec = claim.spec.as_ref();
         let has_volume = spec
             .and_then(|spec| spec.volume_name.as_deref())
             .is_some_and(|name| !name.is_empty());
-        let asked = claim
+        let provisioner = claim
             .annotations()
             .get(PROVISIONER)
             .is_some_and(|name| name == CSI_DRIVER);
-        let made = self.volumes.contains_key(&name_for(claim));
-        asked
+        let exists = self.volumes.contains_key(&name_for(claim));
+        provisioner
             && !has_volume
-            && !made
+            && !exists
             && claim.metadata.deletion_timestamp.is_none()
             && self.class_of(claim).is_some_and(|class| {
                 class.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer")
@@ -143,7 +143,7 @@ impl World {
             })
     }
 
-    fn wants_removal(&self, volume: &PersistentVolume) -> bool {
+    fn needs_removal(&self, volume: &PersistentVolume) -> bool {
         let spec = volume.spec.as_ref();
         let ours = volume
             .annotations()
@@ -167,9 +167,9 @@ impl World {
             .filter(move |attachment| attachment.spec.source.persistent_volume_name.as_deref() == Some(volume))
     }
 
-    /// What the task comes to; `None` when there is nothing to do about it any more.
+    /// The action of the task; `None`: it is no longer needed.
     pub fn decide(&self, task: &Task, runs: &Runs<'_>) -> Option<Action> {
-        if !self.wants(task) {
+        if !self.needs(task) {
             return None;
         }
         match task {
@@ -226,7 +226,7 @@ impl World {
         Some(Action::PatchNode(name.to_owned(), patch))
     }
 
-    /// Makes the volume in the zone of the claim's node, or in one that the class allows.
+    /// Creates the volume in the zone of the claim's node, or in one that the class allows.
     fn provision(&self, claim: &PersistentVolumeClaim) -> Option<Action> {
         let class = self.class_of(claim)?;
         let zone = match claim.annotations().get(SELECTED_NODE) {
@@ -270,7 +270,7 @@ impl World {
         Some(Action::CreateVolume(volume))
     }
 
-    /// A zone for a volume that no node was chosen for: claims take turns over the zones.
+    /// A zone for a volume without a selected node: claims use the zones in turn.
     fn zone_for(&self, claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<String> {
         let allowed: BTreeSet<&String> = class
             .allowed_topologies
@@ -311,7 +311,7 @@ impl World {
         Some(Action::AttachmentStatus(name, json!({ "status": status })))
     }
 
-    /// Why the cloud does not attach the volume, if it does not.
+    /// Why the cloud does not attach the volume; `None`: it does.
     fn refusal(&self, attachment: &VolumeAttachment, runs: &Runs<'_>) -> Option<String> {
         let name = attachment
             .spec
@@ -364,8 +364,8 @@ impl World {
     }
 }
 
-/// The finalizer by which the attacher keeps attachments until they are detached, as the sidecar
-/// `external-attacher` writes it: dots are not allowed in it.
+/// The attacher's finalizer on attachments that are not detached, in the form of the sidecar `external-attacher`:
+/// without dots.
 pub fn this_finalizer() -> String {
     format!("external-attacher/{}", CSI_DRIVER.replace('.', "-"))
 }
@@ -383,7 +383,7 @@ fn provider_id(node: &Node) -> &str {
     spec.and_then(|spec| spec.provider_id.as_deref()).unwrap_or_default()
 }
 
-/// The zone that a volume of this cloud is in.
+/// The zone of a volume of this cloud.
 fn zone_of(volume: &PersistentVolume) -> Option<&String> {
     let required = volume.spec.as_ref()?.node_affinity.as_ref()?.required.as_ref()?;
     let mut expressions = required

@@ -1,9 +1,9 @@
 //! The files of a ledger's folder.
 //!
-//! `ledger.json` is the whole ledger as it was, in two lines: the number of the last frame in it, and the state.
-//! `changes.log` has the frames since, one a line: a checksum, a space, and JSON. `audit.jsonl` has all records of the
-//! cloud's log, one a line; it is never cut. `lock` keeps other processes away. All are readable by their owner only,
-//! because user data is in them.
+//! `ledger.json` contains the whole ledger in two lines: the number of the last frame in it, and the state.
+//! `changes.log` contains the later frames, one per line: a checksum, a space, and JSON. `audit.jsonl` contains all
+//! records of the cloud's log, one per line; it is never truncated. `lock` excludes other processes. Only their owner
+//! can read the files, because they contain user data.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,12 +21,12 @@ const LEDGER: &str = "ledger.json";
 const CHANGES: &str = "changes.log";
 const AUDIT: &str = "audit.jsonl";
 const LOCK: &str = "lock";
-/// How long the log of changes gets at least, in bytes, before the whole ledger is written.
+/// Minimum length of the log of changes, in bytes, before the whole ledger is written.
 const LONG: u64 = 8 << 20;
-/// How much of the audit file is read at the start, in bytes: its end.
+/// Length of the end of the audit file that is read at the start, in bytes.
 const AUDIT_READ: u64 = 64 << 20;
 
-/// Why a folder cannot be used.
+/// Why a folder is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A file cannot be read or written.
@@ -36,30 +36,30 @@ pub enum JournalError {
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         cause: io::Error,
     },
-    /// Another process has it.
+    /// Another process uses it.
     #[error("{0} is in use by another fakecloud: end it, or give another folder by --data")]
     InUse(PathBuf),
-    /// A file is not what was written.
+    /// A file is damaged.
     #[error(
         "{path}, line {line}, is damaged: {reason}; restore the folder from a copy, or give an empty one by --data"
     )]
     Damaged {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The damage.
         reason: String,
     },
-    /// The writing thread was ended.
+    /// The writing thread has ended.
     #[error("the ledger's files are no longer written: {0}")]
     Interrupted(String),
 }
 
-/// One step's changes.
+/// The changes of one step.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Frame {
     pub(super) number: u64,
@@ -69,12 +69,12 @@ pub(super) struct Frame {
     pub(super) changes: Vec<Change>,
 }
 
-/// What is written at once.
+/// A group of frames that is written together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) frames: Vec<Frame>,
     pub(super) records: Vec<Record>,
-    /// The whole ledger after the frame of that number.
+    /// The whole ledger after the frame with this number.
     pub(super) snapshot: Option<(u64, Box<Snapshot>)>,
 }
 
@@ -84,20 +84,20 @@ pub(super) struct Files {
     folder: PathBuf,
     changes: File,
     audit: File,
-    /// Bytes of the log of changes, and of the whole ledger as it was last.
+    /// Lengths of the log of changes and of the last whole ledger, in bytes.
     length: u64,
     whole: u64,
-    /// Held until the process ends.
+    /// The lock, held until the process ends.
     _lock: File,
 }
 
-/// A folder as it was found.
+/// The content of a folder at the start.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) files: Files,
     pub(super) state: Option<Snapshot>,
     pub(super) records: Vec<Record>,
-    /// The last frame's.
+    /// Number of the last frame.
     pub(super) number: u64,
 }
 
@@ -144,7 +144,7 @@ impl Files {
                 frame.changes.into_iter().for_each(|change| state.apply(change));
             }
         }
-        // A frame that was being written when the process died is cut off: nobody was told of it.
+        // A frame that was being written when the process died is truncated: no caller got its answer.
         changes.set_len(length).map_err(failed("cut", &path))?;
         changes.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
         let path = folder.join(AUDIT);
@@ -170,7 +170,7 @@ impl Files {
         })
     }
 
-    /// Writes a batch so that it survives the machine's end; answers whether the log has become long.
+    /// Writes a batch so that it survives a crash of the host; returns whether the log has become long.
     pub(super) fn write(&mut self, batch: Batch) -> Result<bool, JournalError> {
         let path = self.folder.join(AUDIT);
         let mut lines = Vec::new();
@@ -199,7 +199,7 @@ impl Files {
         Ok(self.length > LONG.max(2 * self.whole))
     }
 
-    /// Writes the whole ledger, and begins the log of changes anew with `later`.
+    /// Writes the whole ledger, and restarts the log of changes with `later`.
     fn write_whole(&mut self, number: u64, snapshot: &Snapshot, later: &[u8]) -> Result<(), JournalError> {
         let path = self.folder.join(LEDGER);
         let mut text = format!("{number}\n").into_bytes();
@@ -212,7 +212,7 @@ impl Files {
         Ok(())
     }
 
-    /// Puts a file in the place of another, at once or not at all.
+    /// Replaces a file atomically.
     fn replace(&self, name: &str, text: &[u8]) -> Result<File, JournalError> {
         let path = self.folder.join(name);
         let new = self.folder.join(format!("{name}.new"));
@@ -242,7 +242,7 @@ fn line_of(frame: &Frame) -> Result<Vec<u8>, serde_json::Error> {
     Ok(line)
 }
 
-/// The frame of a line without its end; `None` when it is damaged.
+/// The frame of a line without its line end; `None`: damaged.
 fn frame_of(line: &[u8]) -> Option<Frame> {
     let (sum, text) = line.split_at_checked(16)?;
     let text = text.strip_prefix(b" ")?;
@@ -275,8 +275,8 @@ fn read_whole(path: &Path) -> Result<(Option<Snapshot>, u64, u64), JournalError>
     Ok((Some(state), number, text.len() as u64))
 }
 
-/// The frames of the log, and how many bytes of it are good. What is damaged at its end was being written when the
-/// process died; damage before a good line is none of that.
+/// The frames of the log, and the length of its valid part. A damaged end was being written when the process died;
+/// damage before a valid line is an error.
 fn read_frames(file: &mut File, path: &Path) -> Result<(Vec<Frame>, u64), JournalError> {
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(failed("read", path))?;
@@ -304,17 +304,17 @@ fn read_frames(file: &mut File, path: &Path) -> Result<(Vec<Frame>, u64), Journa
     Ok((frames, good as u64))
 }
 
-/// The last records, up to number `last`.
+/// The last records, up to the number `last`.
 fn read_audit(file: &mut File, last: u64) -> io::Result<Vec<Record>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(AUDIT_READ)))?;
     let mut records = VecDeque::<Record>::new();
     for line in BufReader::new(&mut *file).split(b'\n') {
-        // The first line may be half of one, and lines may be torn where processes died.
+        // The first line may be incomplete, and lines may be torn where a process died.
         let Ok(record) = serde_json::from_slice::<Record>(&line?) else {
             continue;
         };
-        // A number that comes again: what was there before was never told to anybody.
+        // A number that repeats replaces the earlier record, which no caller has seen.
         while records.back().is_some_and(|before| before.sequence >= record.sequence) {
             records.pop_back();
         }

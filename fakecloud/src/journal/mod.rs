@@ -1,8 +1,8 @@
-//! The ledger on disk: every change is written to a log before whoever asked for it is answered, and now and then the
+//! The ledger on disk: every change is written to a log before its caller gets the answer, and from time to time the
 //! whole ledger, so that the log stays short.
 //!
-//! What lives here: gathering changes, writing them in groups, telling when they are safe. What must not: what is in
-//! the ledger (in `model`), the files' format (in `files`). Nothing of this runs in a cloud without a folder.
+//! This module collects changes, writes them in groups, and reports when they are durable. `model` defines the content
+//! of the ledger, `files` the file formats. A cloud without a folder has no journal.
 
 mod files;
 #[cfg(test)]
@@ -21,19 +21,19 @@ pub use self::files::JournalError;
 use self::files::{Batch, Files, Frame, Opened};
 use crate::model::{Cloud, Record, Snapshot};
 
-/// Gathers what is to be written. Clones are the same journal.
+/// Collects pending changes. Clones share the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     pending: Mutex<Pending>,
-    /// The number of the last frame without which an answer must not go out.
+    /// Number of the last frame that an answer must wait for.
     needed: AtomicU64,
-    /// The number of the last frame that is safe.
+    /// Number of the last durable frame.
     safe: watch::Sender<u64>,
     more: Notify,
-    /// The log has grown so long that the whole ledger is to be written.
+    /// Whether the log is so long that the whole ledger must be written.
     long: AtomicBool,
 }
 
@@ -41,32 +41,32 @@ struct Shared {
 struct Pending {
     batch: Batch,
     number: u64,
-    /// The last record of the cloud's log that was taken.
+    /// Last record of the cloud's log that was collected.
     record: u64,
 }
 
-/// What writes; there is one for each folder.
+/// The writer of a folder; there is one for each folder.
 #[derive(Debug)]
 pub struct Writer {
     journal: Journal,
     files: Files,
 }
 
-/// What a folder held.
+/// The content of a folder.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) journal: Journal,
     pub(crate) writer: Writer,
-    /// None: the folder is new, and the ledger begins now.
+    /// None: the folder is new.
     pub(crate) state: Option<Snapshot>,
     pub(crate) records: Vec<Record>,
 }
 
 impl Journal {
-    /// Opens a folder, which is made when it is not there.
+    /// Opens a folder, or creates it.
     ///
     /// # Errors
-    /// When it cannot be used, another process uses it, or its files are damaged.
+    /// It cannot be used, another process uses it, or its files are damaged.
     pub(crate) fn open(folder: &Path) -> Result<Found, JournalError> {
         let Opened {
             files,
@@ -83,7 +83,7 @@ impl Journal {
             needed: AtomicU64::new(number),
             safe: watch::Sender::new(number),
             more: Notify::new(),
-            // A folder that is new gets the whole ledger with the first step.
+            // A new folder gets the whole ledger with the first step.
             long: AtomicBool::new(state.is_none()),
         }));
         let writer = Writer {
@@ -98,7 +98,7 @@ impl Journal {
         })
     }
 
-    /// Takes what the step before has changed. Must be called for every step, in their order.
+    /// Collects the changes of the last step. Must be called after every step, in order.
     pub(crate) fn take(&self, cloud: &mut Cloud, instance: &str, now: Timestamp) {
         let changes = cloud.take_changes();
         let last = cloud.log().last();
@@ -128,10 +128,10 @@ impl Journal {
         self.0.more.notify_one();
     }
 
-    /// Waits until everything that has changed so far is safe.
+    /// Waits until all changes so far are durable.
     ///
     /// # Errors
-    /// When it cannot be made safe: the process is about to end.
+    /// They cannot be written: the process is about to end.
     pub(crate) async fn settled(&self) -> Result<(), Unsafe> {
         let needed = self.0.needed.load(Ordering::Acquire);
         let mut safe = self.0.safe.subscribe();
@@ -155,10 +155,10 @@ impl Journal {
 pub(crate) struct Unsafe;
 
 impl Writer {
-    /// Writes what is taken, until `token` is cancelled and nothing is left.
+    /// Writes collected changes until `token` is cancelled and none is left.
     ///
     /// # Errors
-    /// When a file cannot be written; whoever waits for a change is told so.
+    /// A file cannot be written; callers that wait for a change get an error.
     pub async fn run(self, token: CancellationToken) -> Result<(), JournalError> {
         let Self { journal, mut files } = self;
         loop {
@@ -184,7 +184,7 @@ impl Writer {
             match written {
                 Ok(long) => journal.0.long.store(long, Ordering::Relaxed),
                 Err(error) => {
-                    // No number is that high: whoever waits is woken and sees that nothing is safe.
+                    // No frame has this number: waiting callers wake up and see the error.
                     journal.0.safe.send_replace(u64::MAX);
                     return Err(error);
                 }

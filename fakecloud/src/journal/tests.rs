@@ -1,4 +1,4 @@
-//! What a folder keeps, over ends of every kind.
+//! The content of a folder after all kinds of process ends.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn config() -> Config {
     Config::from_yaml("test", "faults: [{name: slow, action: {latency: 1ms}}]").unwrap()
 }
 
-/// Opens the folder, performs the story, and ends without a farewell: what is not safe is lost.
+/// Opens the folder, runs the story, and ends without a shutdown: changes that are not durable are lost.
 async fn life<T>(folder: &Path, story: impl AsyncFnOnce(&Fakecloud) -> T) -> T {
     let (cloud, writer) = Fakecloud::open(config(), Clock::wall(), Seed::new(1), folder).unwrap();
     let token = CancellationToken::new();
@@ -35,7 +35,7 @@ fn machine(name: &str) -> Reference {
 }
 
 #[tokio::test]
-async fn a_ledger_goes_on_where_its_process_ended() {
+async fn a_ledger_continues_where_its_process_ended() {
     let folder = tempfile::tempdir().unwrap();
     let (before, info) = life(folder.path(), async |cloud| {
         for name in ["a", "b", "c"] {
@@ -72,7 +72,7 @@ async fn a_ledger_goes_on_where_its_process_ended() {
             assert_eq!(cloud.faults().list().len(), 2);
             cloud.remove_fault("fault-1", now).unwrap();
         });
-        // What is random goes on too: a machine that had a VM gets another id.
+        // Random choices continue too: a machine that had a VM gets another ID.
         cloud.driver().create_machine(request("b")).await.unwrap();
         let quota = cloud.driver().create_machine(request("d")).await.unwrap_err();
         assert_eq!(quota.code, mcm_api::Code::ResourceExhausted);
@@ -81,7 +81,7 @@ async fn a_ledger_goes_on_where_its_process_ended() {
 }
 
 #[tokio::test]
-async fn one_process_at_a_time_has_a_folder() {
+async fn only_one_process_at_a_time_uses_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Journal::open(folder.path()).unwrap();
     let second = Journal::open(folder.path()).unwrap_err();
@@ -93,7 +93,7 @@ async fn one_process_at_a_time_has_a_folder() {
 #[case::garbage(|text: &mut Vec<u8>| text.extend(b"0123456789abcdef {\"number\": 1"))]
 #[case::nothing(|_: &mut Vec<u8>| {})]
 #[tokio::test]
-async fn a_frame_that_was_being_written_is_cut_off(#[case] spoil: fn(&mut Vec<u8>)) {
+async fn an_incomplete_last_frame_is_truncated(#[case] spoil: fn(&mut Vec<u8>)) {
     let folder = tempfile::tempdir().unwrap();
     life(folder.path(), async |cloud| {
         cloud.driver().create_machine(request("a")).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_frame_that_was_being_written_is_cut_off(#[case] spoil: fn(&mut Vec<u8
 }
 
 #[tokio::test]
-async fn damage_in_the_middle_is_said_with_its_place() {
+async fn damage_in_the_middle_is_reported_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     life(folder.path(), async |cloud| {
         for name in ["a", "b", "c"] {
@@ -134,7 +134,7 @@ async fn damage_in_the_middle_is_said_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_log_that_has_become_long_begins_anew_and_nothing_is_lost() {
+async fn a_long_log_is_restarted_without_loss() {
     let folder = tempfile::tempdir().unwrap();
     let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
     let mut sizes = Vec::new();
@@ -155,8 +155,8 @@ async fn a_log_that_has_become_long_begins_anew_and_nothing_is_lost() {
         cloud.driver().create_machine(request("last")).await.unwrap();
     })
     .await;
-    let begins_anew = sizes.windows(2).any(|pair| pair[1] < pair[0]);
-    assert!(begins_anew && sizes.iter().all(|size| *size < 12 << 20), "{sizes:?}");
+    let restarts = sizes.windows(2).any(|pair| pair[1] < pair[0]);
+    assert!(restarts && sizes.iter().all(|size| *size < 12 << 20), "{sizes:?}");
     let (all, live) = life(folder.path(), async |cloud| {
         cloud.step(|cloud, _| (cloud.vms().count(), cloud.live_count()))
     })

@@ -1,8 +1,8 @@
-//! Whether a kubelet takes a pod on.
+//! Admission of pods by a kubelet.
 //!
-//! As upstream's, it refuses what does not fit into the Node by pods, CPU and memory: what was bound
-//! past the scheduler, or by two schedulers. Taints and affinity are left to the scheduler and to
-//! taint eviction. A pod that ran already when the kubelet found it is in.
+//! As in upstream, a kubelet rejects pods that exceed the Node's pod count, CPU or memory: such pods were bound without
+//! the scheduler, or by two schedulers. Taints and affinity are left to the scheduler and to taint eviction. A pod that
+//! was already running when the kubelet found it is admitted.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use super::pod::lifecycle::PodRun;
 use super::quantity::millis;
 use super::tracked::Tracked;
 
-/// A pod as its kubelet begins with it; perhaps refused.
-pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &PodPlan, now: Timestamp) -> PodRun {
+/// The run of a pod that its kubelet accepts or rejects.
+pub(super) fn admit(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &PodPlan, now: Timestamp) -> PodRun {
     let mut run = found(pod, plan, now, fleet.settings.pod_start_delay);
     if pod.facts.phase != PodPhase::Pending || pod.facts.deletion.is_some() || pod.facts.mirror {
         return run;
@@ -35,7 +35,7 @@ pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &Po
         let Some(capacity) = capacity.filter(|capacity| requested > 0 && used + requested > *capacity) else {
             continue;
         };
-        // CPU is counted in thousandths, the others in wholes.
+        // CPU is shown in thousandths, other resources in units.
         let unit = if resource == "cpu" { 1 } else { 1000 };
         let message = format!(
             "Pod was rejected: Node didn't have enough resource: {resource}, requested: {}, used: {}, capacity: {}",
@@ -49,7 +49,7 @@ pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &Po
     run
 }
 
-/// A pod as its kubelet finds it.
+/// The run of a pod that its kubelet finds.
 fn found(pod: &Tracked, plan: &PodPlan, now: Timestamp, start_delay: Duration) -> PodRun {
     match pod.facts.phase {
         PodPhase::Running(_) => PodRun::found(plan, &pod.facts.seen, now),

@@ -1,4 +1,4 @@
-//! Makes the API calls of simulated kubelets; every answer comes back as a value.
+//! Performs API calls of simulated kubelets; every result is returned as a value.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::calls::{Outcome, Request};
 use super::facts::{NodeFacts, PodKey};
 use super::objects::Renewal;
 
-/// How long a call may take.
+/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Makes one call.
+/// Performs one call.
 pub(super) async fn perform(client: Client, request: &Request) -> Outcome {
     match tokio::time::timeout(TIMEOUT, call(client, request)).await {
         Ok(Ok(outcome)) => outcome,
@@ -71,7 +71,7 @@ async fn call(client: Client, request: &Request) -> Result<Outcome, Error> {
     }
 }
 
-/// Creates the Node, or reads the one that is there.
+/// Creates the Node, or reads the existing one.
 async fn register(client: Client, node: &Node) -> Result<Outcome, Error> {
     let nodes = Api::<Node>::all(client);
     let created = match nodes.create(&PostParams::default(), node).await {
@@ -98,7 +98,7 @@ async fn renew(client: Client, renewal: &Renewal) -> Result<Outcome, Error> {
     }
 }
 
-/// The names under which the volumes behind claims are attached, of those that are attached at all.
+/// Names of the attachable volumes of claims, in the form of a Node's status.
 async fn volumes(client: Client, namespace: &str, claims: &[String]) -> Result<Outcome, Error> {
     let of_claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
     let volumes = Api::<PersistentVolume>::all(client.clone());
@@ -128,7 +128,7 @@ async fn volumes(client: Client, namespace: &str, claims: &[String]) -> Result<O
     Ok(Outcome::Volumes(Some(names.into_iter().collect())))
 }
 
-/// Deletes what stands for a static pod, and creates it anew: the static pod is still there.
+/// Deletes the mirror pod and creates it again: the static pod still exists.
 async fn renew_mirror(client: Client, key: &PodKey, uid: &str) -> Result<Outcome, Error> {
     let pods = pods(client, key);
     let Some(pod) = pods.get_opt(&key.1).await? else {
@@ -148,7 +148,7 @@ async fn renew_mirror(client: Client, key: &PodKey, uid: &str) -> Result<Outcome
     fresh.metadata.annotations = pod.metadata.annotations;
     fresh.metadata.owner_references = pod.metadata.owner_references;
     let created = pods.create(&PostParams::default(), &fresh).await;
-    // Somebody else, or a finalizer, has the name: there is nothing more to do.
+    // Another pod, or a finalizer, occupies the name: nothing more to do.
     gone_or_done(created.map(drop), &[404, 409])
 }
 
@@ -172,7 +172,7 @@ fn pods(client: Client, (namespace, _): &PodKey) -> Api<Pod> {
     Api::namespaced(client, namespace)
 }
 
-/// The codes in `gone` mean that the object is not there, or is another one of that name.
+/// The codes in `gone` mean that the object does not exist, or is another one of that name.
 fn gone_or_done(result: Result<(), Error>, gone: &[u16]) -> Result<Outcome, Error> {
     match result {
         Ok(()) => Ok(Outcome::Done),

@@ -1,4 +1,4 @@
-//! The calls that kubelets make to the API server, as values: what is asked, on whose behalf, what came back.
+//! API calls of kubelets as values: request, kubelet, outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,29 +11,28 @@ use serde_json::Value;
 use super::facts::{NodeFacts, PodKey};
 use super::objects::Renewal;
 
-/// One run of a kubelet: from a start of it or of its VM to its end. What comes back for a run that
-/// is over is dropped.
+/// One run of a kubelet, from a start of the kubelet or its VM to its end. Outcomes for a finished run are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Run {
-    /// The VM's number in the ledger.
+    /// The VM's ordinal in the ledger.
     pub(super) vm: u64,
     pub(super) number: u64,
 }
 
-/// An API call to make. Its outcome comes back by `Fleet::done`.
+/// An API call to make. `Fleet::done` gets its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     /// Read a Secret in kube-system.
     ReadSecret { name: String },
-    /// Create the Node, or read the one that is there.
+    /// Create the Node, or read the existing one.
     Register { node: Box<Node> },
-    /// Delete the Node of that uid.
+    /// Delete the Node with this uid.
     DeleteNode { name: String, uid: String },
     /// Renew the Lease, or create it.
     RenewLease(Box<Renewal>),
     /// Patch the Node's status.
     NodeStatus { name: String, patch: Value },
-    /// Find the volumes behind the claims of a pod.
+    /// Read the volumes of a pod's claims.
     ReadVolumes {
         pod: PodKey,
         number: u64,
@@ -41,39 +40,39 @@ pub(super) enum Request {
     },
     /// Patch a pod's status.
     PodStatus { pod: PodKey, number: u64, patch: Value },
-    /// Delete a pod of that uid without grace.
+    /// Delete a pod with this uid without a grace period.
     EndPod { pod: PodKey, number: u64, uid: String },
-    /// Delete a mirror pod of that uid, and create it anew.
+    /// Delete a mirror pod with this uid, and create it again.
     RenewMirror { pod: PodKey, number: u64, uid: String },
 }
 
-/// What a call brought.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The data of the Secret; `None`: there is none.
+    /// The data of the Secret; `None`: it does not exist.
     Secret(Option<BTreeMap<String, ByteString>>),
-    /// The Node as it is now.
+    /// The current Node.
     Node(Box<NodeFacts>),
-    /// The names of the volumes that must be attached; `None`: not every claim is bound.
+    /// The names of the volumes that must be attached; `None`: a claim is not bound.
     Volumes(Option<Vec<String>>),
-    /// A pod was written, and has that resource version.
+    /// A pod was written and has this resourceVersion.
     Written(u64),
-    /// It is done.
+    /// The call succeeded.
     Done,
-    /// The object is not there, or is another one.
+    /// The object does not exist, or is another one of that name.
     Gone,
-    /// It did not work; it is tried again.
+    /// The call failed and is retried.
     Failed(String),
 }
 
-/// What the fleet wants from its surroundings.
+/// What the fleet requests from the loop.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
-    /// Make an API call for that run of a kubelet.
+    /// Make an API call for a run of a kubelet.
     Call(Run, Request),
     /// The VM's kubelet has registered its Node.
     Joined { vm: String },
-    /// Something for the cloud's log.
+    /// Write a record to the cloud's log.
     Report {
         vm: String,
         operation: &'static str,
@@ -81,17 +80,17 @@ pub(super) enum Effect {
     },
 }
 
-/// What becomes of a call that is about to be made.
+/// What to do with a call that is about to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,
-    /// The API server is out of reach.
+    /// The API server is unreachable.
     Unreachable,
-    /// The kubelet that wanted it is no more.
+    /// The kubelet that requested it no longer runs.
     Dropped,
 }
 
-/// How long to wait after so many failures in a row: a second, two, four, ..., at most `most`.
-pub(super) fn backoff(failures: u32, most: Duration) -> Duration {
-    doubled(Duration::from_secs(1), failures.saturating_sub(1), most)
+/// Pause after a number of consecutive failures: 1 s, 2 s, 4 s, ..., at most `limit`.
+pub(super) fn backoff(failures: u32, limit: Duration) -> Duration {
+    doubled(Duration::from_secs(1), failures.saturating_sub(1), limit)
 }

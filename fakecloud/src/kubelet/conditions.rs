@@ -1,4 +1,4 @@
-//! The conditions that a Node shows: a healthy kubelet's, and those that were asked for.
+//! Conditions of a Node: those of a healthy kubelet, and those set on demand.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::facts::NodeFacts;
 use crate::model::NodeCondition;
 
-/// A condition as a healthy kubelet reports it.
+/// A condition of a healthy kubelet.
 struct Usual {
     kind: &'static str,
     healthy: &'static str,
     reason: &'static str,
     message: &'static str,
-    /// Reason and message of the other status.
-    otherwise: (&'static str, &'static str),
+    /// Reason and message of the opposite status.
+    opposite: (&'static str, &'static str),
 }
 
 const USUAL: [Usual; 4] = [
@@ -25,7 +25,7 @@ const USUAL: [Usual; 4] = [
         healthy: "False",
         reason: "KubeletHasSufficientMemory",
         message: "kubelet has sufficient memory available",
-        otherwise: (
+        opposite: (
             "KubeletHasInsufficientMemory",
             "kubelet has insufficient memory available",
         ),
@@ -35,26 +35,25 @@ const USUAL: [Usual; 4] = [
         healthy: "False",
         reason: "KubeletHasNoDiskPressure",
         message: "kubelet has no disk pressure",
-        otherwise: ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        opposite: ("KubeletHasDiskPressure", "kubelet has disk pressure"),
     },
     Usual {
         kind: "PIDPressure",
         healthy: "False",
         reason: "KubeletHasSufficientPID",
         message: "kubelet has sufficient PID available",
-        otherwise: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+        opposite: ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
     },
     Usual {
         kind: "Ready",
         healthy: "True",
         reason: "KubeletReady",
         message: "kubelet is posting ready status",
-        otherwise: ("KubeletNotReady", "container runtime is down"),
+        opposite: ("KubeletNotReady", "container runtime is down"),
     },
 ];
 
-/// Conditions of other programs, by which reason and message they come: the status that is bad, and
-/// what is said then.
+/// Reasons and messages of conditions of other programs: the bad status, and its text.
 const OTHERS: [(&str, &str, &str, &str); 3] = [
     (
         "KernelDeadlock",
@@ -76,22 +75,25 @@ const OTHERS: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
-/// Why a kubelet is not ready by itself.
+/// Why a kubelet is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readiness {
     Ready,
-    /// It registers.
+    /// It is registering.
     Starting,
-    /// It recovers from a start or an outage.
+    /// It recovers from a start or outage.
     Recovering,
 }
 
-/// The conditions that a Node is to show; `None`: is not to show.
-pub(super) type Wanted<'a> = BTreeMap<&'a str, Option<(&'a str, &'a str, &'a str)>>;
+/// The conditions for a Node; `None`: the condition is removed.
+pub(super) type DesiredConditions<'a> = BTreeMap<&'a str, Option<(&'a str, &'a str, &'a str)>>;
 
-/// What is to be shown: the usual, less what was asked for.
-pub(super) fn wanted(readiness: Readiness, asked: &BTreeMap<String, Option<NodeCondition>>) -> Wanted<'_> {
-    let mut wanted: Wanted<'_> = USUAL
+/// The conditions for a Node: the usual ones, overridden by those set on demand.
+pub(super) fn desired(
+    readiness: Readiness,
+    on_demand: &BTreeMap<String, Option<NodeCondition>>,
+) -> DesiredConditions<'_> {
+    let mut desired: DesiredConditions<'_> = USUAL
         .iter()
         .map(|usual| {
             let shown = match (usual.kind, readiness) {
@@ -102,30 +104,30 @@ pub(super) fn wanted(readiness: Readiness, asked: &BTreeMap<String, Option<NodeC
             (usual.kind, Some(shown))
         })
         .collect();
-    for (kind, condition) in asked {
+    for (kind, condition) in on_demand {
         match condition {
             Some(condition) => {
-                let (reason, message) = said(kind, condition);
-                wanted.insert(kind, Some((condition.status.as_str(), reason, message)));
+                let (reason, message) = reason_and_message(kind, condition);
+                desired.insert(kind, Some((condition.status.as_str(), reason, message)));
             }
-            None if wanted.contains_key(kind.as_str()) => {}
+            None if desired.contains_key(kind.as_str()) => {}
             None => {
-                wanted.insert(kind, None);
+                desired.insert(kind, None);
             }
         }
     }
-    wanted
+    desired
 }
 
-/// Reason and message: what was asked for, or what goes with type and status.
-fn said<'a>(kind: &'a str, condition: &'a NodeCondition) -> (&'a str, &'a str) {
+/// Reason and message of a condition: those that were set, or the defaults for type and status.
+fn reason_and_message<'a>(kind: &'a str, condition: &'a NodeCondition) -> (&'a str, &'a str) {
     let usual = USUAL.iter().find(|usual| usual.kind == kind);
     let other = OTHERS
         .iter()
         .find(|(other, bad, ..)| *other == kind && *bad == condition.status);
     let (reason, message) = match (usual, other) {
         (Some(usual), _) if usual.healthy == condition.status => (usual.reason, usual.message),
-        (Some(usual), _) => usual.otherwise,
+        (Some(usual), _) => usual.opposite,
         (None, Some((_, _, reason, message))) => (*reason, *message),
         (None, None) => ("SetOnDemand", "it was set on demand"),
     };
@@ -133,21 +135,21 @@ fn said<'a>(kind: &'a str, condition: &'a NodeCondition) -> (&'a str, &'a str) {
     (or(&condition.reason, reason), or(&condition.message, message))
 }
 
-/// Whether a Node shows what is wanted.
-pub(super) fn are_shown(wanted: &Wanted<'_>, known: &NodeFacts) -> bool {
-    wanted.iter().all(|(kind, wanted)| {
+/// Whether a Node has the desired conditions.
+pub(super) fn are_current(desired: &DesiredConditions<'_>, known: &NodeFacts) -> bool {
+    desired.iter().all(|(kind, desired)| {
         let shown = known.conditions.get(*kind).map(String::as_str);
-        shown == wanted.map(|(status, ..)| status)
+        shown == desired.map(|(status, ..)| status)
     })
 }
 
-/// The conditions of a strategic merge patch, as of `now` by the kubelet's clock. A transition time
-/// is given only where the status differs from what is known.
-pub(super) fn patch(wanted: &Wanted<'_>, known: &NodeFacts, now: Timestamp) -> Vec<Value> {
+/// The conditions of a strategic merge patch at `now` by the kubelet's clock. A transition time is set only if the
+/// status changes.
+pub(super) fn patch(desired: &DesiredConditions<'_>, known: &NodeFacts, now: Timestamp) -> Vec<Value> {
     let time = time_text(now);
-    let conditions = wanted.iter().filter_map(|(kind, wanted)| {
+    let conditions = desired.iter().filter_map(|(kind, desired)| {
         let shown = known.conditions.get(*kind);
-        match wanted {
+        match desired {
             Some((status, reason, message)) => {
                 let mut condition = json!({
                     "type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": time,
@@ -163,7 +165,7 @@ pub(super) fn patch(wanted: &Wanted<'_>, known: &NodeFacts, now: Timestamp) -> V
     conditions.collect()
 }
 
-/// A patch of a Node's status without the times of its conditions: equal for two that say the same.
+/// A patch of a Node's status without the times of its conditions, for comparison.
 pub(super) fn without_times(patch: &Value) -> String {
     let mut patch = patch.clone();
     let conditions = patch["status"]["conditions"].as_array_mut();
@@ -179,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(kind: &str, status: &str) -> BTreeMap<String, Option<NodeCondition>> {
+    fn on_demand(kind: &str, status: &str) -> BTreeMap<String, Option<NodeCondition>> {
         let condition = NodeCondition {
             status: status.to_owned(),
             reason: String::new(),
@@ -198,22 +200,18 @@ mod tests {
     #[case("KernelDeadlock", "True", "TaskHung")]
     #[case("ReadonlyFilesystem", "True", "FilesystemIsReadOnly")]
     #[case("MyOwn", "Unknown", "SetOnDemand")]
-    fn a_condition_that_is_asked_for_comes_with_its_usual_reason(
-        #[case] kind: &str,
-        #[case] status: &str,
-        #[case] reason: &str,
-    ) {
-        let asked = asked(kind, status);
-        let wanted = wanted(Readiness::Ready, &asked);
-        let (shown, said, _) = wanted[kind].unwrap();
-        assert_eq!((shown, said), (status, reason));
+    fn a_condition_set_on_demand_has_its_usual_reason(#[case] kind: &str, #[case] status: &str, #[case] reason: &str) {
+        let on_demand = on_demand(kind, status);
+        let desired = desired(Readiness::Ready, &on_demand);
+        let (shown, reason_and_message, _) = desired[kind].unwrap();
+        assert_eq!((shown, reason_and_message), (status, reason));
     }
 
     #[test]
-    fn a_cleared_condition_of_a_kubelet_is_healthy_again_and_any_other_is_removed() {
-        let asked = [("DiskPressure".to_owned(), None), ("KernelDeadlock".to_owned(), None)].into();
-        let wanted = wanted(Readiness::Ready, &asked);
-        assert_eq!(wanted["DiskPressure"].unwrap().0, "False");
+    fn a_cleared_condition_of_a_kubelet_becomes_healthy_and_any_other_is_removed() {
+        let on_demand = [("DiskPressure".to_owned(), None), ("KernelDeadlock".to_owned(), None)].into();
+        let desired = desired(Readiness::Ready, &on_demand);
+        assert_eq!(desired["DiskPressure"].unwrap().0, "False");
         let shown = ["MemoryPressure", "DiskPressure", "PIDPressure", "KernelDeadlock"]
             .map(|kind| (kind.to_owned(), "False".to_owned()));
         let mut known = NodeFacts {
@@ -221,12 +219,12 @@ mod tests {
             ..NodeFacts::default()
         };
         known.conditions.insert("Ready".to_owned(), "True".to_owned());
-        assert!(!are_shown(&wanted, &known));
-        let patch = patch(&wanted, &known, Timestamp::UNIX_EPOCH);
+        assert!(!are_current(&desired, &known));
+        let patch = patch(&desired, &known, Timestamp::UNIX_EPOCH);
         assert_eq!(patch.len(), 5);
         assert!(patch.contains(&json!({"type": "KernelDeadlock", "$patch": "delete"})));
         known.conditions.remove("KernelDeadlock");
-        assert!(are_shown(&wanted, &known));
+        assert!(are_current(&desired, &known));
     }
 
     #[rstest]
@@ -234,6 +232,6 @@ mod tests {
     #[case(Readiness::Starting, "False")]
     #[case(Readiness::Recovering, "False")]
     fn readiness_is_shown(#[case] readiness: Readiness, #[case] status: &str) {
-        assert_eq!(wanted(readiness, &BTreeMap::new())["Ready"].unwrap().0, status);
+        assert_eq!(desired(readiness, &BTreeMap::new())["Ready"].unwrap().0, status);
     }
 }

@@ -1,4 +1,4 @@
-//! Which calls of kubelets go out, and whom their outcomes reach.
+//! Sends calls of kubelets and delivers their outcomes.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,7 @@ use super::fleet::{Fleet, Stage, Timer};
 use crate::model::{Availability, later};
 
 impl Fleet {
-    /// Whether a call may go out.
+    /// Decides what to do with a call.
     pub(super) fn gate(&self, run: Run) -> Gate {
         match self.kubelets.get(&run.vm) {
             Some(kubelet) if kubelet.run != run || matches!(kubelet.stage, Stage::Off) => Gate::Dropped,
@@ -17,7 +17,7 @@ impl Fleet {
         }
     }
 
-    /// An API call has ended.
+    /// Delivers the outcome of an API call.
     pub(super) fn done(&mut self, run: Run, request: &Request, outcome: Outcome, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&run.vm).filter(|kubelet| kubelet.run == run) else {
             return;
@@ -41,7 +41,7 @@ impl Fleet {
         }
     }
 
-    /// A kubelet wants to make a call.
+    /// Sends a call of a kubelet, or delays it.
     pub(super) fn call(&mut self, vm: u64, request: Request, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let (run, delay) = (kubelet.run, kubelet.faults.slow());

@@ -1,16 +1,16 @@
-//! What a registered kubelet does for its Node: the Lease and the status.
+//! Duties of a registered kubelet: the Lease and the Node's status.
 
 use jiff::Timestamp;
 
 use super::calls::{Outcome, Request, backoff};
-use super::conditions::{self, Readiness, Wanted};
+use super::conditions::{self, DesiredConditions, Readiness};
 use super::fleet::{Fleet, Kubelet, Stage, Timer};
 use super::objects::Renewal;
 use crate::model::{Availability, KubeletFaults, later};
 
 impl Fleet {
     pub(super) fn renew_lease(&mut self, vm: u64, now: Timestamp) {
-        self.speak_up(vm, now);
+        self.end_pulse(vm, now);
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
@@ -35,7 +35,7 @@ impl Fleet {
         kubelet.lease_known = *outcome == Outcome::Done;
         let wait = if kubelet.lease_known {
             kubelet.failures.lease = 0;
-            if let Some(until) = self.beats_unheard(vm, now) {
+            if let Some(until) = self.pulse_until(vm, now) {
                 return self.timers.set(Timer::Lease(vm), until);
             }
             period
@@ -46,16 +46,16 @@ impl Fleet {
         self.timers.set(Timer::Lease(vm), later(now, wait));
     }
 
-    /// A kubelet in good health needs not renew its Lease until then.
-    fn beats_unheard(&self, vm: u64, now: Timestamp) -> Option<Timestamp> {
+    /// Until when a healthy kubelet need not renew its Lease because it has announced a pulse.
+    fn pulse_until(&self, vm: u64, now: Timestamp) -> Option<Timestamp> {
         let (pulses, kubelet) = (self.pulses.as_ref()?, self.kubelets.get(&vm)?);
         let sound = kubelet.availability == Availability::Up && kubelet.faults == KubeletFaults::default();
         let node = kubelet.registered().filter(|_| sound)?;
         pulses.begin(&node.uid, now, self.settings.lease_period)
     }
 
-    /// From now on the kubelet renews its Lease every time, if it can.
-    pub(super) fn speak_up(&mut self, vm: u64, now: Timestamp) {
+    /// Ends the pulse of a kubelet: from now on it renews its Lease every time, if it can.
+    pub(super) fn end_pulse(&mut self, vm: u64, now: Timestamp) {
         let Some(pulses) = &self.pulses else { return };
         let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
         if let Some(next) = node.and_then(|node| pulses.end(&node.uid, now)) {
@@ -63,14 +63,14 @@ impl Fleet {
         }
     }
 
-    /// Whether the kubelet beats unheard: neither its Lease is renewed nor an unchanged status repeated.
-    fn is_unheard(&self, vm: u64) -> bool {
+    /// Whether a pulse replaces the kubelet's Lease renewals and repeated status writes.
+    fn has_pulse(&self, vm: u64) -> bool {
         let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
         let pulses = self.pulses.as_ref().zip(node);
         pulses.is_some_and(|(pulses, node)| pulses.beats(&node.uid))
     }
 
-    /// The status has changed: it is written now, or once the write that is under way is done.
+    /// The status has changed: writes it now, or after the write in flight.
     pub(super) fn status_soon(&mut self, vm: u64, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
@@ -85,12 +85,12 @@ impl Fleet {
         }
     }
 
-    /// Others have changed the status: it is written again, though not too often.
-    pub(super) fn mend_status(&mut self, vm: u64, now: Timestamp) {
+    /// Other writers have changed the status: writes it again, at a limited rate.
+    pub(super) fn revert_status(&mut self, vm: u64, now: Timestamp) {
         let sync = self.settings.status_sync;
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let Some(known) = kubelet.registered() else { return };
-        if kubelet.status_under_way || conditions::are_shown(&kubelet.wanted(), known) {
+        if kubelet.status_under_way || conditions::are_current(&kubelet.desired_conditions(), known) {
             return;
         }
         let next = kubelet
@@ -104,14 +104,14 @@ impl Fleet {
         let external = self.settings.external_cloud_provider;
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let Some(known) = kubelet.registered() else { return };
-        let pods = self.of_pods(&kubelet.host.node);
+        let pods = self.pod_status_data(&kubelet.host.node);
         let clock = kubelet.faults.clock(now);
         let patch = kubelet
             .host
-            .status_patch(external, &kubelet.wanted(), known, &pods, clock);
+            .status_patch(external, &kubelet.desired_conditions(), known, &pods, clock);
         let content = self.pulses.as_ref().map(|_| conditions::without_times(&patch));
         let is_repeated = content.is_some() && content == kubelet.status_content;
-        if is_repeated && self.is_unheard(vm) && conditions::are_shown(&kubelet.wanted(), known) {
+        if is_repeated && self.has_pulse(vm) && conditions::are_current(&kubelet.desired_conditions(), known) {
             return self
                 .timers
                 .set(Timer::Status(vm), later(now, self.settings.status_period));
@@ -160,18 +160,18 @@ impl Fleet {
 }
 
 impl Kubelet {
-    /// The conditions that its Node is to show.
-    pub(super) fn wanted(&self) -> Wanted<'_> {
+    /// The desired conditions of its Node.
+    pub(super) fn desired_conditions(&self) -> DesiredConditions<'_> {
         let readiness = if self.recovering {
             Readiness::Recovering
         } else {
             Readiness::Ready
         };
-        conditions::wanted(readiness, &self.conditions)
+        conditions::desired(readiness, &self.conditions)
     }
 
-    /// Whether it reaches the API server and hears of its pods.
-    pub(super) fn hears(&self) -> bool {
+    /// Whether it reaches the API server and receives pod events.
+    pub(super) fn receives_events(&self) -> bool {
         self.availability == Availability::Up
     }
 }

@@ -1,4 +1,4 @@
-//! What kubelets keep of the Nodes and pods that they watch.
+//! Facts that kubelets store about watched Nodes and pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod, PodSpec, PodStatus}
 
 use super::plan::{PlanError, PodPlan};
 
-/// What matters of a Node.
+/// Relevant facts of a Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeFacts {
     pub(super) uid: String,
-    /// Empty while the cloud controller has not set it.
+    /// Empty: the cloud controller has not set it.
     pub(super) provider_id: String,
-    /// What the kubelet that registered it said of itself.
+    /// The VM that the registering kubelet wrote.
     pub(super) system_uuid: String,
-    /// The range of its pods' addresses.
+    /// The pod CIDR.
     pub(super) pod_cidr: String,
-    /// Type to status.
+    /// Condition status by type.
     pub(super) conditions: BTreeMap<String, String>,
     /// The names of the volumes that are attached.
     pub(super) attached: BTreeSet<String>,
@@ -50,8 +50,8 @@ impl NodeFacts {
         }
     }
 
-    /// Whether the Node is that of the VM with this provider id. A Node that no cloud controller
-    /// has completed yet is told by what its kubelet wrote.
+    /// Whether the Node belongs to the VM with a provider ID. A Node that the cloud controller has not initialized is
+    /// identified by what its kubelet wrote.
     pub(super) fn belongs_to(&self, provider_id: &str) -> bool {
         let owner = if self.provider_id.is_empty() {
             &self.system_uuid
@@ -65,17 +65,17 @@ impl NodeFacts {
 /// A pod's namespace and name.
 pub(super) type PodKey = (String, String);
 
-/// How far a pod is, by its status.
+/// Phase of a pod by its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PodPhase {
     Pending,
-    /// With whether it is ready.
+    /// Running; whether it is ready.
     Running(bool),
     /// Succeeded or Failed.
     Finished,
 }
 
-/// A container as the pod's status shows it; for a kubelet that finds the pod running.
+/// A container in the pod's status, for a kubelet that finds the pod running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SeenContainer {
     pub(super) name: String,
@@ -88,31 +88,31 @@ pub(super) struct SeenContainer {
 pub(super) enum SeenState {
     Waiting,
     Running(Timestamp),
-    /// Exit code and end.
+    /// Exit code and time.
     Exited(i32, Timestamp),
 }
 
-/// What matters of a pod.
+/// Relevant facts of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PodFacts {
     pub(super) uid: String,
-    /// The resource version as a number; 0 when it is none.
+    /// The resourceVersion as a number; 0: invalid.
     pub(super) version: u64,
     pub(super) node: String,
     pub(super) phase: PodPhase,
-    /// By when it must have ended, if it is to end.
+    /// Deadline of its termination, if it is being deleted.
     pub(super) deletion: Option<Timestamp>,
-    /// It stays after its end until somebody else lets it go.
+    /// Whether finalizers keep it after its end.
     pub(super) finalizers: bool,
-    /// It stands for a static pod of the kubelet.
+    /// Whether it is the mirror pod of a static pod.
     pub(super) mirror: bool,
-    /// The condition PodScheduled is there.
+    /// Whether the condition PodScheduled is set.
     pub(super) scheduled: bool,
-    /// All its readiness gates are open.
+    /// Whether all its readiness gates are True.
     pub(super) gates: bool,
-    /// What its kubelet is to do; or why that cannot be told.
+    /// Its plan, or why the plan is invalid.
     pub(super) plan: Result<PodPlan, PlanError>,
-    /// Its address, when it has one.
+    /// Its IP, if it has one.
     pub(super) ip: Option<String>,
     pub(super) seen: Vec<SeenContainer>,
 }

@@ -1,8 +1,8 @@
 //! All simulated kubelets as one pure model.
 //!
-//! It is given what the cloud, the API server and time bring, and answers the API calls to make. Their starts, outages
-//! and ends are in `outages`, joining in `join`, leases and Node status in `duties`, pods in `pods`, calls in `calls`;
-//! the content of objects is in `objects`.
+//! It gets events of the cloud, the API server and time, and returns API calls to make. `outages` holds starts, outages
+//! and stops of kubelets, `join` joining, `duties` leases and Node status, `pods` pods, `calls` calls, and `objects`
+//! the content of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,22 +18,22 @@ use super::tracked::Pods;
 use crate::model::{Availability, KubeletFaults, NodeCondition, Vm, VmState};
 use runtime::timers::Timers;
 
-/// What a deadline is for; VMs and pods by their numbers.
+/// What is due at a deadline; VMs and pods by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// An outage begins or ends by itself.
+    /// A scheduled outage begins or ends.
     Outage(u64),
-    /// Start joining, or try again.
+    /// Start joining, or retry.
     Join(u64),
     /// Renew the Lease.
     Lease(u64),
     /// Write the Node's status.
     Status(u64),
-    /// The recovery is over.
+    /// The recovery ends.
     Recovered(u64),
-    /// Something of a pod is due.
+    /// A step of a pod is due.
     Pod(u64),
-    /// A call of a slow kubelet goes out.
+    /// A delayed call of a slow kubelet is sent.
     Send(u64),
 }
 
@@ -41,13 +41,13 @@ pub(super) enum Timer {
 pub(super) enum Stage {
     /// It does not run.
     Off,
-    /// Not registered yet, or not let in.
+    /// Not registered yet, or rejected.
     Joining,
-    /// A call for joining is under way, perhaps with the token that it checks.
+    /// A call for joining is in flight, possibly with the token that it checks.
     Asking(Option<Token>),
-    /// Registered as that Node.
+    /// Registered as this Node.
     Registered(Box<NodeFacts>),
-    /// The Node was deleted under the kubelet; it is registered again by the kubelet's next start.
+    /// The Node of the running kubelet was deleted; the kubelet's next start registers it again.
     NodeGone,
 }
 
@@ -68,21 +68,21 @@ pub(crate) struct Kubelet {
     pub(super) stage: Stage,
     pub(super) joined: bool,
     pub(super) credentials: Credentials,
-    /// Why it was not let in; said once.
+    /// Why it was rejected; reported once.
     pub(super) refused: Option<String>,
     pub(super) failures: Failures,
     pub(super) lease_known: bool,
     pub(super) lease_under_way: bool,
     pub(super) status_written: Option<Timestamp>,
-    /// The last status that was written, without its times; in virtual time only.
+    /// The last written status without its times; in virtual time only.
     pub(super) status_content: Option<String>,
     pub(super) status_under_way: bool,
-    /// Something has changed since the status that is under way was made.
+    /// Whether something changed since the status write in flight was built.
     pub(super) status_due: bool,
     pub(super) recovering: bool,
-    /// What came while it was frozen.
+    /// Outcomes and events that arrived while it was frozen.
     pub(super) held: Vec<(Request, Outcome)>,
-    /// Its Node went while it could not see that.
+    /// Whether its Node was deleted while it could not observe that.
     pub(super) unseen_end: bool,
 }
 
@@ -90,20 +90,20 @@ pub(crate) struct Kubelet {
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(super) settings: Settings,
-    /// The cloud's own id.
+    /// The ID of the cloud.
     pub(super) cloud: String,
     pub(super) kubelets: BTreeMap<u64, Kubelet>,
-    /// The VMs whose kubelets want to be that Node.
+    /// VMs whose kubelets register with this Node name.
     pub(super) nodes: BTreeMap<String, BTreeSet<u64>>,
     pub(super) pods: Pods,
     pub(super) timers: Timers<Timer>,
     pub(super) effects: Vec<Effect>,
-    /// Calls of slow kubelets that have not gone out.
+    /// Delayed calls of slow kubelets.
     pub(super) slow: BTreeMap<u64, (Run, Request)>,
-    /// Calls of kubelets that do not reach the API server.
+    /// Calls of kubelets that cannot reach the API server.
     pub(super) unreachable: Vec<(Run, Request)>,
     pub(super) numbers: u64,
-    /// Where a kubelet in good health says once that it lives; `None`: it renews its Lease every time.
+    /// Where healthy kubelets announce pulses instead of renewing their Leases; `None`: they renew every time.
     pub(super) pulses: Option<Pulses>,
 }
 
@@ -124,17 +124,17 @@ impl Fleet {
         }
     }
 
-    /// The effects since the last time.
+    /// The effects since the last call.
     pub(super) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
-    /// When something is to be done next.
+    /// Time of the next deadline.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.timers.next()
     }
 
-    /// A VM is as it is: its kubelet starts, goes on, restarts or stops.
+    /// Applies the state of a VM: its kubelet starts, continues, restarts or stops.
     pub(super) fn vm(&mut self, vm: &Vm, host: impl FnOnce(&Vm) -> Host, now: Timestamp) {
         let number = vm.ordinal;
         let powered = vm.state == VmState::Running;
@@ -163,7 +163,7 @@ impl Fleet {
         kubelet.host.boot_id.clone_from(&vm.boot_id);
         if kubelet.faults != vm.kubelet {
             kubelet.faults.clone_from(&vm.kubelet);
-            self.speak_up(number, now);
+            self.end_pulse(number, now);
         }
         let Some(kubelet) = self.kubelets.get_mut(&number) else {
             return;
@@ -175,7 +175,7 @@ impl Fleet {
         self.follow_outage(number, now);
     }
 
-    /// Does what is due.
+    /// Processes overdue deadlines.
     pub(super) fn advance(&mut self, now: Timestamp) {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
@@ -186,7 +186,7 @@ impl Fleet {
                         self.send(run, request);
                     }
                 }
-                // What a frozen kubelet misses it does when it goes on.
+                // A frozen kubelet catches up when it continues.
                 Timer::Join(vm) | Timer::Lease(vm) | Timer::Status(vm) | Timer::Recovered(vm) if self.is_frozen(vm) => {
                 }
                 Timer::Join(vm) => self.join(vm, now),
@@ -205,7 +205,7 @@ impl Fleet {
         }
     }
 
-    /// A Node was seen.
+    /// Records a Node.
     pub(super) fn node_seen(&mut self, name: &str, facts: &NodeFacts, now: Timestamp) {
         let vms: Vec<u64> = self.nodes.get(name).into_iter().flatten().copied().collect();
         for vm in vms {
@@ -224,12 +224,12 @@ impl Fleet {
                 if attached {
                     self.volumes_changed(name, now);
                 }
-                self.mend_status(vm, now);
+                self.revert_status(vm, now);
             }
         }
     }
 
-    /// A Node of that uid is there no more.
+    /// Records the removal of a Node.
     pub(super) fn node_gone(&mut self, name: &str, uid: &str, now: Timestamp) {
         if let Some(pulses) = &self.pulses {
             pulses.forget(uid);
@@ -251,7 +251,7 @@ impl Fleet {
         }
     }
 
-    /// The Nodes that kubelets are registered as: name and uid.
+    /// Name and uid of the Nodes that kubelets are registered as.
     pub(super) fn registrations(&self) -> Vec<(String, String)> {
         let registration = |kubelet: &Kubelet| {
             let known = kubelet.registered()?;
@@ -260,7 +260,7 @@ impl Fleet {
         self.kubelets.values().filter_map(registration).collect()
     }
 
-    /// The kubelet that is registered as that Node.
+    /// The kubelet that is registered as a Node.
     pub(super) fn kubelet_of(&self, node: &str) -> Option<&Kubelet> {
         let kubelets = self.nodes.get(node)?.iter().filter_map(|vm| self.kubelets.get(vm));
         kubelets.into_iter().find(|kubelet| kubelet.registered().is_some())
@@ -271,7 +271,7 @@ impl Fleet {
         self.numbers
     }
 
-    /// The VM is no more.
+    /// Removes the kubelet of a terminated VM.
     fn forget(&mut self, vm: u64) {
         let Some(kubelet) = self.kubelets.remove(&vm) else {
             return;
@@ -280,7 +280,7 @@ impl Fleet {
             vms.remove(&vm);
             if vms.is_empty() {
                 self.nodes.remove(&kubelet.host.node);
-                self.drop_unseen_ends(&kubelet.host.node);
+                self.drop_unobserved_removals(&kubelet.host.node);
             }
         }
     }
@@ -332,7 +332,7 @@ impl Kubelet {
         }
     }
 
-    /// Whether it does anything with its pods.
+    /// Whether it runs and handles its pods.
     pub(super) fn handles_pods(&self) -> bool {
         let runs = matches!(self.availability, Availability::Up | Availability::Partitioned);
         runs && !self.recovering && self.registered().is_some()

@@ -1,4 +1,4 @@
-//! How a kubelet comes to its Node: credentials, registration, and what happens when the Node goes.
+//! How a kubelet joins: credentials, registration, and the loss of its Node.
 
 use jiff::Timestamp;
 
@@ -24,8 +24,8 @@ impl Fleet {
                 kubelet.stage = Stage::Asking(Some(token));
                 self.call(vm, Request::ReadSecret { name }, now);
             }
-            // Nothing changes until the VM is replaced, so there is nothing to try again.
-            Credentials::Placeholder => self.refuse(vm, &Refusal::Placeholder.to_string(), None),
+            // Nothing changes until the VM is replaced, so a retry is useless.
+            Credentials::Placeholder => self.reject(vm, &Refusal::Placeholder.to_string(), None),
         }
     }
 
@@ -37,7 +37,7 @@ impl Fleet {
         kubelet.stage = Stage::Asking(None);
         match kubelet.host.node(&self.cloud, external, kubelet.faults.clock(now)) {
             Ok(node) => self.call(vm, Request::Register { node: Box::new(node) }, now),
-            Err(error) => self.refuse(vm, &format!("its Node cannot be built: {error}"), None),
+            Err(error) => self.reject(vm, &format!("its Node cannot be built: {error}"), None),
         }
     }
 
@@ -51,9 +51,9 @@ impl Fleet {
         match outcome {
             Outcome::Secret(data) => match token.check(data.as_ref(), now) {
                 Ok(()) => self.register(vm, now),
-                Err(refusal) => self.refuse(vm, &refusal.to_string(), Some(now)),
+                Err(refusal) => self.reject(vm, &refusal.to_string(), Some(now)),
             },
-            Outcome::Gone => self.refuse(vm, &Refusal::Unknown.to_string(), Some(now)),
+            Outcome::Gone => self.reject(vm, &Refusal::Unknown.to_string(), Some(now)),
             _ => self.join_later(vm, now),
         }
     }
@@ -75,7 +75,7 @@ impl Fleet {
                 }
                 self.timers.set(Timer::Lease(vm), now);
                 self.timers.set(Timer::Status(vm), now);
-                self.hear_pods(&name, now);
+                self.deliver_missed_pods(&name, now);
             }
             Outcome::Node(facts) if kubelet.faults.take_over() => {
                 kubelet.stage = Stage::Asking(None);
@@ -85,13 +85,13 @@ impl Fleet {
             }
             Outcome::Node(facts) => {
                 let message = format!("a Node {name} is there with the provider id {:?}", facts.provider_id);
-                self.refuse(vm, &message, Some(now));
+                self.reject(vm, &message, Some(now));
             }
             _ => self.join_later(vm, now),
         }
     }
 
-    /// The Node of another VM is gone, or could not be deleted.
+    /// The Node of another VM was deleted, or the deletion failed.
     pub(super) fn node_deleted(&mut self, vm: u64, outcome: &Outcome, now: Timestamp) {
         match outcome {
             Outcome::Done | Outcome::Gone => self.register(vm, now),
@@ -99,9 +99,8 @@ impl Fleet {
         }
     }
 
-    /// Not let in. Said once for each reason; tried again after the retry period when `now` is
-    /// given.
-    fn refuse(&mut self, vm: u64, reason: &str, now: Option<Timestamp>) {
+    /// Joining was rejected. Reported once for each reason; retried after the retry period if `now` is given.
+    fn reject(&mut self, vm: u64, reason: &str, now: Option<Timestamp>) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
@@ -115,7 +114,7 @@ impl Fleet {
         }
     }
 
-    /// The API server did not answer as it should.
+    /// A call failed: retry later.
     fn join_later(&mut self, vm: u64, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
@@ -126,9 +125,9 @@ impl Fleet {
         self.timers.set(Timer::Join(vm), later(now, wait));
     }
 
-    /// The Node was deleted under the kubelet.
+    /// The Node of a running kubelet was deleted.
     pub(super) fn lose_node(&mut self, vm: u64, now: Timestamp) {
-        self.speak_up(vm, now);
+        self.end_pulse(vm, now);
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };

@@ -1,11 +1,11 @@
-//! Ends containers from outside, as a test or a person asks for it.
+//! Kills containers on request of a test or a user.
 
 use jiff::Timestamp;
 
 use super::facts::PodKey;
 use super::fleet::{Fleet, Timer};
 
-/// Why nothing was done to a container.
+/// Why a container was not killed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PodError {
     #[error("there is no pod {0}/{1} on a simulated Node")]
@@ -23,7 +23,7 @@ pub(crate) enum PodError {
 }
 
 impl Fleet {
-    /// Ends a container of a pod from outside: it is killed, or runs out of memory.
+    /// Kills a container of a pod, or lets it run out of memory.
     pub(crate) fn kill_container(
         &mut self,
         key: &PodKey,

@@ -1,7 +1,7 @@
 //! Simulated kubelets: one loop for all of them, with no task per node.
 //!
-//! What lives here: the loop that carries events of cloud, API server and time to the pure model in
-//! `fleet`, and its calls to the API server, a bounded number at once. What must not: decisions.
+//! This module holds the loop that passes events of the cloud, the API server and time to the pure model in `fleet`,
+//! and performs its API calls, a bounded number at once. It makes no decisions.
 
 mod admission;
 mod api;
@@ -58,15 +58,15 @@ pub(crate) use self::view::KubeletView;
 use crate::Fakecloud;
 use crate::model::{Cloud, Vm};
 
-/// The kubelets that run, for whoever asks after them or does something to their pods. Clones are
-/// the same kubelets. None run before [`run`] begins and after it ends.
+/// The running kubelets, for queries and for actions on their pods. Clones are the same kubelets. There are none before
+/// [`run`] starts and after it ends.
 #[derive(Clone, Default)]
 pub(crate) struct Kubelets(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     fleet: Mutex<Option<Fleet>>,
-    /// Something was done to a pod.
+    /// A pod was changed by an action.
     touched: Notify,
 }
 
@@ -81,20 +81,20 @@ impl Kubelets {
         self.0.fleet.lock()
     }
 
-    /// Looks at the fleet, if there is one. The cloud must not be locked from within.
+    /// Accesses the fleet, if it exists. The cloud must not be locked by `action`.
     fn with<T>(&self, action: impl FnOnce(&mut Fleet) -> T) -> Option<T> {
         self.lock().as_mut().map(action)
     }
 
-    /// What the VM of that number has for a kubelet.
+    /// The state of the kubelet of a VM.
     pub(crate) fn view(&self, vm: u64, now: Timestamp) -> Option<KubeletView> {
         self.with(|fleet| fleet.view(vm, now)).flatten()
     }
 
-    /// Ends a container, with exit code 137 and that reason; without a name, the pod's only one.
+    /// Kills a container with exit code 137 and a reason; without a name, the pod's only container.
     ///
     /// # Errors
-    /// When no such container runs; `None` when no kubelets run.
+    /// No such container runs. Returns `None` if no kubelets run.
     pub(crate) fn kill_container(
         &self,
         pod: &(String, String),
@@ -108,7 +108,7 @@ impl Kubelets {
     }
 }
 
-/// Takes the fleet away when the loop ends or is dropped: nobody is alive any more.
+/// Removes the fleet when the loop ends or is dropped.
 struct Running {
     kubelets: Kubelets,
     clock: Clock,
@@ -158,7 +158,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
                 }
             }
         }
-        // A kubelet that lost its way while its calls waited for their turn is told at once.
+        // A kubelet that lost its connection while its calls were queued gets their outcome at once.
         let mut lost = false;
         while calls.len() < concurrency {
             let Some((run, request)) = waiting.pop_front() else {
@@ -179,7 +179,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
         }
         let next = [next_in_cloud, next_in_fleet].into_iter().flatten().min();
         let clock = cloud.clock();
-        // In this order, not at random: a simulated run must replay.
+        // Biased: a simulated run must replay.
         tokio::select! {
             biased;
             () = token.cancelled() => return,
@@ -199,7 +199,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
     }
 }
 
-/// Does what is due; what is wanted, and when something is due next.
+/// Processes what is due; returns the effects and the next deadline.
 fn advance(fleet: &mut Fleet, now: Timestamp) -> (Vec<Effect>, Option<Timestamp>) {
     fleet.advance(now);
     (fleet.take_effects(), fleet.next_deadline())
@@ -210,15 +210,15 @@ async fn perform(client: Client, run: Run, request: Request) -> (Run, Request, O
     (run, request, outcome)
 }
 
-/// Follows the cloud's log, to learn which VMs have changed.
+/// Follows the cloud's log for changed VMs.
 #[derive(Default)]
 struct Follower {
-    /// The last record that was read; `None`: nothing was read yet.
+    /// The last record that was read; `None`: none yet.
     after: Option<u64>,
 }
 
 impl Follower {
-    /// Tells the fleet of all VMs that changed. Answers when the cloud changes by itself next.
+    /// Passes all changed VMs to the fleet. Returns the next deadline of the cloud.
     fn follow(&mut self, cloud: &Fakecloud, kubelets: &Kubelets) -> Option<Timestamp> {
         cloud.step(|cloud, now| {
             cloud.advance(now);
@@ -244,7 +244,7 @@ impl Follower {
     }
 }
 
-/// The ids of the VMs that the log mentions after `after`; `None` when that part of it is gone.
+/// IDs of the VMs in records after `after`; `None`: some records are no longer kept.
 fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
     let records = cloud.log().after(after).ok()?;
     Some(
@@ -255,15 +255,15 @@ fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
     )
 }
 
-/// The first wait after a watch failed.
+/// The first pause after a failed watch.
 const WATCH_RETRY: Duration = Duration::from_secs(1);
 
-/// How this process asks for watches.
+/// Configuration of watches.
 pub(crate) fn watch_config(clock: &Clock) -> Config {
     Config::default().timeout(clock.watch_seconds())
 }
 
-/// Follows all objects of a kind.
+/// Watches all objects of a kind.
 pub(crate) fn watch<K>(client: Client, config: Config) -> BoxStream<'static, watcher::Result<Event<K>>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -271,7 +271,7 @@ where
     runtime::watch::watch(Api::<K>::all(client), config, WATCH_RETRY).boxed()
 }
 
-/// What a new list began with, less what it has shown so far: in the end, what is gone.
+/// Objects before a relist that the relist has not delivered yet: at its end, the removed ones.
 #[derive(Debug)]
 struct Listing<T> {
     missing: BTreeSet<T>,

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use runtime::time::micro_time_text;
 use serde_json::{Value, json};
 
-use super::conditions::{self, Readiness, Wanted};
+use super::conditions::{self, DesiredConditions, Readiness};
 use super::facts::NodeFacts;
 use super::settings::Settings;
 use crate::SIMULATED;
@@ -15,21 +15,21 @@ use crate::model::{MachineType, Taint, Vm};
 
 /// The version that simulated kubelets report.
 const VERSION: &str = "v1.36.0";
-/// Tells the control plane to attach and detach this node's volumes.
+/// Lets the control plane attach and detach this node's volumes.
 const MANAGED_ATTACH: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
-/// Marks a Node that the cloud controller has not completed.
+/// Marks a Node that the cloud controller has not initialized.
 pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-/// The id of the cloud whose kubelet registered a Node.
+/// Identifies the cloud whose kubelet registered a Node.
 pub(crate) const CLOUD: &str = "fakecloud.drydock.dev/cloud";
-/// How many images a Node shows, as upstream's `--node-status-max-images`.
+/// Maximum number of images in a Node's status, like upstream's `--node-status-max-images`.
 const IMAGES: usize = 50;
-/// What an image is said to take.
+/// Size of an image in a Node's status.
 const IMAGE_BYTES: u64 = 10_000_000;
 
-/// What a kubelet knows of the VM that it runs on.
+/// A kubelet's view of its VM.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Host {
-    /// The VM's id.
+    /// The VM's ID.
     pub(super) vm: String,
     pub(super) node: String,
     pub(super) provider_id: String,
@@ -46,7 +46,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// The host that a VM is. A machine type that is no longer configured has no capacity.
+    /// The view of a VM. A machine type that is no longer configured has no capacity.
     pub(super) fn of(vm: &Vm, machine_type: Option<&MachineType>) -> Self {
         let architecture = machine_type
             .map_or("amd64", |machine_type| &machine_type.architecture)
@@ -78,7 +78,7 @@ impl Host {
         }
     }
 
-    /// The Node as the kubelet of that cloud registers it; `external`: a cloud controller completes it.
+    /// The Node that the kubelet of a cloud registers; `external`: a cloud controller initializes it.
     pub(super) fn node(&self, cloud: &str, external: bool, now: Timestamp) -> Result<Node, serde_json::Error> {
         let mut taints: Vec<Value> = self
             .taints
@@ -105,7 +105,7 @@ impl Host {
             taints.push(json!({"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}));
         }
         let none = BTreeMap::new();
-        let conditions = conditions::wanted(Readiness::Starting, &none);
+        let conditions = conditions::desired(Readiness::Starting, &none);
         let mut node = json!({
             "apiVersion": "v1",
             "kind": "Node",
@@ -122,17 +122,17 @@ impl Host {
         serde_json::from_value(node)
     }
 
-    /// A strategic merge patch of the status of the Node that was seen as `known`.
+    /// A strategic merge patch of the status of the Node that was observed as `known`.
     pub(super) fn status_patch(
         &self,
         external: bool,
-        wanted: &Wanted<'_>,
+        wanted: &DesiredConditions<'_>,
         known: &NodeFacts,
-        pods: &OfPods<'_>,
+        pods: &PodStatusData<'_>,
         now: Timestamp,
     ) -> Value {
         let mut status = self.status(external, wanted, known, now);
-        // A list that is empty is left out, as upstream encodes it.
+        // Upstream leaves empty lists out.
         let list = |list: Vec<Value>| {
             if list.is_empty() {
                 Value::Null
@@ -150,7 +150,7 @@ impl Host {
         json!({"metadata": {"uid": known.uid}, "status": status})
     }
 
-    fn status(&self, external: bool, wanted: &Wanted<'_>, known: &NodeFacts, now: Timestamp) -> Value {
+    fn status(&self, external: bool, wanted: &DesiredConditions<'_>, known: &NodeFacts, now: Timestamp) -> Value {
         let mut addresses = vec![json!({"type": "Hostname", "address": self.node})];
         if !external {
             addresses.insert(0, json!({"type": "InternalIP", "address": self.address}));
@@ -170,12 +170,12 @@ impl Host {
         })
     }
 
-    /// The pod ip of the host's `number`-th pod: from the Node's range when it has one, else from a
-    /// range of its own.
+    /// The IP of the host's `number`-th pod: from the Node's pod CIDR if it has one, otherwise from a range of the
+    /// host.
     pub(super) fn pod_ip(&self, range: &str, number: u64) -> String {
         match range_of(range) {
             Some((base, size)) => {
-                // The first address is the network's, the last one is for all.
+                // The first address is the network address, the last one the broadcast address.
                 let offset = 1 + number % (size - 2).max(1);
                 std::net::Ipv4Addr::from(base.wrapping_add(u32::try_from(offset).unwrap_or_default())).to_string()
             }
@@ -187,9 +187,9 @@ impl Host {
     }
 }
 
-/// What a Node's status says of its pods.
+/// The pod data in a Node's status.
 #[derive(Debug, Default)]
-pub(super) struct OfPods<'a> {
+pub(super) struct PodStatusData<'a> {
     pub(super) images: BTreeSet<&'a str>,
     pub(super) volumes: BTreeSet<&'a str>,
 }
@@ -207,12 +207,12 @@ fn range_of(range: &str) -> Option<(u32, u64)> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Renewal {
     pub(super) node: String,
-    /// The Node's.
+    /// Name of the Node.
     pub(super) uid: String,
     pub(super) duration_seconds: u64,
-    /// By the kubelet's clock.
+    /// Renewal time by the kubelet's clock.
     pub(super) time: Timestamp,
-    /// Whether this kubelet has written the Lease before, so that its owner is right.
+    /// Whether this kubelet has written the Lease before, so that its owner is correct.
     pub(super) known: bool,
 }
 
@@ -228,7 +228,7 @@ impl Renewal {
         }
     }
 
-    /// A merge patch; as small as it can be.
+    /// A minimal merge patch.
     pub(super) fn patch(&self) -> Value {
         if self.known {
             json!({"spec": {"holderIdentity": self.node, "renewTime": micro_time_text(self.time)}})
@@ -237,7 +237,7 @@ impl Renewal {
         }
     }
 
-    /// The Lease as it is after the renewal; complete, so that it can be created.
+    /// The complete Lease after the renewal, for creation.
     pub(super) fn whole(&self) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1",

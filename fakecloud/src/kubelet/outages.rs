@@ -1,5 +1,5 @@
-//! Outages of kubelets: the process stops and starts, the network or all of it stands still, and what
-//! it does when it is back. When which of them is over is the model's `kubelet`.
+//! Outages of kubelets: starts and stops of the process, partitions, freezes, and recovery. The model's `kubelet`
+//! decides when they begin and end.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ impl Fleet {
         kubelet.is_some_and(|kubelet| kubelet.availability == Availability::Frozen)
     }
 
-    /// Brings a kubelet to where its faults have it now.
+    /// Applies the availability that a kubelet's faults currently give.
     pub(super) fn follow_outage(&mut self, vm: u64, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
@@ -26,13 +26,13 @@ impl Fleet {
         }
         let before = std::mem::replace(&mut kubelet.availability, target);
         if before != target {
-            self.speak_up(vm, now);
+            self.end_pulse(vm, now);
         }
         match (before, target) {
             (before, target) if before == target => {}
             (Availability::Stopped, _) => {
                 self.start(vm, now);
-                self.tell_outage(vm, target);
+                self.report_outage(vm, target);
             }
             (_, Availability::Stopped) => {
                 self.stop(vm);
@@ -42,7 +42,7 @@ impl Fleet {
                 self.resume(vm, before == Availability::Frozen, now);
             }
             (before, _) => {
-                self.tell_outage(vm, target);
+                self.report_outage(vm, target);
                 if before == Availability::Frozen {
                     self.thaw(vm, now);
                     let node = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone());
@@ -52,7 +52,7 @@ impl Fleet {
         }
     }
 
-    fn tell_outage(&mut self, vm: u64, target: Availability) {
+    fn report_outage(&mut self, vm: u64, target: Availability) {
         match target {
             Availability::Partitioned => {
                 self.report(vm, "Partitioned", "the kubelet does not reach the API server");
@@ -84,7 +84,7 @@ impl Fleet {
         self.recover(vm, later(now, self.settings.start_delay));
     }
 
-    /// The kubelet's process ends. Its containers go on.
+    /// The kubelet's process ends. Its containers continue.
     fn stop(&mut self, vm: u64) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
@@ -103,9 +103,9 @@ impl Fleet {
         self.report(vm, "Ended", "the kubelet has stopped");
     }
 
-    /// The VM stops: the kubelet ends, and all containers.
+    /// The VM stops: its kubelet and all containers end.
     pub(super) fn power_off(&mut self, vm: u64, now: Timestamp) {
-        self.speak_up(vm, now);
+        self.end_pulse(vm, now);
         self.stop(vm);
         self.timers.cancel(&Timer::Outage(vm));
         if let Some(node) = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone()) {
@@ -113,7 +113,7 @@ impl Fleet {
         }
     }
 
-    /// An outage is over.
+    /// An outage ends.
     fn resume(&mut self, vm: u64, frozen: bool, now: Timestamp) {
         self.recover(vm, now);
         if frozen {
@@ -129,11 +129,11 @@ impl Fleet {
             return;
         }
         let node = kubelet.host.node.clone();
-        self.mend_status(vm, now);
-        self.hear_pods(&node, now);
+        self.revert_status(vm, now);
+        self.deliver_missed_pods(&node, now);
     }
 
-    /// A kubelet that was frozen goes on: with the answers that came, and what it has missed.
+    /// A frozen kubelet continues, with the outcomes that arrived and the events that it missed.
     fn thaw(&mut self, vm: u64, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
@@ -163,7 +163,7 @@ impl Fleet {
         }
     }
 
-    /// Slow recovery begins.
+    /// The recovery begins.
     fn recover(&mut self, vm: u64, from: Timestamp) {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;

@@ -1,8 +1,8 @@
-//! What a pod is to do on a simulated kubelet: from its spec, and from annotations that say how its
-//! containers behave.
+//! The plan of a pod on a simulated kubelet: from its spec, and from annotations that describe the behaviour of its
+//! containers.
 //!
-//! All keys begin with `fakecloud.drydock.dev/`. A key about containers is about all the pod's
-//! containers but its init containers; with `.NAME` behind it, about that container alone.
+//! All keys begin with `fakecloud.drydock.dev/`. A key for containers applies to all containers except init containers;
+//! with the suffix `.NAME` it applies to one container.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use mcm_api::duration::GoDuration;
 use super::quantity::millis;
 
 const PREFIX: &str = "fakecloud.drydock.dev/";
-/// From the pod's binding to the start of its first container.
+/// Time from the pod's binding to the start of its first container.
 const START_AFTER: &str = "start-after";
-/// How long containers take to end when they are told to.
+/// How long containers take to terminate.
 const TERMINATES_AFTER: &str = "terminates-after";
-/// `true`: containers never end, not even when they are killed.
+/// `true`: containers never terminate, even when they are killed.
 const NEVER_TERMINATES: &str = "never-terminates";
-/// A container's run: for so long. Absent: until it is told to end; an init container: no time.
+/// Duration of a container's run. Absent: until the pod terminates; for an init container: zero.
 const RUN_FOR: &str = "run-for";
-/// With which code a run ends, 0 to 255.
+/// Exit code of a run, 0 to 255.
 const EXIT_CODE: &str = "exit-code";
-/// With which reason a run ends, for example OOMKilled.
+/// Reason for the end of a run, for example OOMKilled.
 const EXIT_REASON: &str = "exit-reason";
-/// The startup probe succeeds so long after the start.
+/// The startup probe succeeds this time after the start.
 const STARTED_AFTER: &str = "started-after";
-/// The readiness probe succeeds so long after the start.
+/// The readiness probe succeeds this time after the start.
 const READY_AFTER: &str = "ready-after";
-/// The readiness probe fails in these times after the start: `30s-1m,5m-6m`.
+/// The readiness probe fails in these windows after the start: `30s-1m,5m-6m`.
 const NOT_READY_BETWEEN: &str = "not-ready-between";
-/// The liveness probe fails so long after each start, and the container is killed.
+/// The liveness probe fails this time after each start, and the container is killed.
 const LIVENESS_FAILS_AFTER: &str = "liveness-fails-after";
 /// `true`: the image cannot be pulled.
 const IMAGE_PULL_FAILS: &str = "image-pull-fails";
@@ -48,7 +48,7 @@ const ABOUT_CONTAINERS: [&str; 8] = [
     IMAGE_PULL_FAILS,
 ];
 
-/// An annotation that cannot be followed.
+/// An invalid annotation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {PREFIX}{key}: {reason}")]
 pub(super) struct PlanError {
@@ -56,7 +56,7 @@ pub(super) struct PlanError {
     reason: String,
 }
 
-/// When a container that has ended starts again.
+/// Restart policy of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RestartPolicy {
     Always,
@@ -64,18 +64,18 @@ pub(super) enum RestartPolicy {
     Never,
 }
 
-/// When a container runs.
+/// Role of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// To its end, before those behind it.
+    /// Runs to completion before the containers after it.
     Init,
-    /// From its turn among the init containers to the pod's end.
+    /// Starts in the order of the init containers and runs until the pod ends.
     Sidecar,
-    /// With the others, after the init containers.
+    /// Runs with the other containers, after the init containers.
     App,
 }
 
-/// What a pod does.
+/// The plan of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodPlan {
     pub(super) restart: RestartPolicy,
@@ -84,17 +84,17 @@ pub(super) struct PodPlan {
     pub(super) start_after: Option<Duration>,
     pub(super) terminates_after: Option<Duration>,
     pub(super) never_terminates: bool,
-    /// For how long it may be active at all.
+    /// Maximum time that it may be active.
     pub(super) active_for: Option<Duration>,
     /// The PersistentVolumeClaims that it mounts.
     pub(super) claims: Vec<String>,
-    /// What it requests, in thousandths of a CPU and of a byte.
+    /// Its requests, in thousandths of a CPU and of a byte.
     pub(super) cpu: u128,
     pub(super) memory: u128,
     pub(super) host_network: bool,
 }
 
-/// What a container does.
+/// The plan of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContainerPlan {
     pub(super) name: String,
@@ -111,7 +111,7 @@ pub(super) struct ContainerPlan {
 }
 
 impl PodPlan {
-    /// Reads the plan of the pod of that name.
+    /// Builds the plan of a pod.
     pub(super) fn of(
         name: &str,
         spec: &PodSpec,
@@ -166,7 +166,7 @@ fn claim(pod: &str, volume: &Volume) -> Option<String> {
     claim.or_else(|| volume.ephemeral.as_ref().map(|_| format!("{pod}-{}", volume.name)))
 }
 
-/// What a pod requests: its containers and sidecars together, or its largest init container.
+/// The request of a pod: the sum of its containers and sidecars, or its largest init container.
 fn requested(spec: &PodSpec, resource: &str) -> u128 {
     let of = |container: &Container| {
         let requests = container
@@ -190,12 +190,12 @@ fn requested(spec: &PodSpec, resource: &str) -> u128 {
     initial.max(sidecars + spec.containers.iter().map(of).sum::<u128>())
 }
 
-/// A pod's annotations about its behaviour.
+/// Annotations of a pod that describe its behaviour.
 struct Notes<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Notes<'a> {
-    /// Takes those of our prefix. A key that is none, or a container that is not there, is an
-    /// error: a misspelt key would silently change what a test tests.
+    /// Reads the annotations with the prefix. An unknown key or container is an error, because a typo would silently
+    /// change the test.
     fn of(spec: &'a PodSpec, annotations: Option<&'a BTreeMap<String, String>>) -> Result<Self, PlanError> {
         let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
         let names: Vec<&str> = containers.map(|container| container.name.as_str()).collect();
@@ -226,7 +226,7 @@ impl<'a> Notes<'a> {
     }
 
     fn container(&self, container: &Container, role: Role) -> Result<ContainerPlan, PlanError> {
-        // What is said of all containers is not meant for those that prepare the pod.
+        // General keys do not apply to init containers.
         let at = Some((container.name.as_str(), role == Role::App));
         let run_for = self.duration(RUN_FOR, at)?;
         let code = self.read(EXIT_CODE, at, |text| {
@@ -251,7 +251,7 @@ impl<'a> Notes<'a> {
         })
     }
 
-    /// Reads a key; of a container, its own before the one for all, where that holds for it.
+    /// Reads a key; for a container, its own key before the general one, if that applies.
     fn read<T>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! What kubelets hear of their pods. How pods go on is in `steps`, what one of them does in `pod`.
+//! Pod events of kubelets. `steps` advances pods; `pod` holds the behaviour of one pod.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use super::admission;
 use super::facts::{PodFacts, PodKey, PodPhase};
 use super::fleet::{Fleet, Timer};
-use super::objects::OfPods;
+use super::objects::PodStatusData;
 use super::pod::status;
 use super::tracked::{Tracked, Unheard, Volumes};
 use crate::model::later;
 
 impl Fleet {
-    /// A pod that is bound to a Node was seen.
+    /// Records a pod that is bound to a Node.
     pub(super) fn pod_seen(&mut self, key: PodKey, facts: PodFacts, now: Timestamp) {
         let known = self
             .pods
@@ -33,7 +33,9 @@ impl Fleet {
                 number
             }
         };
-        let hears = self.kubelet_of(&facts.node).is_some_and(super::fleet::Kubelet::hears);
+        let hears = self
+            .kubelet_of(&facts.node)
+            .is_some_and(super::fleet::Kubelet::receives_events);
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
@@ -45,7 +47,7 @@ impl Fleet {
         }
     }
 
-    /// A pod is there no more.
+    /// Records the removal of a pod.
     pub(super) fn pod_gone(&mut self, key: &PodKey, now: Timestamp) {
         let Some(number) = self.pods.by_key.get(key).copied() else {
             return;
@@ -61,7 +63,7 @@ impl Fleet {
             .into_iter()
             .flatten()
             .filter_map(|vm| self.kubelets.get(vm));
-        let away = kubelet.into_iter().any(|kubelet| !kubelet.hears());
+        let away = kubelet.into_iter().any(|kubelet| !kubelet.receives_events());
         if away && pod.run.is_some() {
             pod.unheard = Some(Unheard::Gone);
             return;
@@ -78,8 +80,8 @@ impl Fleet {
         }
     }
 
-    /// Nobody is left to hear that these pods are gone.
-    pub(super) fn drop_unseen_ends(&mut self, node: &str) {
+    /// Drops pods of a Node whose removal no kubelet can observe any more.
+    pub(super) fn drop_unobserved_removals(&mut self, node: &str) {
         let gone = self
             .pods
             .of(node)
@@ -90,10 +92,13 @@ impl Fleet {
         }
     }
 
-    /// A kubelet that can hear learns what has become of its pods.
-    pub(super) fn hear_pods(&mut self, node: &str, now: Timestamp) {
+    /// Delivers missed pod events to a kubelet that can receive them again.
+    pub(super) fn deliver_missed_pods(&mut self, node: &str, now: Timestamp) {
         let numbers: Vec<u64> = self.pods.by_node.get(node).into_iter().flatten().copied().collect();
-        if !self.kubelet_of(node).is_some_and(super::fleet::Kubelet::hears) {
+        if !self
+            .kubelet_of(node)
+            .is_some_and(super::fleet::Kubelet::receives_events)
+        {
             return;
         }
         let mut released = false;
@@ -119,7 +124,7 @@ impl Fleet {
         }
     }
 
-    /// A kubelet looks at its pods again.
+    /// Makes a kubelet check its pods again.
     pub(super) fn consider_pods(&mut self, node: &str, now: Timestamp) {
         let numbers: Vec<u64> = self.pods.by_node.get(node).into_iter().flatten().copied().collect();
         for number in numbers {
@@ -127,7 +132,7 @@ impl Fleet {
         }
     }
 
-    /// Other volumes are attached to a Node: what waits for them may go on.
+    /// The volumes attached to a Node have changed: pods that wait for them may continue.
     pub(super) fn volumes_changed(&mut self, node: &str, now: Timestamp) {
         let waiting = |number: &&u64| {
             let pod = self.pods.tracked.get(*number);
@@ -140,7 +145,7 @@ impl Fleet {
         }
     }
 
-    /// A Node's kubelet has stopped: it does nothing for its pods, and drops what it was about to.
+    /// A Node's kubelet has stopped: it drops the pending work of its pods.
     pub(super) fn cancel_pods(&mut self, node: &str) {
         for number in self.pods.by_node.get(node).into_iter().flatten() {
             self.timers.cancel(&Timer::Pod(*number));
@@ -154,7 +159,7 @@ impl Fleet {
         }
     }
 
-    /// A VM has stopped: what ran on it has ended.
+    /// A VM has stopped: its containers have ended.
     pub(super) fn lose_containers(&mut self, node: &str, vm: u64, now: Timestamp) {
         let delay = self.settings.pod_start_delay;
         for number in self.pods.by_node.get(node).into_iter().flatten() {
@@ -171,9 +176,9 @@ impl Fleet {
         }
     }
 
-    /// What a Node's status says of its pods.
-    pub(super) fn of_pods(&self, node: &str) -> OfPods<'_> {
-        let mut of = OfPods::default();
+    /// The pod data in a Node's status.
+    pub(super) fn pod_status_data(&self, node: &str) -> PodStatusData<'_> {
+        let mut of = PodStatusData::default();
         for pod in self.pods.of(node) {
             if let Volumes::Known(names) = &pod.volumes {
                 of.volumes.extend(names.iter().map(String::as_str));
@@ -188,12 +193,12 @@ impl Fleet {
         of
     }
 
-    /// How many pods are bound to a Node.
+    /// Number of pods that are bound to a Node.
     pub(crate) fn pods_on(&self, node: &str) -> usize {
         self.pods.by_node.get(node).map_or(0, BTreeSet::len)
     }
 
-    /// The kubelet has heard of a pod.
+    /// The kubelet has observed a pod.
     fn heard(&mut self, number: u64, differs: bool, now: Timestamp) {
         if differs && let Some(pod) = self.pods.tracked.get_mut(&number) {
             pod.dirty = true;
@@ -204,7 +209,7 @@ impl Fleet {
         self.consider(number, now);
     }
 
-    /// Takes a pod on, and looks at once what is to be done.
+    /// Accepts a pod if it is new, and schedules its next step now.
     fn consider(&mut self, number: u64, now: Timestamp) {
         let delay = self.settings.pod_start_delay;
         let Some(pod) = self.pods.tracked.get(&number) else {
@@ -237,7 +242,7 @@ impl Fleet {
                 pod.ip = None;
                 None
             }
-            None => Some(admission::take_on(self, kubelet, pod, &plan, now)),
+            None => Some(admission::admit(self, kubelet, pod, &plan, now)),
         };
         if let Some(pod) = self.pods.tracked.get_mut(&number)
             && let Some(run) = fresh

@@ -2,7 +2,7 @@
 
 use quantity::Quantity;
 
-/// A quantity in thousandths of its unit; `None` when it is none. More than fits is the most.
+/// A quantity in thousandths of its unit, saturating; `None`: invalid.
 pub(super) fn millis(text: &str) -> Option<u128> {
     u128::try_from(text.trim().parse::<Quantity>().ok()?.milli()).ok()
 }
@@ -24,7 +24,7 @@ mod tests {
     #[case("many", None)]
     #[case("-1", None)]
     #[case("", None)]
-    fn a_quantity_is_read_as_kubernetes_reads_it(#[case] text: &str, #[case] expected: Option<u128>) {
+    fn a_quantity_is_parsed_as_in_kubernetes(#[case] text: &str, #[case] expected: Option<u128>) {
         assert_eq!(millis(text), expected);
     }
 }

@@ -1,5 +1,5 @@
-//! How a pod of a kubelet goes on: what is due is done, and what has changed is told to the API
-//! server, one call at a time. What a container does is in `pod`.
+//! Advances the pods of kubelets: due steps are processed, and changes are written to the API server, one call at a
+//! time. `pod` holds the behaviour of containers.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::calls::{Outcome, Request, backoff};
 use super::facts::PodPhase;
 use super::fleet::{Fleet, Kubelet, Timer};
-use super::pod::lifecycle::Orders;
+use super::pod::lifecycle::StepInput;
 use super::pod::status::{self, Conditions, Place};
 use super::tracked::Volumes;
 use crate::model::later;
@@ -49,7 +49,7 @@ impl Fleet {
         self.step(number, now);
     }
 
-    /// Lets a pod go on, and makes the call that this asks for.
+    /// Advances a pod, and makes the resulting API call.
     pub(super) fn step(&mut self, number: u64, now: Timestamp) {
         let stop_delay = self.settings.pod_stop_delay;
         let Some(pod) = self.pods.tracked.get(&number) else {
@@ -84,10 +84,10 @@ impl Fleet {
         let (Some((_, run)), Ok(plan)) = (&mut pod.run, &pod.facts.plan) else {
             return;
         };
-        let orders = Orders {
+        let orders = StepInput {
             now,
             volumes,
-            // The containers of a static pod outlive what stands for it in the API.
+            // The containers of a static pod outlive its mirror pod.
             deletion: pod.facts.deletion.filter(|_| !pod.facts.mirror),
             stop_delay,
         };
@@ -131,13 +131,13 @@ impl Fleet {
         }
     }
 
-    /// Writes a pod's status, or tells its end.
+    /// Writes a pod's status, or deletes a terminated pod.
     fn write(&mut self, vm: u64, number: u64, over: bool, clock: Timestamp, now: Timestamp) {
         let Some(pod) = self.pods.tracked.get(&number) else {
             return;
         };
         let ends = pod.facts.deletion.is_some() && (over || pod.facts.mirror) && !pod.ended;
-        // Whoever keeps a pod after its end wants to know how it ended.
+        // A pod that finalizers keep needs its final status.
         let write = pod.dirty && (!ends || pod.facts.finalizers);
         let (key, uid) = (pod.key.clone(), pod.facts.uid.clone());
         let request = if write {
@@ -192,7 +192,7 @@ impl Fleet {
         })
     }
 
-    /// The first address that none of the Node's pods has.
+    /// The first IP that no pod of the Node has.
     fn free_ip(&self, kubelet: &Kubelet, node: &str) -> String {
         let taken: BTreeSet<&str> = self.pods.of(node).filter_map(|pod| pod.ip.as_deref()).collect();
         let range = kubelet
@@ -201,15 +201,15 @@ impl Fleet {
             .unwrap_or_default();
         let first = self.pods.started.get(node).copied().unwrap_or_default();
         let mut candidates = (first..).map(|number| kubelet.host.pod_ip(range, number));
-        let most = taken.len() + 1;
+        let max_pause = taken.len() + 1;
         candidates
             .by_ref()
-            .take(most)
+            .take(max_pause)
             .find(|ip| !taken.contains(ip.as_str()))
             .unwrap_or_else(|| kubelet.host.pod_ip(range, first))
     }
 
-    /// Ends a pod that never ran, because its annotations cannot be followed.
+    /// Ends a pod that never ran because its annotations are invalid.
     fn end_unusable(&mut self, vm: u64, number: u64, now: Timestamp) {
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
@@ -224,7 +224,7 @@ impl Fleet {
     }
 
     pub(super) fn pod_done(&mut self, number: u64, request: &Request, outcome: Outcome, now: Timestamp) {
-        let most = self.settings.join_retry;
+        let max_pause = self.settings.join_retry;
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
@@ -239,7 +239,7 @@ impl Fleet {
                 if pod.facts.plan.is_err() {
                     pod.written = None;
                 }
-                let at = later(now, backoff(pod.failures, most));
+                let at = later(now, backoff(pod.failures, max_pause));
                 pod.retry_at = Some(at);
                 return self.timers.set_earlier(Timer::Pod(number), at);
             }
@@ -257,7 +257,7 @@ impl Fleet {
     }
 
     fn volumes_read(&mut self, number: u64, outcome: Outcome, now: Timestamp) {
-        let most = self.settings.join_retry;
+        let max_pause = self.settings.join_retry;
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
@@ -276,7 +276,7 @@ impl Fleet {
         } else {
             pod.volumes = Volumes::Unknown;
             pod.failures += 1;
-            pod.retry_at = Some(later(now, backoff(pod.failures, most)));
+            pod.retry_at = Some(later(now, backoff(pod.failures, max_pause)));
         }
         self.step(number, now);
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 
-/// What machine controllers replace in user data by a token.
+/// The placeholder that machine controllers replace in user data by a token.
 const PLACEHOLDER: &str = "<<BOOTSTRAP_TOKEN>>";
 
 /// A bootstrap token. It is never shown.
@@ -26,18 +26,18 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What user data says about joining.
+/// Credentials in user data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Credentials {
-    /// It holds no token: the kubelet has credentials of its own.
+    /// No token: the kubelet has other credentials.
     None,
-    /// It holds a token.
+    /// A token.
     Token(Token),
-    /// It holds the place for a token, and nobody put one there.
+    /// The placeholder of a token, which was not replaced.
     Placeholder,
 }
 
-/// Why a token does not let a kubelet in. The texts never show the token.
+/// Why a token is rejected. The texts never contain the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("the user data still holds the place of the bootstrap token: it was not templated")]
@@ -122,7 +122,7 @@ mod tests {
     #[case::too_long("xabc123.0123456789abcdef", Credentials::None)]
     #[case::upper_case("ABC123.0123456789ABCDEF", Credentials::None)]
     #[case::not_templated("token: <<BOOTSTRAP_TOKEN>>", Credentials::Placeholder)]
-    fn what_is_no_token_is_none(#[case] user_data: &str, #[case] expected: Credentials) {
+    fn invalid_tokens_are_ignored(#[case] user_data: &str, #[case] expected: Credentials) {
         assert_eq!(find(user_data), expected);
     }
 

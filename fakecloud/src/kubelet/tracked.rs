@@ -1,4 +1,4 @@
-//! The pods of simulated kubelets: which there are, and how far each is.
+//! The pods of simulated kubelets and their progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +14,26 @@ pub(super) struct Pods {
     pub(super) by_key: BTreeMap<PodKey, u64>,
     pub(super) tracked: BTreeMap<u64, Tracked>,
     pub(super) by_node: BTreeMap<String, BTreeSet<u64>>,
-    /// How many pods each Node has had started, which gives the next one its ip.
+    /// Number of pods that each Node has started, which determines the next IP.
     pub(super) started: BTreeMap<String, u64>,
 }
 
-/// What a pod has that its kubelet did not hear of.
+/// Pod events that its kubelet has not received.
 #[derive(Debug)]
 pub(super) enum Unheard {
     Changed(Box<PodFacts>),
     Gone,
 }
 
-/// What is known of a pod's volumes.
+/// State of a pod's volumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Volumes {
-    /// Nothing was asked yet.
+    /// Not read yet.
     Unknown,
     Asking,
-    /// The names of those that must be attached.
+    /// Names of the volumes that must be attached.
     Known(Vec<String>),
-    /// They were mounted, and are not any more.
+    /// They were mounted and have been unmounted.
     Released,
 }
 
@@ -42,23 +42,23 @@ pub(super) struct Tracked {
     pub(super) key: PodKey,
     pub(super) facts: PodFacts,
     pub(super) unheard: Option<Unheard>,
-    /// Whether its kubelet has ever heard of it.
+    /// Whether its kubelet has observed it.
     pub(super) heard: bool,
-    /// What runs, and on which VM.
+    /// Its run, and the VM of the run.
     pub(super) run: Option<(u64, PodRun)>,
     pub(super) volumes: Volumes,
     pub(super) conditions: Conditions,
     pub(super) ip: Option<String>,
-    /// A call is under way.
+    /// Whether a call is in flight.
     pub(super) under_way: bool,
-    /// The status is to be written.
+    /// Whether the status must be written.
     pub(super) dirty: bool,
-    /// The phase that was written last, and the resource version that this gave.
+    /// The phase that was last written, and the resulting resourceVersion.
     pub(super) written: Option<(PodPhase, u64)>,
     pub(super) failures: u32,
-    /// After a call that failed, none is made before.
+    /// No call is made before this time after a failure.
     pub(super) retry_at: Option<Timestamp>,
-    /// Its end was told to the API server.
+    /// Whether its deletion was sent to the API server.
     pub(super) ended: bool,
 }
 
@@ -82,14 +82,14 @@ impl Tracked {
         }
     }
 
-    /// Takes over what was seen. Answers whether the status shows something else than was written.
+    /// Applies observed facts. Returns whether the status differs from the written one.
     pub(super) fn hear(&mut self, facts: PodFacts) -> bool {
         self.heard = true;
         self.dirty |= self.written.is_some() && facts.gates != self.facts.gates;
         self.facts = facts;
         let facts = &self.facts;
         match self.written {
-            // A kubelet finishes a pod once; what was seen may be older than what was written.
+            // A kubelet finishes a pod once; the observation may be older than the last write.
             Some((phase, version)) => {
                 let stale = facts.version != 0 && facts.version < version;
                 !self.under_way && !stale && phase != facts.phase
@@ -98,7 +98,7 @@ impl Tracked {
         }
     }
 
-    /// What it requests; nothing once it is over.
+    /// Its requests; none after its end.
     pub(super) fn requested(&self) -> Option<(u128, u128)> {
         let (_, run) = self.run.as_ref()?;
         let plan = self.facts.plan.as_ref().ok()?;
@@ -107,7 +107,7 @@ impl Tracked {
 }
 
 impl Pods {
-    /// All pods, to find those that are gone after a new list.
+    /// All pods, to find removed ones after a relist.
     pub(super) fn keys(&self) -> impl Iterator<Item = &PodKey> {
         self.by_key.keys()
     }

@@ -1,31 +1,31 @@
-//! What can be told of a kubelet from outside.
+//! The public state of a kubelet.
 
 use jiff::Timestamp;
 
 use super::fleet::{Fleet, Stage};
 use crate::model::Availability;
 
-/// A kubelet as it is now.
+/// The current state of a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KubeletView {
-    /// How far it is.
+    /// Its registration phase.
     pub(crate) stage: &'static str,
-    /// How it is just now.
+    /// Its availability.
     pub(crate) availability: Availability,
-    /// When an outage begins or ends by itself.
+    /// Time of the next scheduled change of the availability.
     pub(crate) changes_at: Option<Timestamp>,
-    /// It is not ready yet after a start or an outage.
+    /// Whether it is not ready yet after a start or an outage.
     pub(crate) recovering: bool,
-    /// The uid of its Node; empty when it has none.
+    /// The uid of its Node; empty: none.
     pub(crate) node_uid: String,
-    /// Why it was not let in; empty when it was.
+    /// Why it was rejected; empty: it was not.
     pub(crate) refused: String,
-    /// How many pods are bound to its Node.
+    /// Number of pods that are bound to its Node.
     pub(crate) pods: usize,
 }
 
 impl Fleet {
-    /// The kubelet of the VM of that number.
+    /// The kubelet of the VM with an ordinal.
     pub(crate) fn view(&self, vm: u64, now: Timestamp) -> Option<KubeletView> {
         let kubelet = self.kubelets.get(&vm)?;
         let (_, changes_at) = kubelet.faults.availability(now);

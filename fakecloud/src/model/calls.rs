@@ -1,7 +1,7 @@
 //! The calls of the driver contract.
 //!
-//! The effect of a call commits when it arrives; its reply may come later. A fault rule that fires
-//! answers instead of the cloud, before or after the effect.
+//! The effect of a call commits when the call arrives; its reply may be delayed. A fault rule that hits answers instead
+//! of the cloud, before or after the effect.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
-/// The prefixes of the tags that say to which cluster and role a VM belongs.
+/// Prefixes of the ownership tags, which identify the cluster and role of a VM.
 const OWNERSHIP_TAGS: [&str; 4] = [
     "kubernetes.io/cluster/",
     "kubernetes.io/role/",
@@ -28,27 +28,27 @@ const OWNERSHIP_TAGS: [&str; 4] = [
     "kubernetes-io-role-",
 ];
 
-/// What a call answers, and when.
+/// The reply to a call.
 #[derive(Debug)]
 pub struct Reply<T> {
-    /// The answer.
+    /// The result.
     pub result: Result<T, DriverError>,
-    /// How long it is on its way.
+    /// The delay of the reply.
     pub delay: Duration,
 }
 
-/// A call: which, about which machine, by whom, and the fault that strikes it.
+/// A call: its operation, machine, caller, and the fault that hits it.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) operation: CloudCall,
     pub(super) machine: Option<String>,
-    /// Empty where it is not known.
+    /// Empty: unknown.
     pub(super) client: String,
     pub(super) fired: Option<Fired>,
 }
 
 impl Cloud {
-    /// Finishes the machine's VM: its network interfaces are switched as its class asks for.
+    /// Initializes the machine's VM: sets the flags of its network interfaces as its class requests.
     pub fn initialize_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
         let call = self.begin(CloudCall::InitializeMachine, request, client, now);
         let machine = owner(request).key();
@@ -68,7 +68,7 @@ impl Cloud {
         })
     }
 
-    /// Deletes all VMs of the machine, and whatever was left behind for it.
+    /// Deletes all VMs of the machine and all parts left behind for it.
     pub fn delete_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<Option<String>> {
         self.advance(now);
         self.watch_call(CloudCall::DeleteMachine, request, client, now);
@@ -84,8 +84,8 @@ impl Cloud {
                 Effect::Later(delay) => Some(delay),
                 _ => Some(cloud.settings.termination_delay),
             };
-            let vms = cloud.meant(request, &machine);
-            if !stands_for_one_vm(request) {
+            let vms = cloud.targets_of_deletion(request, &machine);
+            if !targets_one_vm(request) {
                 cloud.remove_parts(&machine, None, now);
             }
             for (ordinal, id) in vms {
@@ -98,10 +98,10 @@ impl Cloud {
         })
     }
 
-    /// The VMs that a deletion is about, by ordinal and id.
-    fn meant(&self, request: &MachineRequest, machine: &str) -> Vec<(u64, String)> {
+    /// The VMs that a deletion targets, by ordinal and ID.
+    fn targets_of_deletion(&self, request: &MachineRequest, machine: &str) -> Vec<(u64, String)> {
         let entry = |vm: &Vm| (vm.ordinal, vm.id.clone());
-        if !stands_for_one_vm(request) {
+        if !targets_one_vm(request) {
             return self.live_of(machine).into_iter().map(entry).collect();
         }
         let live = self.live.values().flatten().filter_map(|ordinal| self.vms.get(ordinal));
@@ -125,7 +125,7 @@ impl Cloud {
                 _ => cloud.only(&machine)?,
             };
             if vm.initialized {
-                return Ok(told(vm, effect));
+                return Ok(identity_of(vm, effect));
             }
             let mut error = DriverError::new(Code::Uninitialized, format!("VM {} is not initialized", vm.id));
             error.vm = Some(Box::new(vm.identity()));
@@ -133,8 +133,8 @@ impl Cloud {
         })
     }
 
-    /// The live VMs that belong to a class: those with all of its ownership tags or, when it has
-    /// none, those that were made from it.
+    /// The live VMs of a class: those with all of its ownership tags or, if it has none, those that were created from
+    /// it.
     pub fn list_machines(
         &mut self,
         class: &MachineClass,
@@ -190,8 +190,8 @@ impl Cloud {
         })
     }
 
-    /// Gives the machine's VM the tags of the class, and its interfaces the flags. Tags that the last spec gave and this
-    /// one does not go; all others stay.
+    /// Sets the class's tags on the machine's VM, and the flags on its interfaces. Tags of the last spec that the new
+    /// one does not contain are removed; all others stay.
     pub fn update_machine(
         &mut self,
         request: &MachineRequest,
@@ -203,7 +203,7 @@ impl Cloud {
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
-            let wanted = ProviderSpec::read(&request.class.provider_spec, &cloud.settings)?;
+            let requested = ProviderSpec::read(&request.class.provider_spec, &cloud.settings)?;
             let last = last_applied.and_then(|spec| serde_json::from_str(spec).ok());
             let last = last.and_then(|spec| ProviderSpec::read(&spec, &cloud.settings).ok());
             let last = last.map(|spec| spec.tags).unwrap_or_default();
@@ -211,21 +211,21 @@ impl Cloud {
             if effect == Effect::Lie {
                 return Ok(());
             }
-            let gone = last.into_keys().filter(|key| !wanted.tags.contains_key(key));
+            let removed_tags = last.into_keys().filter(|key| !requested.tags.contains_key(key));
             let update = VmUpdate {
-                remove_tags: gone.collect(),
-                set_tags: wanted.tags,
+                remove_tags: removed_tags.collect(),
+                set_tags: requested.tags,
                 nics: BTreeMap::new(),
             };
             cloud.apply(&vm, &update, false)?;
             if effect != Effect::Part(Partial::Tags) {
-                cloud.switch_nics(&machine, &vm.id, &wanted.nics, false);
+                cloud.switch_nics(&machine, &vm.id, &requested.nics, false);
             }
             Ok(())
         })
     }
 
-    /// The volume handles of this cloud's own volumes.
+    /// The volume handles of this cloud's volumes.
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], client: &str, now: Timestamp) -> Reply<Vec<String>> {
         self.advance(now);
         let fired = self.admit(&Asked {
@@ -271,9 +271,9 @@ impl Cloud {
         }
     }
 
-    /// What strikes a call: its zone's failure, a rate limit, or a fault rule, in this order.
+    /// Determines what hits a call, in this order: a failure of its zone, a rate limit, a fault rule.
     pub(super) fn admit(&mut self, asked: &Asked<'_>) -> Option<Fired> {
-        if let Some(fired) = self.zone_strikes(asked.zone) {
+        if let Some(fired) = self.zone_hit(asked.zone) {
             return Some(fired);
         }
         if let Some(place) = self.over_rate(asked.operation, asked.now) {
@@ -288,7 +288,7 @@ impl Cloud {
         self.faults.decide(asked, &self.seed, self.opened)
     }
 
-    /// A call whose fault is decided: effect and log.
+    /// Performs a call whose fault is determined: effect and log.
     pub(super) fn perform<T>(
         &mut self,
         call: Call,
@@ -305,12 +305,12 @@ impl Cloud {
             None => effect(self, Effect::Plain),
             Some(fired) if fired.code == Code::Ok => effect(self, fired.effect),
             Some(fired) => {
-                let done = match fired.effect {
+                let effect_result = match fired.effect {
                     Effect::Done => effect(self, Effect::Plain).map(drop),
                     Effect::Part(part) => effect(self, Effect::Part(part)).map(drop),
                     _ => Ok(()),
                 };
-                done.and_then(|()| Err(DriverError::new(fired.code, fired.message.clone())))
+                effect_result.and_then(|()| Err(DriverError::new(fired.code, fired.message.clone())))
             }
         };
         let result = result.map_err(|error| self.with_vm(error, machine.as_deref()));
@@ -331,7 +331,7 @@ impl Cloud {
         Reply { result, delay }
     }
 
-    /// An Uninitialized error always names the VM, also when a fault rule made it.
+    /// Adds the VM to an Uninitialized error, also to one of a fault rule.
     fn with_vm(&self, mut error: DriverError, machine: Option<&str>) -> DriverError {
         if error.code == Code::Uninitialized && error.vm.is_none() {
             error.vm = machine
@@ -366,26 +366,26 @@ impl Cloud {
         }
         match effect {
             Effect::Lie => {
-                return Ok(not_there(&owner, &spec));
+                return Ok(fictitious_vm(&owner, &spec));
             }
             Effect::Part(part) => {
                 self.make_nics(&owner, &spec, now);
                 if part == Partial::Disks {
                     self.make_disks(&owner, &spec, now);
                 }
-                return Ok(not_there(&owner, &spec));
+                return Ok(fictitious_vm(&owner, &spec));
             }
             _ => self.check_room_for(&spec)?,
         }
         let user_data = UserData::new(request.secret.get("userData").map_or(&[], |bytes| &bytes.0));
-        let ordinal = self.make(owner, spec, user_data, now);
+        let ordinal = self.create_from_parts(owner, spec, user_data, now);
         if effect == Effect::Stuck {
             self.unschedule(ordinal);
             if let Some(vm) = self.vms.get_mut(&ordinal) {
                 vm.deadline = None;
             }
         }
-        let identity = self.vms.get(&ordinal).map(|vm| told(vm, effect));
+        let identity = self.vms.get(&ordinal).map(|vm| identity_of(vm, effect));
         self.advance(now);
         identity.ok_or_else(|| not_found(&machine))
     }
@@ -395,7 +395,7 @@ impl Cloud {
         one_of(machine, &self.live_of(machine))
     }
 
-    /// Whether the class's Secret lets the call in.
+    /// Whether the cloud accepts the credentials in the class's Secret.
     fn check_credentials(&self, secret: &BTreeMap<String, ByteString>) -> Result<(), DriverError> {
         let refused = |code, text: &str| {
             let text = format!("the key {API_TOKEN} of the machine class's Secret {text}");
@@ -421,8 +421,8 @@ impl Cloud {
     }
 }
 
-/// What the answer says of a VM.
-fn told(vm: &Vm, effect: Effect) -> VmIdentity {
+/// A VM in a reply.
+fn identity_of(vm: &Vm, effect: Effect) -> VmIdentity {
     let mut identity = vm.identity();
     if effect == Effect::Nameless {
         identity.node_name.clear();
@@ -430,8 +430,8 @@ fn told(vm: &Vm, effect: Effect) -> VmIdentity {
     identity
 }
 
-/// A VM that was said to be made, and was not.
-fn not_there(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
+/// The reply for a VM that was not created although the reply says so.
+fn fictitious_vm(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
     VmIdentity {
         provider_id: format!("fakecloud:///{}/vm-{}", spec.zone, owner.name),
         node_name: format!("{}{}", spec.node_name_prefix, owner.name),
@@ -458,9 +458,9 @@ fn not_found(machine: &str) -> DriverError {
     DriverError::new(Code::NotFound, format!("machine {machine} has no VM"))
 }
 
-/// Whether a deletion is about the one VM of a provider id, whosever it is: its machine has no uid. So a controller takes
-/// away what nobody needs.
-fn stands_for_one_vm(request: &MachineRequest) -> bool {
+/// Whether a deletion targets the one VM of a provider ID, whatever its machine: the request has no uid. A controller
+/// deletes orphans this way.
+fn targets_one_vm(request: &MachineRequest) -> bool {
     request.machine.metadata.uid.is_none() && !request.machine.spec.provider_id.is_empty()
 }
 

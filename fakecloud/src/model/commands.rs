@@ -1,4 +1,4 @@
-//! What a person or a test does to the cloud, and what kubelets report to it.
+//! Commands of users and tests, and reports of kubelets.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::glob;
 
-/// Which VM a command is about.
+/// Selects the VM of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// By its id.
     Id(String),
-    /// By its provider id.
+    /// By its provider ID.
     ProviderId(String),
     /// By the `NAME` or `NAMESPACE/NAME` of its machine; finds live VMs only.
     Machine(String),
@@ -31,18 +31,18 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Why a command was not carried out.
+/// Why a command was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// No VM fits.
+    /// No VM matches.
     #[error("there is no VM of {0}")]
     NotFound(Reference),
-    /// Several VMs fit.
+    /// Several VMs match.
     #[error("{reference} has several VMs, name one by its id: {}", ids.join(", "))]
     Several {
-        /// What was asked for.
+        /// The reference.
         reference: Reference,
-        /// The VMs that fit.
+        /// The VMs that match.
         ids: Vec<String>,
     },
     /// The VM is in the wrong state.
@@ -52,16 +52,16 @@ pub enum CommandError {
         vm: String,
         /// Its state.
         state: VmState,
-        /// The state or states in which the command is possible.
+        /// The state or states in which the command is legal.
         needed: &'static str,
     },
-    /// There is no such hold.
+    /// The hold does not exist.
     #[error("nothing is held by {0:?}")]
     NoHold(String),
-    /// A value of the command makes no sense.
+    /// A value of the command is invalid.
     #[error("{0}")]
     Unusable(String),
-    /// Nothing has failed there.
+    /// The failure does not exist.
     #[error("no failure of {0:?} is under way: name it as it was failed")]
     NoOutage(String),
     /// The zone's hosts are down.
@@ -72,7 +72,7 @@ pub enum CommandError {
         /// Its zone.
         zone: String,
     },
-    /// There is no room for it.
+    /// There is no capacity for it.
     #[error("{0}")]
     NoRoom(String),
     /// A hold needs a pattern.
@@ -81,10 +81,10 @@ pub enum CommandError {
 }
 
 impl Cloud {
-    /// The VM that a reference means.
+    /// Finds the VM of a reference.
     ///
     /// # Errors
-    /// When none fits, or several do.
+    /// No VM matches, or several do.
     pub fn find(&self, reference: &Reference) -> Result<&Vm, CommandError> {
         let missing = || CommandError::NotFound(reference.clone());
         match reference {
@@ -118,18 +118,18 @@ impl Cloud {
         }
     }
 
-    /// The VM dies: it is stopped, and it still exists.
+    /// The VM dies: it stops and still exists.
     ///
     /// # Errors
-    /// When no single VM fits, or it is neither pending nor running.
+    /// No single VM matches, or it is neither pending nor running.
     pub fn kill_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         self.halt(reference, "KillVm", "it died", now)
     }
 
-    /// The VM is switched off.
+    /// Switches the VM off.
     ///
     /// # Errors
-    /// When no single VM fits, or it is neither pending nor running.
+    /// No single VM matches, or it is neither pending nor running.
     pub fn stop_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         self.halt(reference, "StopVm", "it was switched off", now)
     }
@@ -147,10 +147,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// A stopped VM runs again, with a new boot id.
+    /// Starts a stopped VM, with a new boot ID.
     ///
     /// # Errors
-    /// When no single VM fits, it is not stopped, its zone is down, or there is no capacity for it.
+    /// No single VM matches, it is not stopped, its zone is down, or there is no capacity.
     pub fn start_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         self.advance(now);
         let vm = self.find(reference)?;
@@ -164,10 +164,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// A running VM restarts, with a new boot id.
+    /// Restarts a running VM, with a new boot ID.
     ///
     /// # Errors
-    /// When no single VM fits, or it is not running.
+    /// No single VM matches, or it is not running.
     pub fn reboot_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         let ordinal = self.command(reference, "RebootVm", &[VmState::Running], "running", now)?;
         self.boot(ordinal, "it rebooted", Caller::Control, now);
@@ -184,10 +184,10 @@ impl Cloud {
         Ok(())
     }
 
-    /// The VM is deleted behind the back of whoever made it.
+    /// Deletes the VM without the controller's knowledge.
     ///
     /// # Errors
-    /// When no single VM fits, or it is deleted already.
+    /// No single VM matches, or it is already deleted.
     pub fn delete_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         let live = [VmState::Pending, VmState::Running, VmState::Stopped];
         let ordinal = self.command(reference, "DeleteVm", &live, "pending, running or stopped", now)?;
@@ -200,10 +200,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// Lets one VM make the step that it would make by itself, held or not.
+    /// Performs the next transition of a VM immediately, held or not.
     ///
     /// # Errors
-    /// When no single VM fits, it makes no steps by itself, or it is to boot and its zone is down.
+    /// No single VM matches, it has no transition of its own, or its zone is down when it would boot.
     pub fn step_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         self.advance(now);
         let vm = self.find(reference)?;
@@ -216,10 +216,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// Stops the kubelet of a VM that runs on, or ends its outage, whichever that is.
+    /// Stops or starts the kubelet of a VM; starting ends any outage.
     ///
     /// # Errors
-    /// When no single VM fits, or it is deleted.
+    /// No single VM matches, or it is deleted.
     pub fn set_kubelet(&mut self, reference: &Reference, runs: bool, now: Timestamp) -> Result<&Vm, CommandError> {
         let operation = if runs { "StartKubelet" } else { "StopKubelet" };
         let live = [VmState::Pending, VmState::Running, VmState::Stopped];
@@ -232,10 +232,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// VMs that `pattern` matches make no progress from now on, those made later too.
+    /// Holds VMs that `pattern` matches, including future ones: they make no transition.
     ///
     /// # Errors
-    /// When the pattern is empty.
+    /// The pattern is empty.
     pub fn hold(&mut self, pattern: &str, now: Timestamp) -> Result<Vec<&Vm>, CommandError> {
         if pattern.is_empty() {
             return Err(CommandError::EmptyPattern);
@@ -246,10 +246,10 @@ impl Cloud {
         Ok(self.reschedule(pattern, now))
     }
 
-    /// Lifts a hold. Progress that was due happens at once.
+    /// Removes a hold. Overdue transitions happen at once.
     ///
     /// # Errors
-    /// When there is no such hold.
+    /// The hold does not exist.
     pub fn release(&mut self, pattern: &str, now: Timestamp) -> Result<Vec<&Vm>, CommandError> {
         self.advance(now);
         if !self.holds.remove(pattern) {
@@ -259,7 +259,7 @@ impl Cloud {
         Ok(self.reschedule(pattern, now))
     }
 
-    /// Enters or takes out the deadlines of the VMs that a pattern matches, and answers these VMs.
+    /// Adds or removes the deadlines of the VMs that a pattern matches, and returns these VMs.
     fn reschedule(&mut self, pattern: &str, now: Timestamp) -> Vec<&Vm> {
         let matching = |vm: &&Vm| {
             vm.state != VmState::Terminated && (vm.id == pattern || glob::matches_machine(pattern, &vm.owner.key()))
@@ -273,10 +273,10 @@ impl Cloud {
         ordinals.iter().filter_map(|ordinal| self.vms.get(ordinal)).collect()
     }
 
-    /// Adds a fault rule behind the others.
+    /// Appends a fault rule.
     ///
     /// # Errors
-    /// When it makes no sense, or its id is taken.
+    /// The rule is invalid, or its ID exists.
     pub fn add_fault(&mut self, rule: FaultRule, now: Timestamp) -> Result<Fault, FaultError> {
         self.advance(now);
         let fault = self.faults.add(rule, now)?.clone();
@@ -284,10 +284,10 @@ impl Cloud {
         Ok(fault)
     }
 
-    /// Removes a fault rule and answers its counters.
+    /// Removes a fault rule and returns its counters.
     ///
     /// # Errors
-    /// When there is no such rule.
+    /// The rule does not exist.
     pub fn remove_fault(&mut self, id: &str, now: Timestamp) -> Result<Fault, FaultError> {
         self.advance(now);
         let fault = self.faults.remove(id)?;
@@ -295,7 +295,7 @@ impl Cloud {
         Ok(fault)
     }
 
-    /// Sets what a second creation for a machine does.
+    /// Sets the result of a second creation for a machine.
     pub fn set_duplicate_creates(&mut self, duplicates: DuplicateCreates, now: Timestamp) {
         self.advance(now);
         self.settings.duplicate_creates = duplicates;
@@ -307,7 +307,7 @@ impl Cloud {
         self.note("SetDuplicateCreates", text, now);
     }
 
-    /// A kubelet has registered its Node: from now on it needs no bootstrap token.
+    /// A kubelet has registered its Node; it no longer needs its bootstrap token.
     pub fn kubelet_joined(&mut self, vm: &str, now: Timestamp) {
         self.advance(now);
         if let Some(vm) = self.ids.get(vm).and_then(|ordinal| self.vms.get_mut(ordinal)) {
@@ -316,7 +316,7 @@ impl Cloud {
         self.kubelet_reports(vm, "Joined", "the Node is registered", now);
     }
 
-    /// Writes to the log what a kubelet met with.
+    /// Logs an event of a kubelet.
     pub fn kubelet_reports(&mut self, vm: &str, operation: &'static str, message: &str, now: Timestamp) {
         self.advance(now);
         let record = Record::new(RecordKind::Kubelet, Caller::Kubelet, operation, now);
@@ -327,7 +327,7 @@ impl Cloud {
         self.log.append(record.saying(message));
     }
 
-    /// Writes to the log what the cloud controller did about a VM's Node.
+    /// Logs an action of the cloud controller on a VM's Node.
     pub fn controller_reports(&mut self, vm: &str, operation: &'static str, message: &str, now: Timestamp) {
         self.advance(now);
         let record = Record::new(RecordKind::Kubelet, Caller::Cloud, operation, now);
@@ -338,7 +338,7 @@ impl Cloud {
         self.log.append(record.saying(message));
     }
 
-    /// From now on only these credentials are accepted; without any, all are.
+    /// Sets the accepted credentials; without any, all are accepted.
     pub fn set_credentials(&mut self, tokens: Vec<Token>, now: Timestamp) {
         self.advance(now);
         self.note("SetCredentials", &format!("{} are accepted", tokens.len()), now);

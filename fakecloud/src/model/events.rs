@@ -1,5 +1,4 @@
-//! What happens to a VM by an operator's or a test's hand beside being switched on and off: pre-emption, kernel panic,
-//! a full disk.
+//! Events of VMs besides being switched on and off: preemption, kernel panic, a full disk.
 
 use std::time::Duration;
 
@@ -9,16 +8,16 @@ use mcm_api::duration::GoDuration;
 use super::kubelet_commands::Planned;
 use super::{Caller, Cloud, CommandError, KubeletFault, NodeCondition, Reference, Vm, VmState, later};
 
-/// The condition of a Node whose VM is to be pre-empted.
+/// The condition of a Node whose VM will be preempted.
 pub const TERMINATION_SCHEDULED: &str = "TerminationScheduled";
 /// The condition of a Node whose disk is full.
 const DISK_PRESSURE: &str = "DiskPressure";
 
 impl Cloud {
-    /// The cloud takes the VM back: its Node says so at once, and after the notice the VM is stopped.
+    /// Preempts the VM: its Node has a condition at once, and the VM stops after the notice.
     ///
     /// # Errors
-    /// When no single VM fits, or it is neither pending nor running.
+    /// No single VM matches, or it is neither pending nor running.
     pub fn preempt_vm(&mut self, reference: &Reference, notice: Duration, now: Timestamp) -> Result<&Vm, CommandError> {
         let states = [VmState::Pending, VmState::Running];
         let ordinal = self.command(reference, "PreemptVm", &states, "pending or running", now)?;
@@ -39,7 +38,7 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// The notice is over.
+    /// Stops a VM at the end of its notice.
     pub(super) fn preempt_now(&mut self, ordinal: u64, now: Timestamp) {
         let state = self.vms.get(&ordinal).map(|vm| vm.state);
         if matches!(state, Some(VmState::Pending | VmState::Running)) {
@@ -51,10 +50,10 @@ impl Cloud {
         }
     }
 
-    /// The VM's kernel panics: for the cloud it runs, and nothing on it does, until it boots again.
+    /// The VM's kernel panics: the cloud shows it as running, but nothing runs on it until the next boot.
     ///
     /// # Errors
-    /// When no single VM fits, or it is not running.
+    /// No single VM matches, or it is not running.
     pub fn panic_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         let ordinal = self.command(reference, "PanicVm", &[VmState::Running], "running", now)?;
         self.break_now(ordinal, KubeletFault::Stopped, None, now);
@@ -71,10 +70,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// The VM's disk is full: its Node is under disk pressure, until that condition is cleared.
+    /// Fills the VM's disk: its Node has disk pressure until that condition is cleared.
     ///
     /// # Errors
-    /// When no single VM fits, or it is deleted.
+    /// No single VM matches, or it is deleted.
     pub fn fill_disk(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         let condition = NodeCondition {
             status: "True".to_owned(),

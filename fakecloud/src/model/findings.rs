@@ -1,4 +1,4 @@
-//! The ledger's own audit: what there should never be.
+//! The audit of the ledger: states and calls that are illegal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cloud, CloudCall, VmState, later};
 
-/// How many things are remembered of past calls; later ones are only counted.
+/// Maximum number of remembered findings about past calls; later ones are only counted.
 const REMEMBERED: usize = 10_000;
 
-/// What is wrong.
+/// Kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FindingKind {
-    /// A live VM of a machine that is not there.
+    /// A live VM whose machine does not exist.
     OrphanVm,
-    /// A disk that no VM has.
+    /// A disk without a VM.
     OrphanDisk,
-    /// A network interface that no VM has.
+    /// A network interface without a VM.
     OrphanNic,
     /// Several live VMs of one machine.
     DuplicateVm,
-    /// A driver deleted a running VM, whose Node had joined, for a machine that was not being deleted.
+    /// A driver deleted a running VM whose Node had joined, for a machine that was not being deleted.
     HealthyVmDeleted,
-    /// A driver made or deleted a VM while that was forbidden.
+    /// A driver created or deleted a VM while that was forbidden.
     CallWhileFrozen,
 }
 
 impl FindingKind {
-    /// The finding as people write it.
+    /// The name of the kind in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::OrphanVm => "orphan VM",
@@ -50,50 +50,50 @@ impl fmt::Display for FindingKind {
     }
 }
 
-/// Something that there should not be.
+/// A finding of the audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What is wrong.
+    /// Kind of the finding.
     pub kind: FindingKind,
-    /// The VM's, disk's or interface's id; the call's name.
+    /// ID of the VM, disk or interface; name of the call.
     pub subject: String,
     /// `NAMESPACE/NAME` of the machine.
     pub machine: String,
     /// The machine's uid.
     pub machine_uid: String,
-    /// Since when, or when.
+    /// Time of the event, or start of the state.
     pub time: Timestamp,
-    /// For people.
+    /// A message for people.
     pub message: String,
 }
 
-/// What an audit is to look for.
+/// Parameters of an audit.
 #[derive(Clone, Debug, Default)]
 pub struct Looking {
-    /// The uids of the machines that there are; without them nothing is said of VMs without a machine.
+    /// The uids of all machines; absent: VMs without a machine are not reported.
     pub machine_uids: Option<BTreeSet<String>>,
-    /// What has no owner for less than that is no finding yet.
+    /// Objects without an owner for less than this time are not reported.
     pub grace: Duration,
 }
 
-/// What is remembered of past calls.
+/// Findings about past calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Remembered {
     pub(super) findings: Vec<Finding>,
-    /// How many there were that are not in the list.
+    /// Number of findings that are not in the list.
     pub(super) more: u64,
-    /// Since when no VM may be made or deleted.
+    /// Since when creating and deleting VMs is forbidden.
     pub(super) frozen: Option<Timestamp>,
 }
 
 impl Cloud {
-    /// Everything that there should not be, by kind and then by time.
+    /// All findings, by kind and then by time.
     pub fn audit_ledger(&mut self, looking: &Looking, now: Timestamp) -> Vec<Finding> {
         self.advance(now);
         let settled = |since: Timestamp| later(since, looking.grace) <= now;
         let mut found = self.remembered.findings.clone();
         if let Some(uids) = &looking.machine_uids {
-            // A deletion for a machine that is gone took what nobody owned.
+            // A deletion for a removed machine is legal: the VM was an orphan.
             found
                 .retain(|finding| finding.kind != FindingKind::HealthyVmDeleted || uids.contains(&finding.machine_uid));
         }
@@ -104,7 +104,7 @@ impl Cloud {
             .filter_map(|ordinal| self.vms.get(ordinal))
             .collect();
         if let Some(uids) = &looking.machine_uids {
-            // Nodes of somebody else's have no class, and no machine.
+            // Nodes without a machine have no class.
             let orphan = live
                 .iter()
                 .filter(|vm| !vm.owner.class.is_empty() && !uids.contains(&vm.owner.uid));
@@ -161,14 +161,14 @@ impl Cloud {
         found
     }
 
-    /// From now on drivers must neither make nor delete VMs, or may again. Those that do are answered, and found.
+    /// Forbids or allows drivers to create and delete VMs. Forbidden calls are answered and reported.
     pub fn set_frozen(&mut self, frozen: bool, now: Timestamp) {
         self.advance(now);
         self.note("SetFrozen", if frozen { "frozen" } else { "not frozen" }, now);
         self.remembered.frozen = frozen.then(|| self.remembered.frozen.unwrap_or(now));
     }
 
-    /// Since when drivers must neither make nor delete VMs.
+    /// Since when drivers must neither create nor delete VMs.
     pub fn frozen(&self) -> Option<Timestamp> {
         self.remembered.frozen
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a VM's kubelet, and the conditions that its Node shows besides the usual.
+//! Faults of a VM's kubelet, and the conditions that its Node shows besides the usual ones.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use super::later;
 
-/// Something that is wrong with a kubelet. Of those of one [`FaultKind`] it has one at a time.
+/// A fault of a kubelet. It has at most one fault of each [`FaultKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KubeletFault {
-    /// It does not run; the containers on its VM do.
+    /// It does not run; containers on its VM do.
     Stopped,
-    /// It and its pods run, and the API server is out of its reach.
+    /// It and its pods run, but it cannot reach the API server.
     Partitioned,
-    /// It does nothing, and goes on later as if no time had passed.
+    /// It is frozen, and continues later as if no time had passed.
     Frozen,
-    /// It is down and up in turn, beginning with down.
+    /// It alternates between down and up, starting with down.
     Flapping(Flapping),
-    /// Each of its API calls comes later by this.
+    /// Delay of each of its API calls.
     Slow(Duration),
-    /// After each of its starts and outages it is not ready for so long.
+    /// After each start and outage it is not ready for this time.
     SlowRecovery(Duration),
-    /// All times that it writes are off by this; negative: they are too early.
+    /// Offset of all times that it writes; negative: too early.
     ClockSkew(SignedDuration),
-    /// It registers again when its Node is deleted.
+    /// It registers again after its Node was deleted.
     Zombie,
     /// It deletes a Node of its name that belongs to another VM, and registers its own.
     TakeOver,
 }
 
-/// Being down and up in turn.
+/// Alternating between down and up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flapping {
-    /// How long one time down and one time up take together.
+    /// Length of one cycle of down and up.
     pub period: Duration,
-    /// Which part of the period it is up, in percent; 1 to 99.
+    /// Share of the period in which it is up, in percent; 1 to 99.
     pub up_percent: u32,
-    /// What down means.
+    /// The fault while it is down.
     pub down: Down,
 }
 
-/// How a kubelet is down.
+/// The fault of a kubelet that is down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Down {
@@ -56,7 +56,7 @@ pub enum Down {
     Frozen,
 }
 
-/// Which faults exclude each other.
+/// Kinds of faults, which exclude faults of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Stopped, partitioned, frozen or flapping.
@@ -69,14 +69,14 @@ pub enum FaultKind {
     ClockSkew,
     /// Zombie.
     Zombie,
-    /// Take-over.
+    /// Take over.
     TakeOver,
 }
 
-/// Why the values of a kubelet's fault make no sense.
+/// Why a kubelet's fault is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeletFaultError {
-    /// That duration is zero.
+    /// A duration is zero.
     #[error("{0} must be longer than zero, for example 30s")]
     TooShort(&'static str),
     /// A flapping kubelet changes too often.
@@ -106,10 +106,10 @@ impl KubeletFault {
         }
     }
 
-    /// Says what is wrong with the fault's own values.
+    /// Checks the fault's values.
     ///
     /// # Errors
-    /// With the field and the fix.
+    /// The field and the fix.
     pub fn check(self) -> Result<(), KubeletFaultError> {
         let needed = |field: &'static str, span: Duration| match span.is_zero() {
             true => Err(KubeletFaultError::TooShort(field)),
@@ -187,7 +187,7 @@ impl Down {
     }
 }
 
-/// How a kubelet is at one time.
+/// Availability of a kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// It runs and reaches the API server.
@@ -196,11 +196,11 @@ pub enum Availability {
     Stopped,
     /// It runs and does not reach the API server.
     Partitioned,
-    /// It does nothing.
+    /// It is frozen.
     Frozen,
 }
 
-/// All that is wrong with one kubelet.
+/// All faults of one kubelet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KubeletFaults {
     outage: Option<(KubeletFault, Timestamp)>,
@@ -212,7 +212,7 @@ pub struct KubeletFaults {
 }
 
 impl KubeletFaults {
-    /// From `now` on that is wrong; what was wrong of the same kind no longer is.
+    /// Sets a fault from `now` on; it replaces a fault of the same kind.
     pub fn set(&mut self, fault: KubeletFault, now: Timestamp) {
         match fault {
             KubeletFault::Stopped | KubeletFault::Partitioned | KubeletFault::Frozen | KubeletFault::Flapping(_) => {
@@ -226,7 +226,7 @@ impl KubeletFaults {
         }
     }
 
-    /// Nothing of that kind is wrong any more.
+    /// Removes the fault of a kind.
     pub fn mend(&mut self, kind: FaultKind) {
         match kind {
             FaultKind::Outage => self.outage = None,
@@ -250,12 +250,12 @@ impl KubeletFaults {
         all
     }
 
-    /// Whether a command has stopped it.
+    /// Whether a command stopped it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.outage, Some((KubeletFault::Stopped, _)))
     }
 
-    /// How it is at `now`, and when that changes by itself next.
+    /// Availability at `now`, and the time of the next change.
     pub fn availability(&self, now: Timestamp) -> (Availability, Option<Timestamp>) {
         match self.outage {
             Some((KubeletFault::Stopped, _)) => (Availability::Stopped, None),
@@ -266,22 +266,22 @@ impl KubeletFaults {
         }
     }
 
-    /// By how much each API call is late.
+    /// Delay of each API call.
     pub fn slow(&self) -> Duration {
         self.slow
     }
 
-    /// How long it is not ready after a start or an outage.
+    /// How long it is not ready after a start or outage.
     pub fn recovery(&self) -> Duration {
         self.recovery
     }
 
-    /// What its clock shows at `now`.
+    /// The time of its clock at `now`.
     pub fn clock(&self, now: Timestamp) -> Timestamp {
         now.saturating_add(self.skew).unwrap_or(now)
     }
 
-    /// Whether it registers again when its Node is deleted.
+    /// Whether it registers again after its Node was deleted.
     pub fn zombie(&self) -> bool {
         self.zombie
     }
@@ -307,18 +307,18 @@ impl Flapping {
     }
 }
 
-/// A condition that a Node is to show.
+/// A condition for a Node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCondition {
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Empty: one is chosen by type and status.
+    /// Empty: the default for type and status.
     pub reason: String,
-    /// For people; empty: one is chosen.
+    /// A message for people; empty: the default.
     pub message: String,
 }
 
-/// Whether a condition may have that type and status.
+/// Checks type and status of a condition.
 pub(super) fn check_condition(kind: &str, condition: &NodeCondition) -> Result<(), String> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
     if kind.is_empty() || kind.len() > 253 || !kind.bytes().all(known) {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_listed_as_it_was_set_and_mended_by_its_kind() {
+    fn every_fault_is_listed_as_set_and_removed_by_its_kind() {
         let all = [
             KubeletFault::Stopped,
             KubeletFault::Partitioned,

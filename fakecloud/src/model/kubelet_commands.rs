@@ -1,4 +1,4 @@
-//! Breaking and mending kubelets, at once and in the course of time, and the conditions of Nodes.
+//! Injects and removes faults of kubelets, at once or by schedule, and sets conditions of Nodes.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::{
     later,
 };
 
-/// What happens to a VM's kubelet by itself.
+/// A scheduled event of a VM's kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Planned {
     /// A fault ends.
     End(FaultKind),
-    /// The fault of the configuration's rule of that number begins.
+    /// The fault of the configuration's rule with this index begins.
     Begin(usize),
-    /// The cloud takes the VM back.
+    /// The cloud preempts the VM.
     Preempt,
 }
 
@@ -25,10 +25,10 @@ const LIVE: [VmState; 3] = [VmState::Pending, VmState::Running, VmState::Stopped
 const NEEDED: &str = "pending, running or stopped";
 
 impl Cloud {
-    /// Something is wrong with a VM's kubelet from now on; for so long, or until it is mended.
+    /// Injects a fault into a VM's kubelet, for a duration or until it is removed.
     ///
     /// # Errors
-    /// When the fault makes no sense, no single VM fits, or it is deleted.
+    /// The fault is invalid, no single VM matches, or it is deleted.
     pub fn break_kubelet(
         &mut self,
         reference: &Reference,
@@ -50,10 +50,10 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// Nothing of these kinds is wrong with a VM's kubelet any more; without kinds, nothing at all.
+    /// Removes the faults of these kinds from a VM's kubelet; without kinds, all faults.
     ///
     /// # Errors
-    /// When no single VM fits, or it is deleted.
+    /// No single VM matches, or it is deleted.
     pub fn mend_kubelet(
         &mut self,
         reference: &Reference,
@@ -71,11 +71,11 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// A VM's Node shows that condition, as if its kubelet or a node-problem-detector set it. Its
-    /// kubelet writes it, so nothing is seen while that is down.
+    /// Sets a condition of a VM's Node, as its kubelet or node-problem-detector would. The kubelet writes it, so it is
+    /// not visible while the kubelet is down.
     ///
     /// # Errors
-    /// When the condition makes no sense, no single VM fits, or it is deleted.
+    /// The condition is invalid, no single VM matches, or it is deleted.
     pub fn set_node_condition(
         &mut self,
         reference: &Reference,
@@ -93,11 +93,11 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// A VM's Node shows a condition as a healthy kubelet does; one that is none of a kubelet's is
+    /// Resets a condition of a VM's Node to that of a healthy kubelet; conditions that kubelets do not have are
     /// removed.
     ///
     /// # Errors
-    /// When the condition was not set, no single VM fits, or it is deleted.
+    /// The condition was not set, no single VM matches, or it is deleted.
     pub fn clear_node_condition(
         &mut self,
         reference: &Reference,
@@ -149,7 +149,7 @@ impl Cloud {
         }
     }
 
-    /// A VM has booted for the first time: the configuration's faults are to come.
+    /// Schedules the configuration's faults after the first boot of a VM.
     pub(super) fn plan_faults(&mut self, ordinal: u64, now: Timestamp) {
         let Some(vm) = self.vms.get(&ordinal) else { return };
         let machine = vm.owner.key();
@@ -160,8 +160,8 @@ impl Cloud {
         self.planned.extend(begins);
     }
 
-    /// Does what was planned for a VM that is still there.
-    pub(super) fn carry_out(&mut self, ordinal: u64, planned: Planned, now: Timestamp) {
+    /// Performs a scheduled event if the VM still exists.
+    pub(super) fn perform_scheduled(&mut self, ordinal: u64, planned: Planned, now: Timestamp) {
         if !self.vms.get(&ordinal).is_some_and(|vm| LIVE.contains(&vm.state)) {
             return;
         }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_fault_begins_after_the_first_boot_and_ends_in_its_time() {
+    fn a_configured_fault_begins_after_the_first_boot_and_ends_on_schedule() {
         let mut cloud = cloud("kubelet: {faults: [{machine: a, mode: frozen, after: 1m, lasts: 30s}]}");
         assert_eq!(availability(&mut cloud, 61), Availability::Up);
         assert_eq!(cloud.next_deadline(), Some(at(62)));
@@ -236,7 +236,11 @@ mod tests {
         assert_eq!(availability(&mut cloud, 91), Availability::Frozen);
         assert_eq!(availability(&mut cloud, 92), Availability::Up);
         cloud.reboot_vm(&a(), at(100)).unwrap();
-        assert_eq!(cloud.next_deadline(), None, "it does not come again with the next boot");
+        assert_eq!(
+            cloud.next_deadline(),
+            None,
+            "it does not begin again with the next boot"
+        );
     }
 
     #[test]
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_make_no_sense_change_nothing_and_say_why() {
+    fn invalid_commands_change_nothing_and_name_the_error() {
         let mut cloud = cloud("{}");
         let last = cloud.log().last();
         let zero = Some(Duration::ZERO);
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_planned_happens_to_a_vm_that_is_gone() {
+    fn scheduled_events_skip_deleted_vms() {
         let mut cloud = cloud("kubelet: {faults: [{mode: stopped, after: 1m}]}");
         cloud.delete_vm(&a(), at(10)).unwrap();
         let last = cloud.log().last();

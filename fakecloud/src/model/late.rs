@@ -1,4 +1,4 @@
-//! Creations whose effect comes later than their call: they are done in time, whether or not the caller still waits.
+//! Delayed creations: they take effect at their time, even if the caller has given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,14 +12,14 @@ use super::calls::{Call, class_of, owner, zone_of};
 use super::faults::{Asked, Effect, Fired};
 use super::{Cloud, CloudCall, Reply, later};
 
-/// A creation that is to take effect later.
+/// A creation that takes effect later.
 struct LateCreation {
     request: MachineRequest,
     fired: Option<Fired>,
     client: String,
 }
 
-/// Without what it was asked with, which holds credentials.
+/// The request without credentials.
 impl fmt::Debug for LateCreation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LateCreation")
@@ -29,7 +29,7 @@ impl fmt::Debug for LateCreation {
     }
 }
 
-/// Creations that are under way in the cloud, and those that ended and were not asked for yet.
+/// Pending creations, and finished ones whose result was not read yet.
 #[derive(Debug, Default)]
 pub(super) struct Late {
     last: u64,
@@ -38,7 +38,7 @@ pub(super) struct Late {
     ended: BTreeMap<u64, Reply<VmIdentity>>,
 }
 
-/// A creation that is under way: its number, and when it takes effect.
+/// A pending creation: its number and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     number: u64,
@@ -46,10 +46,10 @@ pub struct Ticket {
     pub due: Timestamp,
 }
 
-/// How a call of CreateMachine begins.
+/// The start of a CreateMachine call.
 #[derive(Debug)]
 pub enum Creation {
-    /// It is done.
+    /// It is finished.
     Done(Reply<VmIdentity>),
     /// It takes effect later.
     Later(Ticket),
@@ -62,7 +62,7 @@ impl Late {
 }
 
 impl Cloud {
-    /// Makes the machine's VM at once, also where a rule would have it made later.
+    /// Creates the machine's VM at once, even if a rule delays creations.
     pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
         match self.begin_creation(request, "", now) {
             Creation::Done(reply) => reply,
@@ -76,7 +76,7 @@ impl Cloud {
         }
     }
 
-    /// Begins to make the machine's VM; `client` is who asks, empty where that is not known.
+    /// Starts to create the machine's VM; `client` is the caller, empty: unknown.
     pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
         self.advance(now);
         let machine = owner(request).key();
@@ -109,13 +109,13 @@ impl Cloud {
         Creation::Later(Ticket { number, due })
     }
 
-    /// What became of a creation that was to take effect later; `None`: its time has not come, or it was asked for.
+    /// The result of a delayed creation; `None`: it is pending, or its result was read.
     pub fn end_creation(&mut self, ticket: Ticket, now: Timestamp) -> Option<Reply<VmIdentity>> {
         self.advance(now);
         self.late.ended.remove(&ticket.number)
     }
 
-    /// Carries out the creation that is due first.
+    /// Executes the first due creation.
     pub(super) fn carry_out_late(&mut self) {
         let Some((due, number)) = self.late.due.pop_first() else {
             return;

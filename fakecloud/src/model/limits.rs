@@ -1,4 +1,4 @@
-//! What the cloud gives at most: tags and parts of one VM, VMs of a type in a zone, calls in a second.
+//! Limits of the cloud: tags and parts of one VM, VMs of a type in a zone, calls per second.
 
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::settings::VmLimit;
 use super::{Cloud, CloudCall, ProviderSpec, Vm, VmState};
 
-/// Which of the two limits of VMs.
+/// Kind of a limit of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LimitKind {
-    /// What the account may have: every VM that exists counts.
+    /// Quota of the account: every existing VM counts.
     Quota,
-    /// What the cloud's hosts have room for: stopped VMs do not count, and starting one needs room again.
+    /// Capacity of the cloud's hosts: stopped VMs do not count, and starting one needs capacity again.
     Capacity,
 }
 
@@ -25,29 +25,31 @@ impl LimitKind {
     }
 }
 
-/// Tokens that come back in the course of time; a call takes one.
+/// A token bucket; a call takes one token.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bucket {
-    /// How many are gone, and when that was so.
+    /// Number of used tokens, and the time of that number.
     used: Option<(f64, Timestamp)>,
 }
 
 impl Bucket {
-    /// Takes a token, if there is one.
+    /// Takes a token if one is available.
     pub(super) fn take(&mut self, per_second: f64, burst: u32, now: Timestamp) -> bool {
-        let gone = match self.used {
+        let used_tokens = match self.used {
             None => 0.0,
-            Some((gone, at)) => (gone - now.duration_since(at).as_secs_f64().max(0.0) * per_second).max(0.0),
+            Some((used_tokens, at)) => {
+                (used_tokens - now.duration_since(at).as_secs_f64().max(0.0) * per_second).max(0.0)
+            }
         };
-        // A token that is back but for rounding is back.
-        let free = f64::from(burst) - gone >= 1.0 - 1e-9;
-        self.used = Some((if free { gone + 1.0 } else { gone }, now));
+        // Tolerates rounding: a token that is almost available is available.
+        let free = f64::from(burst) - used_tokens >= 1.0 - 1e-9;
+        self.used = Some((if free { used_tokens + 1.0 } else { used_tokens }, now));
         free
     }
 }
 
 impl Cloud {
-    /// The limits of one kind that are in force, each with the VMs that count against it.
+    /// The active limits of one kind, each with the number of VMs that count against it.
     pub fn limits(&self, kind: LimitKind) -> Vec<(VmLimit, u32)> {
         let limits = match kind {
             LimitKind::Quota => &self.settings.quotas,
@@ -65,7 +67,7 @@ impl Cloud {
         u32::try_from(counted.count()).unwrap_or(u32::MAX)
     }
 
-    /// Sets a limit of VMs, or lifts it: `vms` is none.
+    /// Sets a limit of VMs, or removes it with `None`.
     pub fn set_limit(&mut self, kind: LimitKind, machine_type: &str, zone: &str, vms: Option<u32>, now: Timestamp) {
         self.advance(now);
         let limits = match kind {
@@ -99,15 +101,18 @@ impl Cloud {
         self.note(operation, &format!("{machine_type} in {zone}: {amount}"), now);
     }
 
-    /// Whether one more VM fits.
+    /// Whether one more VM fits the limits.
     pub(super) fn check_room(&self, machine_type: &str, zone: &str, kinds: &[LimitKind]) -> Result<(), DriverError> {
         for kind in kinds {
             let limits = match kind {
                 LimitKind::Quota => &self.settings.quotas,
                 LimitKind::Capacity => &self.settings.capacity,
             };
-            let about = limits.iter().filter(|limit| limit.is_about(machine_type, zone));
-            if let Some(reached) = about.into_iter().find(|limit| self.used(*kind, limit) >= limit.vms) {
+            let applicable = limits.iter().filter(|limit| limit.is_about(machine_type, zone));
+            if let Some(reached) = applicable
+                .into_iter()
+                .find(|limit| self.used(*kind, limit) >= limit.vms)
+            {
                 let message = match kind {
                     LimitKind::Quota => format!(
                         "the quota of {} VMs for machine type {} in zone {} is used up; raise it or delete VMs",
@@ -124,7 +129,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Whether one more VM of a provider spec fits.
+    /// Whether one more VM of a provider spec fits the limits.
     pub(super) fn check_room_for(&self, spec: &ProviderSpec) -> Result<(), DriverError> {
         let kinds = [LimitKind::Quota, LimitKind::Capacity];
         self.check_room(&spec.machine_type, &spec.zone, &kinds)

@@ -1,8 +1,7 @@
 //! The cloud as a pure model: a ledger of VMs that calls, commands and time change.
 //!
-//! What lives here: every rule of the cloud's behaviour. Each step is given what happens and the
-//! time, commits its effect at once and writes it to the log. What must not: a clock, a runtime,
-//! gRPC, and Kubernetes' API.
+//! This module holds every rule of the cloud's behaviour. Each step gets an event and the time, commits its effect at
+//! once and logs it. It knows no clock, runtime, gRPC or Kubernetes API.
 
 mod calls;
 mod commands;
@@ -67,7 +66,7 @@ use self::table::Table;
 
 use crate::glob;
 
-/// How many terminated VMs are kept for the record.
+/// Number of terminated VMs that are kept for the record.
 const TERMINATED_KEPT: usize = 10_000;
 
 /// The cloud.
@@ -75,7 +74,7 @@ const TERMINATED_KEPT: usize = 10_000;
 pub struct Cloud {
     settings: Settings,
     seed: Seed,
-    /// When the ledger began; windows of fault rules count from it.
+    /// When the ledger was created; windows of fault rules count from it.
     opened: Timestamp,
     vms: Table<u64, Vm>,
     disks: Table<String, Disk>,
@@ -87,7 +86,7 @@ pub struct Cloud {
     /// The live VMs of each machine, by `NAMESPACE/NAME`.
     live: BTreeMap<String, BTreeSet<u64>>,
     terminated: BTreeSet<u64>,
-    /// When VMs change their state by themselves. Those of held VMs are not in it.
+    /// Times of the next transitions of VMs. Held VMs have none.
     deadlines: BTreeSet<(Timestamp, u64)>,
     /// When faults of kubelets begin and end.
     planned: BTreeSet<(Timestamp, u64, Planned)>,
@@ -99,16 +98,16 @@ pub struct Cloud {
     late: late::Late,
     log: Log,
     last_ordinal: u64,
-    /// How many VMs each machine ever had, and how many of each part: the name of the next one's random stream.
-    made: Table<String, u64>,
-    /// What was set at run time and stands above the configuration.
+    /// Number of VMs that each machine ever had, and of each part: it names the next random stream.
+    created_counts: Table<String, u64>,
+    /// Settings that were changed at run time and override the configuration.
     overrides: state::Overrides,
-    /// The small state as it was written last; none while nothing is to be written.
+    /// The small state as it was last written; none: there is no journal.
     written: Option<state::Small>,
 }
 
 impl Cloud {
-    /// An empty cloud. A fault rule whose id is taken is left out.
+    /// An empty cloud. A configured fault rule with a duplicate ID is skipped.
     pub fn new(settings: Settings, seed: Seed, opened: Timestamp) -> Self {
         let mut faults = Faults::default();
         for rule in &settings.faults {
@@ -138,18 +137,18 @@ impl Cloud {
             late: late::Late::default(),
             log: Log::default(),
             last_ordinal: 0,
-            made: Table::default(),
+            created_counts: Table::default(),
             overrides: state::Overrides::default(),
             written: None,
         }
     }
 
-    /// How it is set now.
+    /// The current settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The log of all that happened.
+    /// The log of all events.
     pub fn log(&self) -> &Log {
         &self.log
     }
@@ -159,22 +158,22 @@ impl Cloud {
         &self.faults
     }
 
-    /// The holds that are in force.
+    /// The active holds.
     pub fn holds(&self) -> &BTreeSet<String> {
         &self.holds
     }
 
-    /// All VMs in the order of their creation; terminated ones too.
+    /// All VMs in the order of their creation, including terminated ones.
     pub fn vms(&self) -> impl Iterator<Item = &Vm> {
         self.vms.values()
     }
 
-    /// The VM of that id.
+    /// The VM with an ID.
     pub fn vm(&self, id: &str) -> Option<&Vm> {
         self.ids.get(id).and_then(|ordinal| self.vms.get(ordinal))
     }
 
-    /// Whether a hold keeps the VM from making progress.
+    /// Whether a hold prevents transitions of the VM.
     pub fn is_held(&self, vm: &Vm) -> bool {
         let machine = vm.owner.key();
         self.holds
@@ -182,17 +181,17 @@ impl Cloud {
             .any(|pattern| *pattern == vm.id || glob::matches_machine(pattern, &machine))
     }
 
-    /// Whether there has ever been a VM.
+    /// Whether any VM ever existed.
     pub fn has_had_vms(&self) -> bool {
         self.last_ordinal > 0
     }
 
-    /// How many VMs are pending, running or stopped.
+    /// Number of pending, running and stopped VMs.
     pub fn live_count(&self) -> usize {
         self.live.values().map(BTreeSet::len).sum()
     }
 
-    /// When something changes by itself next.
+    /// Time of the next transition.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let planned = self.planned.first().map(|(at, ..)| *at);
@@ -200,8 +199,7 @@ impl Cloud {
         all.into_iter().flatten().min()
     }
 
-    /// Lets time pass: every VM whose deadline has come changes its state, in order and at its own
-    /// time.
+    /// Advances time: every VM whose deadline has passed makes its transition, in order and at its own time.
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(next) = self.next_deadline().filter(|at| *at <= now) {
             if self.late.next() == Some(next) {
@@ -210,7 +208,7 @@ impl Cloud {
                 self.end_outages(next);
             } else if self.planned.first().is_some_and(|(at, ..)| *at == next) {
                 if let Some((at, ordinal, planned)) = self.planned.pop_first() {
-                    self.carry_out(ordinal, planned, at);
+                    self.perform_scheduled(ordinal, planned, at);
                 }
             } else if let Some((at, ordinal)) = self.deadlines.pop_first() {
                 self.progress(ordinal, Caller::Cloud, at);
@@ -224,15 +222,15 @@ impl Cloud {
         ordinals.filter_map(|ordinal| self.vms.get(ordinal)).collect()
     }
 
-    /// Makes a VM of parts that are there or are made now, pending until its boot delay is over.
-    fn make(&mut self, owner: Owner, spec: ProviderSpec, user_data: UserData, now: Timestamp) -> u64 {
+    /// Creates a VM with existing or new parts, pending until its boot delay ends.
+    fn create_from_parts(&mut self, owner: Owner, spec: ProviderSpec, user_data: UserData, now: Timestamp) -> u64 {
         self.last_ordinal += 1;
         let ordinal = self.last_ordinal;
         let machine = owner.key();
         self.make_nics(&owner, &spec, now);
         self.make_disks(&owner, &spec, now);
-        let made = self.count_up(machine.clone());
-        let mut stream = self.seed.stream(&format!("vm/{machine}/{made}"));
+        let number = self.count_up(machine.clone());
+        let mut stream = self.seed.stream(&format!("vm/{machine}/{number}"));
         let id = self.unused_id(&mut stream);
         self.take_parts(&machine, &spec, &id);
         let delay = self
@@ -280,10 +278,10 @@ impl Cloud {
         ordinal
     }
 
-    /// Counts one more of that name; answers how many there were with it.
+    /// Increments the counter of a name and returns it.
     fn count_up(&mut self, name: String) -> u64 {
-        let count = self.made.get(&name).copied().unwrap_or_default() + 1;
-        self.made.insert(name, count);
+        let count = self.created_counts.get(&name).copied().unwrap_or_default() + 1;
+        self.created_counts.insert(name, count);
         count
     }
 
@@ -296,7 +294,7 @@ impl Cloud {
         }
     }
 
-    /// Enters the VM's deadline, unless it has none or is held. One that has passed comes now.
+    /// Adds the VM's deadline, unless it has none or is held. An overdue one is due now.
     fn schedule(&mut self, ordinal: u64, now: Timestamp) {
         let Some(vm) = self.vms.get(&ordinal) else { return };
         let Some(deadline) = vm.deadline.map(|deadline| deadline.max(now)) else {
@@ -311,14 +309,14 @@ impl Cloud {
         }
     }
 
-    /// Takes the VM's deadline out; the VM remembers it.
+    /// Removes the VM's deadline; the VM keeps it.
     fn unschedule(&mut self, ordinal: u64) {
         if let Some(deadline) = self.vms.get(&ordinal).and_then(|vm| vm.deadline) {
             self.deadlines.remove(&(deadline, ordinal));
         }
     }
 
-    /// The step that a VM makes by itself: pending to running, stopping to terminated.
+    /// The next transition of a VM: pending to running, stopping to terminated.
     fn progress(&mut self, ordinal: u64, caller: Caller, now: Timestamp) {
         match self.vms.get(&ordinal).map(|vm| vm.state) {
             Some(VmState::Pending) => self.boot(ordinal, "it booted", caller, now),
@@ -328,7 +326,7 @@ impl Cloud {
         }
     }
 
-    /// The VM runs, with a new boot id.
+    /// The VM boots, with a new boot ID.
     fn boot(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
         let Some(vm) = self.vms.get_mut(&ordinal) else { return };
         vm.boots += 1;
@@ -346,13 +344,13 @@ impl Cloud {
         }
     }
 
-    /// Begins to delete the VM; ends it at once when there is no delay and no hold.
+    /// Starts to delete the VM; without a delay and a hold it is terminated at once.
     fn remove(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
         let delay = self.settings.termination_delay;
         self.remove_after(ordinal, Some(delay), reason, caller, now);
     }
 
-    /// Begins to delete the VM, which takes that long; without a delay it never ends by itself.
+    /// Starts to delete the VM with a delay; `None`: the deletion never ends by itself.
     fn remove_after(
         &mut self,
         ordinal: u64,
@@ -394,7 +392,7 @@ impl Cloud {
         }
     }
 
-    /// Changes the state and logs it. Whatever was due is no longer.
+    /// Changes the state and logs it. A scheduled transition is cancelled.
     fn transition(&mut self, ordinal: u64, state: VmState, reason: &str, caller: Caller, now: Timestamp) {
         self.unschedule(ordinal);
         let Some(vm) = self.vms.get_mut(&ordinal) else { return };
@@ -418,7 +416,7 @@ impl Cloud {
     }
 }
 
-/// `now` plus `delay`; the end of time when that is beyond it.
+/// `now + delay`, saturating.
 pub(crate) fn later(now: Timestamp, delay: std::time::Duration) -> Timestamp {
     let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
     now.saturating_add(delay).unwrap_or(Timestamp::MAX)

@@ -1,4 +1,4 @@
-//! Nodes that no machine stands behind: VMs made in one go, for clusters that have nodes already.
+//! Nodes without machines: VMs created in bulk, for clusters with existing nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,48 +8,48 @@ use super::spec::EFFECTS;
 use super::{Caller, Cloud, DiskSpec, Owner, ProviderSpec, Record, RecordKind, Taint, UserData};
 use crate::syntax::is_zone;
 
-/// The most VMs of one command.
-const MOST: u32 = 10_000;
-/// The beginning of the nodes' names when none is given.
+/// Maximum number of VMs of one command.
+const MAX_NODES: u32 = 10_000;
+/// Default prefix of the nodes' names.
 const PREFIX: &str = "node";
-/// The image of VMs that no machine class describes.
+/// The image of VMs without a machine class.
 const IMAGE: &str = "simulated";
-/// The most characters of a name that is also the value of a label.
+/// Maximum length of a name that is also a label value.
 const NAME_LIMIT: usize = 63;
 
-/// What kind of nodes, and how many.
+/// Kind and number of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodesSpec {
     /// 1 to 10,000.
     pub count: u32,
-    /// The nodes are `PREFIX-0`, `PREFIX-1` and so on, less those names that live VMs have. Empty: `node`.
+    /// Nodes are named `PREFIX-0`, `PREFIX-1` and so on, skipping names of live VMs. Empty: `node`.
     pub prefix: String,
-    /// Each node is in the next of them, in turn. Empty: the configured ones, or `REGION-1` where there are none.
+    /// Zones that the nodes use in turn. Empty: the configured ones, or `REGION-1` if there are none.
     pub zones: Vec<String>,
-    /// One of the configured types.
+    /// One of the configured machine types.
     pub machine_type: String,
-    /// With which the kubelets register.
+    /// Labels with which the kubelets register.
     pub labels: BTreeMap<String, String>,
-    /// With which the kubelets register.
+    /// Taints with which the kubelets register.
     pub taints: Vec<Taint>,
 }
 
-/// A field that makes no sense.
+/// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct NodesError {
     /// The field's path in the control contract.
     pub field: String,
-    /// What is wrong with it, and what would do.
+    /// The error and the fix.
     pub reason: String,
 }
 
 impl Cloud {
-    /// Makes VMs that no machine stands behind, all of them or none; answers the names of their Nodes. They have no
-    /// namespace, class and tags, so that no driver call finds them.
+    /// Creates VMs without machines, all or none; returns the names of their Nodes. They have no namespace, class and
+    /// tags, so no driver call finds them.
     ///
     /// # Errors
-    /// With the first field that makes no sense.
+    /// The first invalid field.
     pub fn create_nodes(&mut self, spec: NodesSpec, now: Timestamp) -> Result<Vec<String>, NodesError> {
         let spec = self.checked(spec)?;
         self.advance(now);
@@ -77,13 +77,13 @@ impl Cloud {
                 }],
                 ..ProviderSpec::default()
             };
-            self.make(owner, of_vm, UserData::default(), now);
+            self.create_from_parts(owner, of_vm, UserData::default(), now);
         }
         self.advance(now);
         Ok(names)
     }
 
-    /// The first names that no live VM has, in whatever namespace: a Node has none.
+    /// The first names that no live VM has in any namespace, because Nodes have none.
     fn free_names(&self, spec: &NodesSpec) -> Vec<String> {
         let taken: BTreeSet<&str> = self.live.keys().filter_map(|key| key.rsplit('/').next()).collect();
         (0_u64..)
@@ -95,17 +95,17 @@ impl Cloud {
 
     /// The specification with its defaults.
     fn checked(&self, mut spec: NodesSpec) -> Result<NodesSpec, NodesError> {
-        if !(1..=MOST).contains(&spec.count) {
-            return wrong("count", format!("is {}, and must be from 1 to {MOST}", spec.count));
+        if !(1..=MAX_NODES).contains(&spec.count) {
+            return wrong("count", format!("is {}, and must be from 1 to {MAX_NODES}", spec.count));
         }
         if spec.prefix.is_empty() {
             PREFIX.clone_into(&mut spec.prefix);
         }
         // The longest number that can follow, with its dash.
-        let most = NAME_LIMIT - 1 - (self.live_count() + MOST as usize).to_string().len();
-        if !is_zone(&spec.prefix) || spec.prefix.len() > most {
+        let max_length = NAME_LIMIT - 1 - (self.live_count() + MAX_NODES as usize).to_string().len();
+        if !is_zone(&spec.prefix) || spec.prefix.len() > max_length {
             let reason = format!(
-                "{:?} begins no Node's name: write lower-case letters, digits and dashes, at most {most}",
+                "{:?} begins no Node's name: write lower-case letters, digits and dashes, at most {max_length}",
                 spec.prefix
             );
             return wrong("name_prefix", reason);
@@ -179,12 +179,12 @@ fn wrong<T>(field: &str, reason: String) -> Result<T, NodesError> {
     })
 }
 
-/// Whether Kubernetes takes it as a label's or a taint's value.
+/// Whether Kubernetes accepts the text as a label value or taint value.
 fn is_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
-/// Whether Kubernetes takes it as a label's or a taint's key: `NAME` or `DOMAIN/NAME`.
+/// Whether Kubernetes accepts the text as a label key or taint key: `NAME` or `DOMAIN/NAME`.
 fn is_key(text: &str) -> bool {
     let Some((domain, name)) = text.split_once('/') else {
         return is_name(text);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_numbered_from_the_first_free_name_and_stand_in_the_zones_in_turn() {
+    fn nodes_get_the_first_free_names_and_use_the_zones_in_turn() {
         let mut cloud = cloud("zones: [local-1, near, far]");
         cloud.create_machine(&request("node-1"), at(0)).result.unwrap();
         let two_zones = NodesSpec {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_driver_call_finds_a_node_that_no_machine_stands_behind() {
+    fn no_driver_call_finds_a_node_without_a_machine() {
         let mut cloud = cloud("{}");
         cloud.create_nodes(three(), at(0)).unwrap();
         let mut of_node = request("node-0");
@@ -287,29 +287,29 @@ mod tests {
         |spec: &mut NodesSpec| spec.taints = vec![Taint { key: "a".to_owned(), value: "b".to_owned(), effect: "No".to_owned() }],
         "taints[0].effect: \"No\" is none; write NoSchedule"
     )]
-    fn a_field_that_makes_no_sense_is_named_and_nothing_is_made(
+    fn an_invalid_field_is_named_and_no_vm_is_created(
         #[case] spoil: impl FnOnce(&mut NodesSpec),
-        #[case] said: &str,
+        #[case] expected: &str,
     ) {
         let mut cloud = cloud("zones: [near]");
         let mut spec = three();
         spoil(&mut spec);
         let error = cloud.create_nodes(spec, at(0)).unwrap_err().to_string();
-        assert!(error.starts_with(said) || error.ends_with(said), "{error}");
+        assert!(error.starts_with(expected) || error.ends_with(expected), "{error}");
         assert_eq!((cloud.live_count(), cloud.log().last()), (0, 0));
     }
 
     #[rstest]
     #[case::one_letter("a".into(), true)]
-    #[case::as_long_as_it_may_be("a".repeat(63), true)]
+    #[case::at_the_length_limit("a".repeat(63), true)]
     #[case::too_long("a".repeat(64), false)]
-    #[case::all_that_it_may_hold("a-b_c.D9".into(), true)]
+    #[case::all_legal_characters("a-b_c.D9".into(), true)]
     #[case::nothing(String::new(), false)]
     #[case::a_dash_in_front("-a".into(), false)]
     #[case::a_dot_at_the_end("a.".into(), false)]
     #[case::a_blank("a b".into(), false)]
     #[case::another_alphabet("ä".into(), false)]
-    fn a_name_is_what_kubernetes_takes(#[case] text: String, #[case] expected: bool) {
+    fn names_are_validated_as_kubernetes_does(#[case] text: String, #[case] expected: bool) {
         assert_eq!(is_name(&text), expected);
         assert_eq!(is_key(&text), expected);
         assert_eq!(is_key(&format!("example.com/{text}")), expected);
@@ -317,11 +317,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case::as_long_as_it_may_be(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".")), true)]
+    #[case::at_the_length_limit(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".")), true)]
     #[case::too_long(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(62)].join(".")), false)]
     #[case::no_domain("/a".into(), false)]
     #[case::two_slashes("a/b/c".into(), false)]
-    fn the_domain_of_a_key_is_what_kubernetes_takes(#[case] text: String, #[case] expected: bool) {
+    fn domains_of_keys_are_validated_as_kubernetes_does(#[case] text: String, #[case] expected: bool) {
         assert_eq!(is_key(&text), expected);
     }
 }

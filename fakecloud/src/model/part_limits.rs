@@ -1,8 +1,8 @@
-//! What one VM can have at most.
+//! Limits of one VM.
 
 use std::collections::BTreeMap;
 
-/// What one VM can have at most, and each tag.
+/// Limits of one VM and of its tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartLimits {
     /// Disks of a VM.
@@ -17,15 +17,15 @@ pub struct PartLimits {
     pub tag_value: usize,
 }
 
-/// The tags that make no sense: the key, where one is at fault, and why.
+/// The first invalid tag: its key, if one is at fault, and the error.
 pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), (Option<String>, String)> {
     at_most("tags", tags.len(), limits.tags).map_err(|reason| (None, reason))?;
     for (key, value) in tags {
-        for (what, text, most) in [("key", key, limits.tag_key), ("value", value, limits.tag_value)] {
+        for (what, text, limit) in [("key", key, limits.tag_key), ("value", value, limits.tag_value)] {
             let length = text.chars().count();
-            if length > most {
+            if length > limit {
                 let shown = key.chars().take(40).collect();
-                let reason = format!("the {what} has {length} characters; at most {most} are possible");
+                let reason = format!("the {what} has {length} characters; at most {limit} are possible");
                 return Err((Some(shown), reason));
             }
         }
@@ -36,10 +36,10 @@ pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -
     Ok(())
 }
 
-/// That there are not too many of something.
-pub(super) fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
-    if count > most {
-        return Err(format!("there are {count} {what}; at most {most} are possible"));
+/// Checks the number of something.
+pub(super) fn at_most(what: &str, count: usize, limit: usize) -> Result<(), String> {
+    if count > limit {
+        return Err(format!("there are {count} {what}; at most {limit} are possible"));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Disks and network interfaces: objects of the ledger that are made with a VM and go with it, and that can be left
-//! behind when either half fails.
+//! Disks and network interfaces: objects of the ledger that are created and deleted with a VM, and that can be left
+//! behind when one of the two fails.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ pub struct Disk {
     pub id: String,
     /// Unique among the VM's disks.
     pub name: String,
-    /// For which machine it was made.
+    /// The machine that it was created for.
     pub owner: Owner,
-    /// The VM that has it; none: it was left behind.
+    /// Its VM; none: it was left behind.
     pub vm: Option<String>,
-    /// Where it stands.
+    /// Its zone.
     pub zone: String,
     /// In Kubernetes' syntax.
     pub size: String,
@@ -30,7 +30,7 @@ pub struct Disk {
     pub boot: bool,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
-    /// When it was made.
+    /// Creation time.
     pub created: Timestamp,
 }
 
@@ -41,17 +41,17 @@ pub struct Nic {
     pub id: String,
     /// Unique among the VM's interfaces.
     pub name: String,
-    /// For which machine it was made.
+    /// The machine that it was created for.
     pub owner: Owner,
-    /// The VM that has it; none: it was left behind.
+    /// Its VM; none: it was left behind.
     pub vm: Option<String>,
     /// The network's name.
     pub network: String,
-    /// What can be switched on a living interface.
+    /// Flags that can be changed on an existing interface.
     pub flags: NicFlags,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
-    /// When it was made.
+    /// Creation time.
     pub created: Timestamp,
 }
 
@@ -80,7 +80,7 @@ impl Cloud {
         all.filter(|nic| nic.vm.as_ref() == Some(&vm.id))
     }
 
-    /// Makes the interfaces that `spec` asks for and this machine has not, without a VM so far.
+    /// Creates the interfaces in `spec` that the machine does not have, without a VM.
     pub(super) fn make_nics(&mut self, owner: &Owner, spec: &ProviderSpec, now: Timestamp) {
         let machine = owner.key();
         for part in &spec.nics {
@@ -108,7 +108,7 @@ impl Cloud {
         }
     }
 
-    /// Makes the disks that `spec` asks for and this machine has not, without a VM so far.
+    /// Creates the disks in `spec` that the machine does not have, without a VM.
     pub(super) fn make_disks(&mut self, owner: &Owner, spec: &ProviderSpec, now: Timestamp) {
         let machine = owner.key();
         for part in &spec.disks {
@@ -134,7 +134,7 @@ impl Cloud {
         }
     }
 
-    /// The machine's newest parts without a VM become those of `vm`, one for each name.
+    /// Assigns the machine's newest parts without a VM to `vm`, one for each name.
     pub(super) fn take_parts(&mut self, machine: &str, spec: &ProviderSpec, vm: &str) {
         let names = spec.nics.iter().map(|part| part.name.as_str());
         let nics: Vec<String> = names.filter_map(|name| self.leftover_nic(machine, name)).collect();
@@ -152,7 +152,7 @@ impl Cloud {
         }
     }
 
-    /// The VM has lost its disks and interfaces, which stay.
+    /// Detaches disks and interfaces from the VM and keeps them.
     pub(super) fn leave_parts(&mut self, machine: &str, vm: &str) {
         for id in self.part_ids(machine) {
             if let Some(nic) = self.nics.get_mut(&id).filter(|nic| nic.vm.as_deref() == Some(vm)) {
@@ -189,7 +189,7 @@ impl Cloud {
         self.parts_of.get(machine).into_iter().flatten().cloned().collect()
     }
 
-    /// A naive driver makes everything anew at every try.
+    /// A naive driver creates every part again at each attempt.
     fn reuses_leftovers(&self) -> bool {
         self.settings.duplicate_creates == DuplicateCreates::One
     }
@@ -206,10 +206,10 @@ impl Cloud {
         free.max_by_key(|disk| disk.created).map(|disk| disk.id.clone())
     }
 
-    /// An id from a random stream of the part's own: other parts change nothing for it.
+    /// An ID from a separate random stream of the part, independent of other parts.
     fn part_id(&mut self, kind: &str, machine: &str, name: &str) -> String {
-        let made = self.count_up(format!("{kind}/{machine}/{name}"));
-        let mut stream = self.seed.stream(&format!("{kind}/{machine}/{name}/{made}"));
+        let number = self.count_up(format!("{kind}/{machine}/{name}"));
+        let mut stream = self.seed.stream(&format!("{kind}/{machine}/{name}/{number}"));
         loop {
             let id = format!("{kind}-{}", stream.text(10, b"0123456789abcdef"));
             if !self.nics.contains_key(&id) && !self.disks.contains_key(&id) {

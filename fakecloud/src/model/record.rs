@@ -1,4 +1,4 @@
-//! The append-only log of all calls, commands and transitions: audit log and event stream in one.
+//! The append-only log of calls, commands and transitions: audit log and event stream.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 use super::vm::{Vm, VmState};
 use crate::glob;
 
-/// How many records are kept; older ones are forgotten.
+/// Number of records that are kept; older ones are dropped.
 const KEPT: usize = 1_000_000;
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordKind {
     /// A driver call and its outcome.
     Call,
-    /// A person or a test changed something.
+    /// A user or a test changed something.
     Command,
     /// A VM changed its state.
     Transition,
-    /// A simulated kubelet started, joined, was refused or stopped.
+    /// A simulated kubelet started, joined, was rejected or stopped.
     Kubelet,
-    /// A disk or a network interface was made or removed, or a zone came back.
+    /// A disk or a network interface was created or removed, or a zone recovered.
     Part,
 }
 
-/// Who did it.
+/// The actor of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Caller {
     /// A machine controller through the driver contract.
     Driver,
-    /// A person or a test through the control contract.
+    /// A user or a test through the control contract.
     Control,
-    /// The cloud by itself, in the course of time.
+    /// The cloud itself, by schedule.
     Cloud,
     /// A simulated kubelet.
     Kubelet,
@@ -54,43 +54,43 @@ impl fmt::Display for Caller {
     }
 }
 
-/// One line of the log. User data and credentials never stand in it.
+/// One record of the log. It never contains user data or credentials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// 1, 2, 3, ... without gaps.
+    /// 1, 2, 3, ... without gaps: the sequence number.
     pub sequence: u64,
-    /// When it happened; never before its predecessor.
+    /// Time of the event; never before that of the previous record.
     pub time: Timestamp,
-    /// What it is about.
+    /// Kind of the record.
     pub kind: RecordKind,
-    /// Who did it.
+    /// The actor.
     pub caller: Caller,
-    /// What was done: `CreateMachine`, `KillVm`, `Running`, `Joined`, ...
+    /// The operation: `CreateMachine`, `KillVm`, `Running`, `Joined`, ...
     pub operation: Cow<'static, str>,
-    /// `NAMESPACE/NAME` of the machine; empty when it is about none.
+    /// `NAMESPACE/NAME` of the machine; empty: none.
     pub machine: String,
-    /// The VM's id; empty when it is about none.
+    /// The VM's id; empty: none.
     pub vm: String,
-    /// The VM's provider id; empty when it is about none.
+    /// The VM's provider ID; empty: none.
     pub provider_id: String,
-    /// The VM's state afterwards.
+    /// The VM's state after the event.
     pub state: Option<VmState>,
-    /// Of a transition: the state before.
+    /// The previous state, for a transition.
     pub previous: Option<VmState>,
-    /// Of a call: what was answered.
+    /// The code of the reply, for a call.
     pub code: Option<Code>,
-    /// For people.
+    /// A message for people.
     pub message: String,
-    /// Of a call: by how much the reply is delayed.
+    /// The delay of the reply, for a call.
     pub latency: Duration,
-    /// Of a call: the fault rule that fired.
+    /// The fault rule that hit, for a call.
     pub fault: Option<String>,
-    /// Of a call in process: who called; empty where that is not known.
+    /// The caller, for a call in process; empty: unknown.
     pub client: String,
 }
 
 impl Record {
-    /// A record about no VM; the log gives it its number.
+    /// A record without a VM; the log assigns its number.
     pub(super) fn new(kind: RecordKind, caller: Caller, operation: &'static str, time: Timestamp) -> Self {
         Self {
             sequence: 0,
@@ -111,7 +111,7 @@ impl Record {
         }
     }
 
-    /// The record, about that VM.
+    /// Adds the VM to the record.
     pub(super) fn about(mut self, vm: &Vm) -> Self {
         self.machine = vm.owner.key();
         self.vm.clone_from(&vm.id);
@@ -120,7 +120,7 @@ impl Record {
         self
     }
 
-    /// The record with a text for people.
+    /// Adds a message to the record.
     pub(super) fn saying(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
@@ -131,11 +131,11 @@ impl Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records before {first} are no longer kept; begin after {}", .first - 1)]
 pub struct Forgotten {
-    /// The first record that is still there.
+    /// The first record that is kept.
     pub first: u64,
 }
 
-/// The log.
+/// The log of a cloud.
 #[derive(Debug, Default)]
 pub struct Log {
     records: VecDeque<Record>,
@@ -152,10 +152,10 @@ impl Log {
         }
     }
 
-    /// A log that goes on after these records.
+    /// A log that continues after these records.
     pub(super) fn restored(records: Vec<Record>, last: u64) -> Self {
         let mut records = VecDeque::from(records);
-        // What was said of steps that were lost with their process never happened.
+        // Records of steps that were lost with their process are invalid.
         while records.back().is_some_and(|record| record.sequence > last) {
             records.pop_back();
         }
@@ -168,7 +168,7 @@ impl Log {
         Self { records, last }
     }
 
-    /// The last record's number; 0 when there is none.
+    /// The last record's number; 0: there is none.
     pub fn last(&self) -> u64 {
         self.last
     }
@@ -176,7 +176,7 @@ impl Log {
     /// The records after `after`, oldest first.
     ///
     /// # Errors
-    /// When some of them are no longer kept.
+    /// Some of them are no longer kept.
     pub fn after(&self, after: u64) -> Result<impl Iterator<Item = &Record>, Forgotten> {
         let first = self.last + 1 - self.records.len() as u64;
         if after + 1 < first {
@@ -185,11 +185,10 @@ impl Log {
         Ok(self.records.iter().skip((after + 1 - first) as usize))
     }
 
-    /// At most `limit` records after `after` that are about a machine that `machine` (a glob)
-    /// matches, and whether there are more.
+    /// At most `limit` records after `after` whose machine matches `machine` (a glob), and whether there are more.
     ///
     /// # Errors
-    /// When some of them are no longer kept.
+    /// Some of them are no longer kept.
     pub fn page(&self, after: u64, limit: usize, machine: &str) -> Result<(Vec<Record>, bool), Forgotten> {
         let wanted = |record: &&Record| machine.is_empty() || glob::matches_machine(machine, &record.machine);
         let mut found: Vec<Record> = self.after(after)?.filter(wanted).take(limit + 1).cloned().collect();
@@ -232,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_can_be_about_one_machine() {
+    fn a_page_can_be_limited_to_one_machine() {
         let (page, more) = log(20).page(0, 5, "machine-7").unwrap();
         assert_eq!(page.iter().map(|record| record.sequence).collect::<Vec<_>>(), [8]);
         assert!(!more);
     }
 
     #[test]
-    fn what_is_forgotten_is_said() {
+    fn reading_dropped_records_is_an_error() {
         let mut log = log(5);
         log.records.pop_front();
         log.records.pop_front();

@@ -1,6 +1,6 @@
-//! How a cloud is set, as plain values. Where they come from, and whether they make sense, is the configuration's.
+//! Settings of a cloud as plain values. The configuration reads and validates them.
 //!
-//! What can be set at run time, too, is part of the ledger and outlives the process with it.
+//! Settings that can be changed at run time are part of the ledger and survive the process with it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,53 +14,53 @@ use super::{CloudCall, FaultRule};
 use crate::Delay;
 use crate::glob;
 
-/// How a cloud is set.
+/// Settings of a cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The region of VMs whose provider spec names none, and of zones that stand below no region.
+    /// The region of VMs whose provider spec has none, and of zones without a region.
     pub region: String,
-    /// The zones that exist; empty, and `regions` too: any zone that a provider spec names.
+    /// The existing zones; empty, like `regions`: any zone is accepted.
     pub zones: Vec<String>,
     /// Regions with their zones.
     pub regions: BTreeMap<String, Vec<String>>,
-    /// The images that exist; empty: any image that a provider spec names.
+    /// The existing images; empty: any image is accepted.
     pub images: Vec<String>,
-    /// Tags without which no VM is made.
+    /// Tags that every VM must have.
     pub required_tags: Vec<String>,
-    /// What one VM can have at most.
+    /// Limits of one VM.
     pub limits: PartLimits,
-    /// How many volumes a VM can have at once.
+    /// Maximum number of volumes of a VM.
     pub volumes_per_vm: usize,
-    /// How many VMs the account may have.
+    /// Quotas of VMs.
     pub quotas: Vec<VmLimit>,
-    /// For how many VMs there is room.
+    /// Capacities of VMs.
     pub capacity: Vec<VmLimit>,
-    /// How often calls may be made.
+    /// Rate limits of calls.
     pub rate_limits: Vec<RateLimit>,
     /// The credentials that are accepted; empty: any that have not expired.
     pub api_tokens: Vec<Token>,
     /// The machine types that exist.
     pub machine_types: BTreeMap<String, MachineType>,
-    /// How long a VM is pending.
+    /// Boot delay: how long a VM is pending.
     pub boot_delay: Delay,
-    /// Other boot delays for some types and zones; the first that matches holds.
+    /// Boot delays for some types and zones; the first match applies.
     pub boot_delays: Vec<BootDelay>,
     /// How long a deleted VM is stopping.
     pub termination_delay: Duration,
-    /// What a second creation for the same machine does.
+    /// Result of a second creation for the same machine.
     pub duplicate_creates: DuplicateCreates,
-    /// Whether a new VM is uninitialised until `InitializeMachine`.
+    /// Whether a new VM is uninitialized until `InitializeMachine`.
     pub require_initialize: bool,
-    /// How long the reply to every driver call takes.
+    /// Delay of the reply to every driver call.
     pub call_latency: Duration,
     /// Faults that kubelets get some time after the first boot of their VM.
     pub kubelet_faults: Vec<PlannedKubeletFault>,
-    /// Rules by which driver calls fail.
+    /// Fault rules of driver calls.
     pub faults: Vec<FaultRule>,
 }
 
 impl Settings {
-    /// All zones that exist; none: any.
+    /// All existing zones; empty: any.
     pub fn all_zones(&self) -> Vec<String> {
         self.zones
             .iter()
@@ -78,7 +78,7 @@ impl Settings {
         region.map_or_else(|| self.region.clone(), |(region, _)| region.clone())
     }
 
-    /// The boot delay of VMs of that type in that zone.
+    /// The boot delay of VMs of a type in a zone.
     pub fn boot_delay_of(&self, machine_type: &str, zone: &str) -> Delay {
         let matching =
             |other: &&BootDelay| glob::matches(&other.machine_type, machine_type) && glob::matches(&other.zone, zone);
@@ -89,20 +89,20 @@ impl Settings {
     }
 }
 
-/// What a VM of one type offers to its Node; quantities in Kubernetes' syntax.
+/// What a VM of one type offers to its Node; quantities in Kubernetes syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineType {
     /// For example `4` or `500m`.
     pub cpu: String,
     /// For example `16Gi`.
     pub memory: String,
-    /// Capacity of `nvidia.com/gpu`; none when absent.
+    /// Capacity of `nvidia.com/gpu`; absent: none.
     pub gpu: Option<String>,
-    /// How many pods the Node takes.
+    /// Maximum number of pods of the Node.
     pub pods: u32,
     /// `amd64` or `arm64`.
     pub architecture: String,
-    /// What an hour costs, in whatever currency; a decimal number.
+    /// Price of an hour in any currency; a decimal number.
     pub price: Option<String>,
 }
 
@@ -117,17 +117,17 @@ pub struct BootDelay {
     pub delay: Delay,
 }
 
-/// How many VMs of some types there may be in some zones.
+/// A limit of VMs of some types in some zones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmLimit {
-    /// A glob on the machine type; absent: all together.
+    /// A glob on the machine type; absent: all types together.
     #[serde(default = "anything")]
     pub machine_type: String,
-    /// A glob on the zone; absent: all together.
+    /// A glob on the zone; absent: all zones together.
     #[serde(default = "anything")]
     pub zone: String,
-    /// So many.
+    /// Maximum number of VMs.
     pub vms: u32,
 }
 
@@ -141,48 +141,48 @@ impl VmLimit {
     }
 }
 
-/// How often some calls may be made.
+/// A rate limit of some calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLimit {
     /// Absent: all calls together.
     pub call: Option<CloudCall>,
     /// So many calls in a second in the long run; more than 0.
     pub per_second: f64,
-    /// So many at once after a rest; at least 1.
+    /// Burst after a rest; at least 1.
     pub burst: u32,
 }
 
-/// A fault that some kubelets get.
+/// A scheduled fault of some kubelets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedKubeletFault {
     /// A glob on the machine's `NAME` or `NAMESPACE/NAME`; empty: all.
     pub machine: String,
     /// A glob on the zone; empty: all.
     pub zone: String,
-    /// From the VM's first boot to the fault's beginning.
+    /// Time from the VM's first boot to the fault.
     pub after: Duration,
-    /// How long it lasts; `None`: until it is mended.
+    /// Duration; `None`: until it is removed.
     pub lasts: Option<Duration>,
-    /// What is wrong.
+    /// The fault.
     pub fault: KubeletFault,
 }
 
 impl PlannedKubeletFault {
-    /// Whether it is about a machine in that zone.
+    /// Whether it applies to a machine in a zone.
     pub(crate) fn matches(&self, machine: &str, zone: &str) -> bool {
         (self.machine.is_empty() || glob::matches_machine(&self.machine, machine))
             && (self.zone.is_empty() || glob::matches(&self.zone, zone))
     }
 }
 
-/// What a second creation for a machine that has a live VM does.
+/// Result of a second creation for a machine that has a live VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicateCreates {
-    /// It answers the VM that is there, as a careful driver does.
+    /// The existing VM, as a careful driver returns it.
     #[default]
     One,
-    /// It makes another VM, as a naive driver does.
+    /// A second VM, as a naive driver creates it.
     Two,
 }
 
@@ -197,7 +197,7 @@ impl Token {
         Self(text.into())
     }
 
-    /// Whether those bytes are it.
+    /// Whether the bytes equal the credential.
     pub(crate) fn is(&self, bytes: &[u8]) -> bool {
         self.0.as_bytes() == bytes
     }

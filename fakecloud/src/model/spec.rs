@@ -1,4 +1,4 @@
-//! The provider spec of machine classes: what a VM is to be made of.
+//! The provider spec of machine classes: the description of a VM.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,23 @@ pub struct ProviderSpec {
     pub image: String,
     /// One of the configured zones, or any when none is configured.
     pub zone: String,
-    /// The zone's when absent.
+    /// Absent: the zone's region.
     pub region: Option<String>,
-    /// Disks that are made and deleted with the VM; never empty when read, and one is to boot from.
+    /// Disks that are created and deleted with the VM; never empty after reading, and the VM boots from one.
     pub disks: Vec<DiskSpec>,
-    /// Network interfaces that are made and deleted with the VM; never empty when read.
+    /// Network interfaces that are created and deleted with the VM; never empty after reading.
     pub nics: Vec<NicSpec>,
-    /// Tags of the VM. Those of the cluster and the role decide what `ListMachines` shows.
+    /// Tags of the VM. The ownership tags decide which VMs `ListMachines` returns.
     pub tags: BTreeMap<String, String>,
     /// Labels with which the kubelet registers.
     pub labels: BTreeMap<String, String>,
     /// Taints with which the kubelet registers.
     pub taints: Vec<Taint>,
-    /// What stands before the machine's name in the name of its Node; empty: the Node has the machine's name.
+    /// Prefix of its Node's name before the machine's name; empty: the Node has the machine's name.
     pub node_name_prefix: String,
 }
 
-/// A disk that is to be made with a VM.
+/// A disk that is created with a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskSpec {
     /// Unique among the VM's disks.
@@ -50,10 +50,10 @@ pub struct DiskSpec {
     pub tags: BTreeMap<String, String>,
 }
 
-/// What can be switched on a living network interface.
+/// Flags that can be changed on an existing network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NicFlags {
-    /// Packets that are not its own are dropped.
+    /// It drops packets that are not its own.
     pub source_destination_check: bool,
     /// It has an IPv6 address.
     pub ipv6: bool,
@@ -68,14 +68,14 @@ impl Default for NicFlags {
     }
 }
 
-/// A network interface that is to be made with a VM.
+/// A network interface that is created with a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NicSpec {
     /// Unique among the VM's interfaces.
     pub name: String,
     /// The network's name.
     pub network: String,
-    /// How it is switched once the VM is initialized.
+    /// Its flags after the initialization of the VM.
     pub flags: NicFlags,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
@@ -104,7 +104,7 @@ const FIELDS: [&str; 10] = [
     "taints",
     "nodeNamePrefix",
 ];
-/// What a taint may do.
+/// Effects of taints.
 pub(super) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 impl ProviderSpec {
@@ -182,7 +182,7 @@ impl ProviderSpec {
     }
 }
 
-/// Whether a Node's name may begin with it.
+/// Whether a Node's name may begin with the text.
 fn is_name_prefix(prefix: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     prefix.bytes().all(known) && !prefix.starts_with('-')
@@ -190,10 +190,10 @@ fn is_name_prefix(prefix: &str) -> bool {
 
 const DISK_FIELDS: [&str; 5] = ["name", "size", "type", "boot", "tags"];
 const NIC_FIELDS: [&str; 5] = ["name", "network", "sourceDestinationCheck", "ipv6", "tags"];
-/// The size of a disk of which none is asked for.
+/// Default size of a disk.
 const DISK_SIZE: &str = "20Gi";
 
-/// The disks; without any, one to boot from. Where none says that it boots, the first does.
+/// The disks; without any, one boot disk. If none is marked as boot disk, the first one is.
 fn disks(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<DiskSpec>, DriverError> {
     let mut disks: Vec<DiskSpec> = Vec::new();
     for (index, (path, item)) in objects(fields, "disks")?.into_iter().enumerate() {
@@ -235,7 +235,7 @@ fn disks(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<DiskSpe
     Ok(disks)
 }
 
-/// The network interfaces; without any, one.
+/// The network interfaces; by default one.
 fn nics(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<NicSpec>, DriverError> {
     let mut nics: Vec<NicSpec> = Vec::new();
     for (index, (path, item)) in objects(fields, "nics")?.into_iter().enumerate() {
@@ -273,7 +273,7 @@ fn known_fields(item: &Map<String, Value>, path: &str, known: &[&str]) -> Result
     }
 }
 
-/// The part's name; its place in the list where it has none.
+/// The part's name; by default its index in the list.
 fn part_name(item: &Map<String, Value>, path: &str, index: usize) -> Result<String, DriverError> {
     text_or(item, path, "name", &index.to_string())
 }
@@ -349,7 +349,7 @@ fn texts(fields: &Map<String, Value>, path: &str, field: &str) -> Result<BTreeMa
     entries.iter().map(entry).collect()
 }
 
-/// Objects of a list, each with its path.
+/// Objects of a list with their paths.
 type Objects<'a> = Vec<(String, &'a Map<String, Value>)>;
 
 fn objects<'a>(fields: &'a Map<String, Value>, field: &str) -> Result<Objects<'a>, DriverError> {
@@ -436,10 +436,10 @@ mod tests {
     #[case::long_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"a": "x".repeat(257)}}), "providerSpec.tags[a]: the value has 257 characters; at most 256")]
     #[case::bad_taint(json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}), "taints[0].effect")]
     #[case::bad_prefix(json!({"machineType": "small", "image": "i", "zone": "a", "nodeNamePrefix": "Ip-"}), "providerSpec.nodeNamePrefix: must consist")]
-    fn a_bad_field_is_named_with_its_fix(#[case] value: Value, #[case] said: &str) {
+    fn an_invalid_field_is_named_with_its_fix(#[case] value: Value, #[case] expected: &str) {
         let error = ProviderSpec::read(&value, &configured("")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
-        assert!(error.message.contains(said), "{}", error.message);
+        assert!(error.message.contains(expected), "{}", error.message);
     }
 
     #[rstest]
@@ -455,7 +455,7 @@ mod tests {
         "regions: {near: [a], far: [b]}",
         "providerSpec.region: \"far\" is not the region of zone a, which is near"
     )]
-    fn what_this_cloud_refuses_is_named(#[case] config: &str, #[case] said: &str) {
+    fn a_field_that_this_cloud_rejects_is_named(#[case] config: &str, #[case] expected: &str) {
         let settings = configured(config);
         let value = json!({
             "machineType": "small", "image": "i", "zone": "a", "region": "far", "tags": {"a": "1", "b": "2"},
@@ -463,11 +463,11 @@ mod tests {
         });
         let error = ProviderSpec::read(&value, &settings).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
-        assert!(error.message.starts_with(said), "{}", error.message);
+        assert!(error.message.starts_with(expected), "{}", error.message);
     }
 
     #[test]
-    fn a_vm_has_a_disk_to_boot_from_and_an_interface_without_asking() {
+    fn a_vm_has_a_boot_disk_and_an_interface_by_default() {
         let value = json!({"machineType": "small", "image": "i", "zone": "a"});
         let spec = ProviderSpec::read(&value, &configured("")).unwrap();
         assert_eq!((spec.disks.len(), spec.disks[0].boot, spec.nics.len()), (1, true, 1));

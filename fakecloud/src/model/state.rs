@@ -1,4 +1,4 @@
-//! The ledger as data that outlives a process: what changed in a step, all of it, and a cloud made of it again.
+//! The ledger as data that survives a process: the changes of a step, the whole state, and a cloud restored from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::kubelet_commands::Planned;
 use super::settings::{DuplicateCreates, Settings, Token, VmLimit};
 use super::{Cloud, Disk, Log, Nic, Record, Vm, VmState, Volume, ZoneOutage, later};
 
-/// A change of the ledger: a row as it is now, or that it is gone.
+/// A change of the ledger: a new row, or its removal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Change {
     /// A VM, by its number.
@@ -23,13 +23,13 @@ pub enum Change {
     Nic(String, Option<Nic>),
     /// A volume, by its id.
     Volume(String, Option<Volume>),
-    /// How many of that name were made.
+    /// Number of objects created with a name.
     Made(String, Option<u64>),
-    /// All that is small.
+    /// The small state.
     Small(Box<Small>),
 }
 
-/// What was set at run time and stands above the configuration.
+/// Settings that were changed at run time and override the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Overrides {
     pub(super) quotas: Option<Vec<VmLimit>>,
@@ -38,7 +38,7 @@ pub(super) struct Overrides {
     pub(super) api_tokens: Option<Vec<Token>>,
 }
 
-/// The part of the state that is small, and is written as a whole.
+/// The small part of the state, which is written as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Small {
     last_ordinal: u64,
@@ -53,13 +53,13 @@ pub struct Small {
 /// The whole state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// When the ledger began.
+    /// When the ledger was created.
     pub opened: Timestamp,
-    /// What tells this cloud from others.
+    /// Identifies this cloud.
     pub instance: String,
-    /// When this was the state.
+    /// Time of the snapshot.
     pub time: Timestamp,
-    /// The number of the log's last record.
+    /// Number of the log's last record.
     pub log: u64,
     vms: BTreeMap<u64, Vm>,
     disks: BTreeMap<String, Disk>,
@@ -69,16 +69,16 @@ pub struct Snapshot {
     small: Small,
 }
 
-/// Why a state is none of a ledger.
+/// Why a state is not a valid ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// Rows contradict each other.
+    /// Rows are inconsistent.
     #[error("the ledger contradicts itself: {0}; restore its folder from a copy, or begin with an empty one")]
     Contradiction(String),
 }
 
 impl Snapshot {
-    /// The state of a ledger that is empty.
+    /// The state of an empty ledger.
     pub fn empty(instance: String, opened: Timestamp) -> Self {
         Self {
             opened,
@@ -94,7 +94,7 @@ impl Snapshot {
         }
     }
 
-    /// The state after a change.
+    /// Applies a change.
     pub fn apply(&mut self, change: Change) {
         fn put<K: Ord, V>(rows: &mut BTreeMap<K, V>, key: K, row: Option<V>) {
             match row {
@@ -114,11 +114,12 @@ impl Snapshot {
 }
 
 impl Cloud {
-    /// A cloud that goes on from a state. `records` are the log's last ones, as far as they are there. What is due by
-    /// now happens at the next step. Rules of the settings that the ledger does not know are added; those without
-    /// an id only to a ledger that is new.
+    /// Restores a cloud from a state. `records` are the log's last records, as far as they exist. Overdue transitions
+    /// happen in the next step. Rules of the settings that the ledger does not know are added; rules without an ID only
+    /// to a new ledger.
     ///
     /// # Errors
+    /// The state is inconsistent.
     /// When the state contradicts itself.
     pub fn restored(
         settings: Settings,
@@ -165,7 +166,7 @@ impl Cloud {
             cloud.volumes.insert(id, volume);
         }
         for (name, count) in state.made {
-            cloud.made.insert(name, count);
+            cloud.created_counts.insert(name, count);
         }
         for (ordinal, vm) in state.vms {
             cloud.take_in(ordinal, vm, state.time, now)?;
@@ -191,7 +192,7 @@ impl Cloud {
         self.overrides = overrides;
     }
 
-    /// Enters a VM, with all that follows from it.
+    /// Adds a VM and its derived state.
     fn take_in(&mut self, ordinal: u64, vm: Vm, then: Timestamp, now: Timestamp) -> Result<(), StateError> {
         let wrong = |text: String| Err(StateError::Contradiction(text));
         if vm.ordinal != ordinal || ordinal > self.last_ordinal {
@@ -217,7 +218,7 @@ impl Cloud {
             let begins = matching
                 .filter(|(_, rule)| rule.matches(&machine, &vm.zone))
                 .map(|(index, rule)| (later(first, rule.after), ordinal, Planned::Begin(index)));
-            // Those before have begun, and may have been mended since.
+            // Earlier faults have already begun, and may have been removed since.
             self.planned.extend(begins.filter(|(at, ..)| *at > then));
         }
         self.vms.insert(ordinal, vm);
@@ -225,13 +226,13 @@ impl Cloud {
         Ok(())
     }
 
-    /// From now on changes are noted.
+    /// Starts to record changes.
     fn note_changes(&mut self) {
         self.vms.note_changes();
         self.disks.note_changes();
         self.nics.note_changes();
         self.volumes.note_changes();
-        self.made.note_changes();
+        self.created_counts.note_changes();
         self.written = Some(self.small());
     }
 
@@ -247,7 +248,7 @@ impl Cloud {
         }
     }
 
-    /// All that changed since the last time; nothing in a cloud that was not restored.
+    /// All changes since the last call; empty in a cloud that was not restored.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let Some(written) = &self.written else {
             return Vec::new();
@@ -273,8 +274,8 @@ impl Cloud {
             let row = self.volumes.get(&key).cloned();
             changes.push(Change::Volume(key, row));
         }
-        for key in self.made.take_touched() {
-            let row = self.made.get(&key).copied();
+        for key in self.created_counts.take_touched() {
+            let row = self.created_counts.get(&key).copied();
             changes.push(Change::Made(key, row));
         }
         changes
@@ -291,7 +292,7 @@ impl Cloud {
             disks: (*self.disks).clone(),
             nics: (*self.nics).clone(),
             volumes: (*self.volumes).clone(),
-            made: (*self.made).clone(),
+            made: (*self.created_counts).clone(),
             small: self.small(),
         }
     }

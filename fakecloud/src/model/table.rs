@@ -1,9 +1,9 @@
-//! Rows by key, with a list of the rows that were touched: what a journal has to write.
+//! Rows by key, with a list of touched rows for the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
-/// Rows in the order of their keys. Reading goes through the map; every change through the methods.
+/// Rows in the order of their keys. Reads use the map; all changes use the methods.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     rows: BTreeMap<K, V>,
@@ -30,7 +30,7 @@ impl<K, V> Deref for Table<K, V> {
 }
 
 impl<K: Ord + Clone, V> Table<K, V> {
-    /// From now on the keys of touched rows are noted.
+    /// Starts to record the keys of touched rows.
     pub(super) fn note_changes(&mut self) {
         self.noting = true;
     }
@@ -61,7 +61,7 @@ impl<K: Ord + Clone, V> Table<K, V> {
         self.rows.get_mut(key)
     }
 
-    /// The keys of all rows that were touched since the last time, also of those that are gone.
+    /// Keys of all rows that were touched since the last call, including removed ones.
     pub(super) fn take_touched(&mut self) -> BTreeSet<K> {
         std::mem::take(&mut self.touched)
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_of_a_row_is_noted_once_and_reading_is_not() {
+    fn changes_of_a_row_are_recorded_once_and_reads_are_not() {
         let mut table = Table::default();
         table.insert("before", 1);
         table.note_changes();

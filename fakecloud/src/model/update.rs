@@ -11,7 +11,7 @@ use super::part_limits::check_tags;
 use super::spec::NicFlags;
 use super::{Caller, Cloud, CloudCall, Record, RecordKind, Reference, Vm};
 
-/// What is to change of a VM that exists. What is not named stays.
+/// A change of an existing VM. Fields that it does not name stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VmUpdate {
     /// Tags that are set.
@@ -24,10 +24,9 @@ pub struct VmUpdate {
 
 impl Cloud {
     /// Changes tags and flags of a live VM.
-    ///
-    /// # Errors
-    /// `NotFound`; `InvalidArgument` with the field, and then nothing has changed; or what a fault rule answers, and
-    /// then a part may have.
+    /// ⏎# Errors
+    /// `NotFound`; `InvalidArgument` with the field, without any change; or the error of a fault rule, possibly after a
+    /// partial change.
     pub fn update_vm(&mut self, reference: &Reference, update: &VmUpdate, now: Timestamp) -> Result<&Vm, DriverError> {
         self.advance(now);
         let vm = self
@@ -107,10 +106,16 @@ impl Cloud {
         Ok(())
     }
 
-    /// Switches the interfaces of a VM as its class asks for; the first one only, or all.
-    pub(super) fn switch_nics(&mut self, machine: &str, vm: &str, wanted: &[super::spec::NicSpec], first_only: bool) {
-        let some = if first_only { 1 } else { wanted.len() };
-        for nic in wanted.iter().take(some) {
+    /// Sets the flags of a VM's interfaces as its class requests: of all, or only of the first.
+    pub(super) fn switch_nics(
+        &mut self,
+        machine: &str,
+        vm: &str,
+        requested: &[super::spec::NicSpec],
+        first_only: bool,
+    ) {
+        let some = if first_only { 1 } else { requested.len() };
+        for nic in requested.iter().take(some) {
             let ids: Vec<String> = self.parts_of.get(machine).into_iter().flatten().cloned().collect();
             for id in ids {
                 let part = self.nics.get_mut(&id);

@@ -1,4 +1,4 @@
-//! One VM of the ledger: what it is, and in which state.
+//! One VM of the ledger, and its state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::spec::{ProviderSpec, Taint};
 /// The state of a VM: pending → running ⇄ stopped → stopping → terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum VmState {
-    /// Made, and not booted yet.
+    /// Created, not booted yet.
     Pending,
     /// Booted.
     Running,
@@ -31,7 +31,7 @@ impl VmState {
         matches!(self, Self::Pending | Self::Running | Self::Stopped)
     }
 
-    /// The state as people write it.
+    /// The name of the state in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -49,18 +49,18 @@ impl fmt::Display for VmState {
     }
 }
 
-/// User data as the machine's class gave it. It holds a bootstrap token, so it is never shown; only the ledger's own
-/// files have it.
+/// User data of the machine's class. It contains a bootstrap token, so it is never shown; only the files of the ledger
+/// contain it.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserData(String);
 
 impl UserData {
-    /// Wraps the bytes of a Secret; what is no UTF-8 is replaced.
+    /// Wraps the bytes of a Secret; invalid UTF-8 is replaced.
     pub fn new(bytes: &[u8]) -> Self {
         Self(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The text, for the kubelet that boots from it.
+    /// The text, for the kubelet of the VM.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for UserData {
     }
 }
 
-/// Which machine a VM was made for.
+/// The machine that a VM was created for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Also the name of the Node.
@@ -96,7 +96,7 @@ impl Owner {
     }
 }
 
-/// A VM.
+/// A VM of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vm {
     /// Its number in the ledger: 1, 2, 3, ...
@@ -105,15 +105,15 @@ pub struct Vm {
     pub id: String,
     /// `fakecloud:///ZONE/ID`.
     pub provider_id: String,
-    /// The machine it was made for.
+    /// The machine that it was created for.
     pub owner: Owner,
     /// The current state.
     pub state: VmState,
-    /// Why it is in that state.
+    /// The reason for the state.
     pub reason: String,
-    /// Whether `InitializeMachine` was done or is not needed.
+    /// Whether `InitializeMachine` is done or not required.
     pub initialized: bool,
-    /// Where it stands.
+    /// Its zone.
     pub zone: String,
     /// The zone's region.
     pub region: String,
@@ -123,46 +123,46 @@ pub struct Vm {
     pub image: String,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
-    /// The name under which its kubelet registers, and its host name.
+    /// Name under which its kubelet registers, and host name.
     pub node_name: String,
     /// Labels with which the kubelet registers.
     pub node_labels: BTreeMap<String, String>,
     /// Taints with which the kubelet registers.
     pub node_taints: Vec<Taint>,
-    /// What the kubelet boots from.
+    /// The user data from which the kubelet boots.
     pub user_data: UserData,
-    /// Another one after each boot; empty before the first.
+    /// Changes with each boot; empty before the first.
     pub boot_id: String,
-    /// When it was made.
+    /// Creation time.
     pub created: Timestamp,
-    /// When its state changed last.
+    /// Time of the last state change.
     pub changed: Timestamp,
-    /// What is wrong with its kubelet.
+    /// Faults of its kubelet.
     pub kubelet: KubeletFaults,
-    /// Conditions that its Node is to show besides a healthy kubelet's; `None`: is not to show.
+    /// Conditions of its Node that replace those of a healthy kubelet; `None`: the condition is removed.
     pub conditions: BTreeMap<String, Option<NodeCondition>>,
-    /// Its kubelet has registered the Node and needs no bootstrap token any more.
+    /// Whether its kubelet has registered the Node and no longer needs its bootstrap token.
     pub joined: bool,
-    /// When its deletion began: from then on no call finds it.
+    /// Start of its deletion: from then on no call finds it.
     pub removed: Option<Timestamp>,
-    /// When the cloud takes it back.
+    /// When the cloud preempts it.
     pub preempted: Option<Timestamp>,
-    /// Its zone failed, and it boots again when that returns.
+    /// Whether its zone failed, so that it boots again when the zone recovers.
     pub(super) returns: bool,
-    /// Its kernel panicked, and nothing on it runs until it boots again.
+    /// Whether its kernel panicked, so that nothing runs on it until the next boot.
     pub(super) panicked: bool,
-    /// When it booted for the first time.
+    /// Time of the first boot.
     pub(super) first_boot: Option<Timestamp>,
-    /// When the state changes by itself.
+    /// Time of its next transition.
     pub(super) deadline: Option<Timestamp>,
-    /// How often it booted.
+    /// Number of boots.
     pub(super) boots: u64,
-    /// When faults of its kubelet end by themselves.
+    /// When faults of its kubelet end.
     pub(super) fault_ends: BTreeMap<FaultKind, Timestamp>,
 }
 
 impl Vm {
-    /// The VM as a driver call answers it.
+    /// The VM in a driver's reply.
     pub fn identity(&self) -> VmIdentity {
         VmIdentity {
             provider_id: self.provider_id.clone(),
@@ -172,18 +172,18 @@ impl Vm {
         }
     }
 
-    /// Whether a call at that time would have found it.
+    /// Whether a call at `then` would have found it.
     pub(super) fn was_live(&self, then: Timestamp) -> bool {
         self.created <= then && self.removed.is_none_or(|removed| removed > then)
     }
 
-    /// The internal IPv4 address; derived from the number, so that no two VMs share one.
+    /// The internal IPv4 address, derived from the ordinal so that it is unique.
     pub fn address(&self) -> String {
         let [_, high, middle, low] = (self.ordinal as u32).to_be_bytes();
         format!("10.{high}.{middle}.{low}")
     }
 
-    /// The first field in which the VM differs from what `spec` asks for.
+    /// The first field in which the VM differs from `spec`.
     pub(super) fn difference(&self, spec: &ProviderSpec) -> Option<String> {
         let fields = [
             ("zone", &self.zone, &spec.zone),

@@ -1,4 +1,4 @@
-//! Volumes: disks that outlive VMs. They are made, attached, detached and removed by whoever runs the storage.
+//! Volumes: disks that outlive VMs. The storage creates, attaches, detaches and deletes them.
 
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
@@ -11,15 +11,15 @@ use crate::syntax::{is_quantity, is_zone};
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// The handle by which it is known outside.
+    /// Its volume handle.
     pub id: String,
-    /// Where it stands; only VMs of this zone can have it.
+    /// Its zone; only VMs of this zone can attach it.
     pub zone: String,
     /// In Kubernetes' syntax.
     pub size: String,
-    /// The VM that has it.
+    /// The VM that it is attached to.
     pub vm: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created: Timestamp,
 }
 
@@ -29,17 +29,17 @@ impl Cloud {
         self.volumes.values()
     }
 
-    /// The volumes that a VM has.
+    /// The volumes that are attached to a VM.
     pub fn volumes_of<'a>(&'a self, vm: &'a Vm) -> impl Iterator<Item = &'a Volume> {
         self.volumes
             .values()
             .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
     }
 
-    /// Makes a volume; one that exists is answered if it is the same.
+    /// Creates a volume, or returns the existing one if it is the same.
     ///
     /// # Errors
-    /// `InvalidArgument` with the field; `AlreadyExists` when it differs from the one that is there.
+    /// `InvalidArgument` with the field; `AlreadyExists` if the existing one differs.
     pub fn create_volume(&mut self, id: &str, zone: &str, size: &str, now: Timestamp) -> Result<Volume, DriverError> {
         self.advance(now);
         let wrong = |text: String| Err(DriverError::new(Code::InvalidArgument, text));
@@ -75,11 +75,11 @@ impl Cloud {
         Ok(volume)
     }
 
-    /// Attaches a volume to a VM; what is attached there already stays so.
+    /// Attaches a volume to a VM; a volume that is already attached to it stays attached.
     ///
     /// # Errors
-    /// `NotFound`; `FailedPrecondition` when another VM has it, the VM is in another zone or has too many; or what a
-    /// fault rule answers.
+    /// `NotFound`; `FailedPrecondition` if the volume is attached to another VM, or the VM is in another zone or has
+    /// too many volumes; or the error of a fault rule.
     pub fn attach_volume(&mut self, id: &str, vm: &Reference, now: Timestamp) -> Result<Volume, DriverError> {
         self.advance(now);
         let vm = self
@@ -98,7 +98,7 @@ impl Cloud {
             .values()
             .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
             .count();
-        let most = self.settings.volumes_per_vm;
+        let limit = self.settings.volumes_per_vm;
         let Some(volume) = self.volumes.get_mut(&id.to_owned()) else {
             return Err(no_volume(id));
         };
@@ -116,9 +116,9 @@ impl Cloud {
                 volume.zone, vm.id, vm.zone
             ));
         }
-        if attached >= most {
+        if attached >= limit {
             return refused(format!(
-                "VM {} has {attached} volumes; at most {most} are possible",
+                "VM {} has {attached} volumes; at most {limit} are possible",
                 vm.id
             ));
         }
@@ -126,10 +126,10 @@ impl Cloud {
         Ok(())
     }
 
-    /// Detaches a volume from whichever VM has it.
+    /// Detaches a volume from its VM.
     ///
     /// # Errors
-    /// `NotFound`, or what a fault rule answers.
+    /// `NotFound`, or the error of a fault rule.
     pub fn detach_volume(&mut self, id: &str, now: Timestamp) -> Result<Volume, DriverError> {
         self.advance(now);
         let vm = self
@@ -145,10 +145,10 @@ impl Cloud {
         })
     }
 
-    /// Removes a volume; one that is not there is removed.
+    /// Deletes a volume; a missing one counts as deleted.
     ///
     /// # Errors
-    /// `FailedPrecondition` while a VM has it.
+    /// `FailedPrecondition` while it is attached.
     pub fn delete_volume(&mut self, id: &str, now: Timestamp) -> Result<(), DriverError> {
         self.advance(now);
         if let Some(vm) = self.volumes.get(id).and_then(|volume| volume.vm.as_ref()) {
@@ -176,19 +176,19 @@ impl Cloud {
         let done = struck.is_none();
         let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.rpc(), now);
         node.clone_into(&mut record.machine);
-        record.code = Some(struck.as_ref().map_or(Code::Ok, |fired| fired.code));
-        record.fault = struck.map(|fired| fired.id);
+        record.code = Some(hit.as_ref().map_or(Code::Ok, |fired| fired.code));
+        record.fault = hit.map(|fired| fired.id);
         self.log.append(record.saying(volume));
         done
     }
 
-    /// The storage of a cluster made or removed a volume of its own: the log says so.
+    /// Logs that a cluster's storage created or deleted a volume.
     pub fn note_storage(&mut self, operation: &'static str, volume: &str, now: Timestamp) {
         let record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation, now);
         self.log.append(record.saying(volume));
     }
 
-    /// A VM is gone: its volumes are free.
+    /// Detaches the volumes of a deleted VM.
     pub(super) fn free_volumes(&mut self, vm: &str) {
         let of_vm = |volume: &&Volume| volume.vm.as_deref() == Some(vm);
         let ids: Vec<String> = self

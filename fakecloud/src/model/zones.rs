@@ -1,4 +1,4 @@
-//! Zones that fail: their API, their hosts, both, or the API a little; and their return.
+//! Failures of zones: their API, their hosts, both, or a brown-out of the API; and their recovery.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{Caller, Cloud, CommandError, Record, RecordKind, VmState, later};
 use crate::Delay;
 use crate::glob;
 
-/// What of a zone fails.
+/// The failure of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ZoneFailure {
@@ -23,12 +23,12 @@ pub enum ZoneFailure {
     Compute,
     /// API and compute.
     Both,
-    /// Some calls about VMs of the zone answer Unavailable, the others late; the VMs run.
+    /// Some calls about VMs of the zone answer Unavailable, the others are slow; the VMs run.
     BrownOut,
 }
 
 impl ZoneFailure {
-    /// The failure as people write it.
+    /// The name of the failure in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -56,23 +56,23 @@ pub struct ZoneOutage {
     pub zone: String,
     /// What fails.
     pub failure: ZoneFailure,
-    /// Of a brown-out: how many calls of a hundred fail.
+    /// Percentage of failing calls, for a brown-out.
     pub error_percent: u32,
-    /// Of a brown-out: by how much the others are late.
+    /// Delay of the other calls, for a brown-out.
     pub latency: Delay,
-    /// When it began.
+    /// Start time.
     pub since: Timestamp,
-    /// When it ends by itself.
+    /// End time, if it is scheduled.
     pub until: Option<Timestamp>,
-    /// How many calls it has struck.
+    /// Number of calls that it has hit.
     pub hits: u64,
-    /// How many calls of a brown-out were looked at.
+    /// Number of calls that it has examined, for a brown-out.
     pub(super) seen: u64,
 }
 
 impl ZoneOutage {
-    /// A failure that begins now and lasts until it is mended; half of the calls of a brown-out fail, and the others
-    /// take one to ten seconds.
+    /// A failure that begins now and lasts until the zone is restored; in a brown-out half of the calls fail, and the
+    /// others take one to ten seconds.
     pub fn new(zone: impl Into<String>, failure: ZoneFailure, now: Timestamp) -> Self {
         Self {
             zone: zone.into(),
@@ -92,15 +92,15 @@ impl ZoneOutage {
 }
 
 impl Cloud {
-    /// The failures that are under way, by the globs on their zones.
+    /// The active failures, by the globs on their zones.
     pub fn zone_outages(&self) -> impl Iterator<Item = &ZoneOutage> {
         self.outages.values()
     }
 
-    /// The zones that `outage.zone` matches fail from now on; that replaces an earlier failure of the same glob.
+    /// Makes the zones that `outage.zone` matches fail; this replaces an earlier failure with the same glob.
     ///
     /// # Errors
-    /// When a value makes no sense, or no known zone matches.
+    /// A value is invalid, or no known zone matches.
     pub fn fail_zone(
         &mut self,
         outage: ZoneOutage,
@@ -148,10 +148,10 @@ impl Cloud {
         Ok(())
     }
 
-    /// The failure of that glob is over. What it stopped boots again, after a boot delay.
+    /// Ends the failure with a glob. VMs that it stopped boot again after a boot delay.
     ///
     /// # Errors
-    /// When there is none.
+    /// The failure does not exist.
     pub fn mend_zone(&mut self, zone: &str, now: Timestamp) -> Result<(), CommandError> {
         self.advance(now);
         if !self.outages.contains_key(zone) {
@@ -163,12 +163,12 @@ impl Cloud {
         Ok(())
     }
 
-    /// When a failure ends by itself next.
+    /// Next scheduled end of a failure.
     pub(super) fn next_return(&self) -> Option<Timestamp> {
         self.outages.values().filter_map(|outage| outage.until).min()
     }
 
-    /// Ends the failures whose time has come.
+    /// Ends failures whose end time has come.
     pub(super) fn end_outages(&mut self, at: Timestamp) {
         let over = |outage: &&ZoneOutage| outage.until.is_some_and(|until| until <= at);
         let zones: Vec<String> = self
@@ -191,8 +191,8 @@ impl Cloud {
             .any(|outage| outage.failure.stops_vms() && outage.is_about(zone))
     }
 
-    /// What the zone's failure makes of a call.
-    pub(super) fn zone_strikes(&mut self, zone: &str) -> Option<Fired> {
+    /// The effect of the zone's failure on a call.
+    pub(super) fn zone_hit(&mut self, zone: &str) -> Option<Fired> {
         if zone.is_empty() {
             return None;
         }
@@ -231,7 +231,7 @@ impl Cloud {
         None
     }
 
-    /// The VMs of zones whose hosts are down stop, and pending ones wait.
+    /// Stops the VMs of zones whose hosts are down; pending ones wait.
     fn stop_zones(&mut self, now: Timestamp) {
         let affected = |vm: &&super::Vm| {
             matches!(vm.state, VmState::Pending | VmState::Running | VmState::Stopped) && self.is_down(&vm.zone)

@@ -1,4 +1,4 @@
-//! Who calls over gRPC: what a call says of itself, for the log and for fault rules.
+//! The caller of a gRPC call, as the call names it, for the log and for fault rules.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -9,12 +9,12 @@ use tower::{Layer, Service};
 
 use super::driver::calling_as;
 
-/// The header by which a client says who it is. A user agent says which program it is, not who, and is not taken for it.
+/// The header with which a client names itself. A user agent identifies a program, not a caller, and is ignored.
 const CLIENT: &str = "x-client";
-/// The most characters that are kept of it.
+/// Maximum length of the name.
 const LENGTH: usize = 100;
 
-/// Makes the calls of a service on behalf of who they say that they are from.
+/// Runs the calls of a service with the caller in their context.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallerLayer;
 
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// Who a call says that it is from. Only what can stand in a log is kept.
+/// The caller that a call names. Only characters that are legal in a log are kept.
 fn client(headers: &HeaderMap) -> String {
     let text = headers
         .get(CLIENT)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_says_who_it_is_from_by_its_header_alone() {
+    fn only_the_header_names_the_caller() {
         let mut headers = HeaderMap::new();
         assert_eq!(client(&headers), "");
         headers.insert("user-agent", "grpc-python/1".parse().unwrap());

@@ -14,10 +14,10 @@ use super::{convert, kubelets, ledger, rules, units};
 use crate::model::{Cloud, CommandError, LimitKind, Reference, Vm, VmState};
 use crate::{Fakecloud, Token, glob, proto};
 
-/// The most records of one page or one reading of the log.
+/// Maximum number of records of one page or one read of the log.
 const PAGE: usize = 1000;
 
-/// Answers the control contract by a cloud.
+/// The control contract of a cloud.
 #[derive(Clone, Debug)]
 pub struct ControlService {
     cloud: Fakecloud,
@@ -31,7 +31,7 @@ impl ControlService {
         Self { cloud }
     }
 
-    /// A command about one VM; answers the VM as it is then.
+    /// A command for one VM; returns the resulting VM.
     fn command(
         &self,
         request: Request<proto::VmReference>,
@@ -48,7 +48,7 @@ impl ControlService {
         })
     }
 
-    /// A command about the kubelet of one VM; answers the kubelet as it is then.
+    /// A command for the kubelet of one VM; returns the resulting kubelet.
     fn kubelet_command(
         &self,
         vm: Option<proto::VmReference>,
@@ -63,7 +63,7 @@ impl ControlService {
         })
     }
 
-    /// A change of the holds; answers those in force, and the VMs concerned.
+    /// A change of the holds; returns the active ones, and the affected VMs.
     fn change_holds(
         &self,
         request: Request<proto::HoldRequest>,
@@ -349,8 +349,8 @@ impl proto::cloud_server::Cloud for ControlService {
 
     async fn mend_zone(&self, request: Request<proto::MendZoneRequest>) -> Result<Response<proto::ZoneList>, Status> {
         let zone = request.into_inner().zone;
-        let mended = self.cloud.step(|cloud, now| cloud.mend_zone(&zone, now));
-        mended.map_err(|error| convert::command_error(&error))?;
+        let restored = self.cloud.step(|cloud, now| cloud.mend_zone(&zone, now));
+        restored.map_err(|error| convert::command_error(&error))?;
         Ok(Response::new(self.zones()))
     }
 
@@ -555,7 +555,7 @@ impl proto::cloud_server::Cloud for ControlService {
             read: VecDeque::new(),
             ended: false,
         };
-        // The first read tells at once whether the beginning is still there.
+        // The first read reports at once whether the start is still kept.
         reader.read_more()?;
         Ok(Response::new(Box::pin(stream::unfold(reader, Reader::next))))
     }
@@ -571,7 +571,7 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 }
 
-/// Reads the log from a place on, and waits for more at its end.
+/// Reads the log from a position, and waits for more records at its end.
 struct Reader {
     cloud: Fakecloud,
     changes: watch::Receiver<u64>,
@@ -593,7 +593,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The next record, once there is one. A reader that fell too far behind ends with an error.
+    /// The next record, when it exists. A reader that falls too far behind ends with an error.
     async fn next(mut self) -> Option<(Result<proto::Record, Status>, Self)> {
         while !self.ended {
             if let Some(record) = self.read.pop_front() {

@@ -1,4 +1,4 @@
-//! Between the model's values and the control contract's messages.
+//! Conversions between the model's values and messages of the control contract.
 
 use mcm_api::cloud::{Code, DriverError};
 use tonic::Status;
@@ -92,7 +92,7 @@ pub(super) fn reference(reference: proto::VmReference) -> Result<Reference, Stat
     }
 }
 
-/// What nodes are asked for; what they may be is the model's to say.
+/// The requested nodes; the model validates them.
 pub(super) fn nodes(request: proto::CreateNodesRequest) -> NodesSpec {
     let taint = |taint: proto::Taint| Taint {
         key: taint.key,
@@ -151,7 +151,7 @@ pub(super) fn forgotten(forgotten: Forgotten) -> Status {
     Status::out_of_range(forgotten.to_string())
 }
 
-/// A refusal of the model; machine code 17, which gRPC has not, is none of this contract's calls.
+/// A rejection of the model; machine code 17, which gRPC does not have, does not occur in this contract.
 pub(super) fn refusal(error: DriverError) -> Status {
     Status::new(tonic::Code::from_i32(error.code.number()), error.message)
 }

@@ -1,5 +1,5 @@
-//! The driver contract over the model. The effect commits when the call arrives; the reply waits
-//! for as long as the model says.
+//! The driver contract over the model. The effect commits when the call arrives; the reply is delayed as the model
+//! requires.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ tokio::task_local! {
     static CALLER: String;
 }
 
-/// Performs calls of the driver on behalf of `client`: the log then says who called.
+/// Performs driver calls on behalf of `client`, which the log shows as the caller.
 pub async fn calling_as<F: Future>(client: String, calls: F) -> F::Output {
     CALLER.scope(client, calls).await
 }
 
-/// On whose behalf this call is; empty where that is not known.
+/// The caller of the current call; empty: unknown.
 fn caller() -> String {
     CALLER.try_with(Clone::clone).unwrap_or_default()
 }

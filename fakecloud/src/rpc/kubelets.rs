@@ -1,4 +1,4 @@
-//! Between kubelets' faults and views and the control contract's messages.
+//! Conversions between kubelets' faults and views and messages of the control contract.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::model::{Availability, Down, FaultKind, Flapping, KubeletFault, NodeCo
 use crate::proto::kubelet_fault::Fault;
 use crate::proto::{self, KubeletFaultKind, KubeletState};
 
-/// A VM's kubelet; without a view when no kubelets run, or the VM has never booted.
+/// A VM's kubelet; without a view if no kubelets run, or the VM has never booted.
 pub(super) fn kubelet(vm: &Vm, view: Option<KubeletView>, now: Timestamp) -> proto::Kubelet {
-    // What was just commanded has not reached the kubelet yet.
+    // A recent command may not have reached the kubelet yet.
     let (availability, changes) = vm.kubelet.availability(now);
     let availability = if view.is_some() {
         availability
@@ -144,7 +144,7 @@ pub(super) fn read_kinds(kinds: &[i32]) -> Result<Vec<FaultKind>, Status> {
     kinds.iter().map(read).collect()
 }
 
-/// Type and condition; what they may be is the model's to say.
+/// Type and condition; the model validates them.
 pub(super) fn read_condition(condition: Option<proto::NodeCondition>) -> Result<(String, NodeCondition), Status> {
     let Some(condition) = condition else {
         return Err(Status::invalid_argument("condition: is missing; set type and status"));

@@ -1,5 +1,5 @@
-//! Between the ledger's objects beside VMs and the control contract's messages: disks, interfaces, volumes, limits,
-//! zones, findings; and pages of them.
+//! Conversions between the ledger's other objects and messages of the control contract: disks, interfaces, volumes,
+//! limits, zones, findings; and pagination.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -173,11 +173,11 @@ pub(super) fn read_looking(request: proto::AuditLedgerRequest) -> Looking {
 }
 
 /// Whether an object has all of these tags.
-pub(super) fn has_tags(tags: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> bool {
-    wanted.iter().all(|(key, value)| tags.get(key) == Some(value))
+pub(super) fn has_tags(tags: &BTreeMap<String, String>, required: &BTreeMap<String, String>) -> bool {
+    required.iter().all(|(key, value)| tags.get(key) == Some(value))
 }
 
-/// A page of what has ascending keys: at most `size` of it, all for 0, behind the key in `token`; and the next token.
+/// A page of items with ascending keys: at most `size` items (0: all) after the key in `token`; and the next token.
 pub(super) fn page<T>(
     all: impl Iterator<Item = T>,
     key: impl Fn(&T) -> String,

@@ -1,14 +1,14 @@
-//! The class of former times: its `spec` held what stands in a MachineClass's `providerSpec` today, beside the references to
-//! its Secrets.
+//! The former class format: its `spec` holds the content of today's `providerSpec` of a MachineClass, and references to
+//! Secrets.
 
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError};
 use serde_json::Value;
 
-/// The provider of classes that this cloud serves.
+/// Provider of the classes that this cloud serves.
 const PROVIDER: &str = "fakecloud";
 
-/// Fills `class` from the JSON of the old one.
+/// Fills `class` from the JSON of the former format.
 pub(super) fn fill(old: &Value, class: MachineClass) -> Result<MachineClass, DriverError> {
     let invalid = |text: String| DriverError::new(Code::InvalidArgument, text);
     let Some(Value::Object(spec)) = old.get("spec") else {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_reference_is_the_provider_spec() {
+    fn fields_other_than_references_become_the_provider_spec() {
         let old = json!({ "spec": {
             "machineType": "small", "zone": "z1", "secretRef": { "name": "s", "namespace": "n" },
         }});
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_a_spec_is_refused_with_what_it_lacks() {
+    fn a_class_without_a_spec_is_rejected_with_the_missing_fields() {
         let error = fill(&json!({}), MachineClass::default()).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
         assert!(error.message.contains("machineType"), "{}", error.message);

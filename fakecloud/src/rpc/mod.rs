@@ -1,6 +1,5 @@
-//! The cloud's two contracts over the model: the machine controllers' driver, and control.
-//!
-//! What lives here: adapters and conversions. What must not: rules of behaviour.
+//! The cloud's two contracts over the model: the driver for machine controllers, and control. This module holds
+//! adapters and conversions, no behaviour.
 
 pub(crate) mod caller;
 mod control;

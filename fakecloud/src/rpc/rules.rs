@@ -1,4 +1,4 @@
-//! Between fault rules and the control contract's messages.
+//! Conversions between fault rules and messages of the control contract.
 
 use std::time::Duration;
 
@@ -38,13 +38,13 @@ const PARTIALS: [(Partial, proto::Partial); 4] = [
     (Partial::Tags, proto::Partial::Tags),
 ];
 
-/// The message's number of a value; 0 without a value.
+/// The number of a value in messages; 0: no value.
 fn number_of<T: PartialEq, P: Copy + Into<i32>>(table: &[(T, P)], value: Option<T>) -> i32 {
     let entry = table.iter().find(|(known, _)| value.as_ref() == Some(known));
     entry.map_or(0, |(_, number)| (*number).into())
 }
 
-/// The value of a message's number; 0 is none.
+/// The value of a number in messages; 0: no value.
 fn value_of<T: Copy, P: Copy + Into<i32>>(table: &[(T, P)], number: i32, field: &str) -> Result<Option<T>, Status> {
     if number == 0 {
         return Ok(None);
@@ -104,7 +104,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
     }
 }
 
-/// A rule as a message that asks for it.
+/// A rule as a message.
 pub fn message_of(rule: FaultRule) -> proto::Fault {
     fault(Fault {
         rule,
@@ -114,7 +114,7 @@ pub fn message_of(rule: FaultRule) -> proto::Fault {
     })
 }
 
-/// The rule that a message asks for; what makes sense is the model's to say.
+/// The rule of a message; the model validates it.
 pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
     let code = Code::from_number(fault.code)
         .ok_or_else(|| Status::invalid_argument(format!("code: {} is no machine code; 0 to 17 are", fault.code)))?;
@@ -223,8 +223,8 @@ mod tests {
     #[case(proto::Fault { code: 18, ..proto::Fault::default() }, "code: 18 is no machine code")]
     #[case(proto::Fault { latency: "long".to_owned(), ..proto::Fault::default() }, "latency: \"long\" is not a delay")]
     #[case(proto::Fault { stale: Some(proto::Stale::default()), ..proto::Fault::default() }, "stale: is empty")]
-    fn a_field_that_makes_no_sense_is_named(#[case] message: proto::Fault, #[case] said: &str) {
+    fn an_invalid_field_is_named(#[case] message: proto::Fault, #[case] expected: &str) {
         let status = rule(message).unwrap_err();
-        assert!(status.message().starts_with(said), "{}", status.message());
+        assert!(status.message().starts_with(expected), "{}", status.message());
     }
 }

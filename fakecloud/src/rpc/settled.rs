@@ -1,4 +1,4 @@
-//! No answer goes out before what it tells of is safe on disk.
+//! Delays answers until the changes that they report are durable.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +12,7 @@ use tower::{Layer, Service};
 
 use crate::Fakecloud;
 
-/// Holds the answers of a service back until the cloud's ledger is safe.
+/// Delays the answers of a service until the cloud's ledger is durable.
 #[derive(Clone, Debug)]
 pub(crate) struct SettledLayer(pub(crate) Fakecloud);
 

@@ -1,4 +1,4 @@
-//! Both contracts in process, through the generated clients directly on the server structs.
+//! Both contracts in process, through the generated clients on the server structs.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn machine(name: &str) -> proto::VmReference {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vm_is_made_watched_killed_and_deleted() {
+async fn a_vm_is_created_watched_killed_and_deleted() {
     let (_cloud, driver, mut control) = world(Config::default());
     let vm = driver.create_machine(request("a")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -100,7 +100,7 @@ async fn a_fault_answers_with_its_code_and_counts_its_hits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_machine_code_survives_the_way() {
+async fn every_machine_code_survives_the_round_trip() {
     let (_cloud, driver, mut control) = world(Config::default());
     for code in Code::ALL.into_iter().filter(|code| *code != Code::Ok) {
         let fault = proto::Fault {
@@ -118,7 +118,7 @@ async fn every_machine_code_survives_the_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_is_read_by_pages_and_followed_live() {
+async fn the_log_is_read_in_pages_and_followed_live() {
     let (_cloud, driver, mut control) = world(Config::default());
     let mut stream = control
         .watch(proto::WatchRequest { after: 0 })
@@ -192,7 +192,7 @@ async fn holds_and_the_duplicate_switch_are_set_at_run_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_requests_are_answered_and_nothing_else_happens() {
+async fn invalid_requests_are_rejected_without_an_effect() {
     let (cloud, _driver, mut control) = world(Config::default());
     let invalid = tonic::Code::InvalidArgument;
     let bad_code = proto::Fault {
@@ -224,7 +224,7 @@ async fn bad_requests_are_answered_and_nothing_else_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_kubelets_vms_still_boot_in_time() {
+async fn without_kubelets_vms_still_boot_on_time() {
     let (cloud, driver, _control) = world(Config::default());
     let token = tokio_util::sync::CancellationToken::new();
     let act = async {
@@ -246,7 +246,7 @@ async fn without_kubelets_vms_still_boot_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_no_machine_stands_behind_are_made_by_one_call() {
+async fn nodes_without_machines_are_created_by_one_call() {
     let (_cloud, _driver, mut control) = world(Config::default());
     let mut request = proto::CreateNodesRequest {
         count: 5_000,

@@ -1,4 +1,4 @@
-//! The flags of `serve`, and its probes.
+//! Flags and probes of `serve`.
 
 use clap::{Command, FromArgMatches};
 use rstest::rstest;
@@ -19,7 +19,7 @@ fn parse(arguments: &[&str]) -> Result<ServeOptions, String> {
 #[case::no_key(&["--tls-cert=/x", "--tls-client-ca=/x"], "--tls-key")]
 #[case::no_authority(&["--tls-cert=/x", "--tls-key=/x"], "--tls-client-ca")]
 #[case::no_certificate(&["--tls-key=/x"], "--tls-cert")]
-fn the_files_of_tls_go_together(#[case] arguments: &[&str], #[case] missing: &str) {
+fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing: &str) {
     let error = parse(arguments).unwrap_err();
     assert!(error.contains(missing), "{error}");
 }
@@ -28,7 +28,7 @@ fn the_files_of_tls_go_together(#[case] arguments: &[&str], #[case] missing: &st
 #[case::not_encrypted(&["--address=0.0.0.0:0"], "--tls-cert, --tls-key and --tls-client-ca")]
 #[case::unreadable(&["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"], "/no/ca")]
 #[tokio::test]
-async fn off_loopback_usable_certificates_are_needed(#[case] arguments: &[&str], #[case] expected: &str) {
+async fn other_addresses_than_loopback_require_valid_certificates(#[case] arguments: &[&str], #[case] expected: &str) {
     let options = parse(&[arguments, &["--without-kubelets"]].concat()).unwrap();
     let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
     assert!(error.contains(expected) && !error.contains('\n'), "{error}");
@@ -44,7 +44,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn probes_tell_when_calls_are_answered() {
+async fn readiness_follows_the_grpc_server() {
     let listener = probes::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
@@ -67,7 +67,7 @@ async fn probes_tell_when_calls_are_answered() {
 }
 
 #[tokio::test]
-async fn an_address_of_the_probes_in_use_is_one_clear_line() {
+async fn a_used_probe_address_is_a_one_line_error() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let flag = format!("--health-address={}", taken.local_addr().unwrap());
     let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &flag]).unwrap();

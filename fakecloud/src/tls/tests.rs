@@ -1,4 +1,4 @@
-//! Drivers and control clients over mutual TLS, good and bad, on sockets of loopback.
+//! Drivers and control clients over mutual TLS, with valid and invalid certificates, on loopback sockets.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -122,20 +122,20 @@ async fn a_server_of_another_authority_names_the_ca_file() {
     let (ours, theirs) = (folder(), folder());
     let serving = serve(theirs.path()).await;
     let error = serving.call(client_files(ours.path())).await.unwrap_err();
-    assert_refused(&error, &["not signed by the authority", "ca.crt"]);
+    assert_rejected(&error, &["not signed by the authority", "ca.crt"]);
 }
 
 #[tokio::test]
-async fn a_server_whose_certificate_has_expired_says_so() {
+async fn an_expired_server_certificate_is_named() {
     let folder = folder();
     let old = expired(folder.path());
     let serving = serve(&old).await;
     let error = serving.call(client_files(&old)).await.unwrap_err();
-    assert_refused(&error, &["has expired", "certificate file of the server"]);
+    assert_rejected(&error, &["has expired", "certificate file of the server"]);
 }
 
 #[tokio::test]
-async fn a_server_with_another_name_says_which_it_has_and_which_flag_to_set() {
+async fn an_error_about_the_server_name_shows_the_name_and_the_flag() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     let tls = Tls {
@@ -143,14 +143,14 @@ async fn a_server_with_another_name_says_which_it_has_and_which_flag_to_set() {
         ..client_files(folder.path())
     };
     let error = serving.call(tls).await.unwrap_err();
-    assert_refused(
+    assert_rejected(
         &error,
         &["elsewhere", "fakecloud.shoot.svc", "--driver-tls-server-name"],
     );
 }
 
 #[tokio::test]
-async fn a_name_in_the_certificate_serves_for_an_address_that_is_not() {
+async fn the_server_name_can_differ_from_the_address() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     let tls = Tls {
@@ -160,12 +160,12 @@ async fn a_name_in_the_certificate_serves_for_an_address_that_is_not() {
     serving.call(tls).await.unwrap();
 }
 
-/// A client that trusts the server, with a certificate of another authority or of another time.
+/// A client that trusts the server, with a certificate of another authority or an expired one.
 #[rstest]
 #[case::of_another_authority(false)]
 #[case::expired(true)]
 #[tokio::test]
-async fn a_client_certificate_that_the_server_does_not_accept_is_named(#[case] is_expired: bool) {
+async fn a_rejected_client_certificate_is_named(#[case] is_expired: bool) {
     let (ours, other) = (folder(), folder());
     let other = match is_expired {
         true => expired(ours.path()),
@@ -175,10 +175,10 @@ async fn a_client_certificate_that_the_server_does_not_accept_is_named(#[case] i
     let mut tls = client_files(&other);
     tls.files.ca = ours.path().join("ca.crt");
     let error = serving.call(tls).await.unwrap_err();
-    assert_refused(&error, &["refuses the client certificate", "client.crt"]);
+    assert_rejected(&error, &["refuses the client certificate", "client.crt"]);
 }
 
-fn assert_refused(error: &DriverError, parts: &[&str]) {
+fn assert_rejected(error: &DriverError, parts: &[&str]) {
     assert_eq!(error.code, Code::Unavailable, "{error}");
     assert!(!error.message.contains('\n'), "{error}");
     for part in parts {
@@ -187,7 +187,7 @@ fn assert_refused(error: &DriverError, parts: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_client_without_a_certificate_is_refused() {
+async fn a_client_without_a_certificate_is_rejected() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     let mut roots = rustls::RootCertStore::empty();
@@ -213,7 +213,7 @@ async fn a_client_without_a_certificate_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_speak_tls_is_refused() {
+async fn a_client_without_tls_is_rejected() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     let driver = GrpcDriver::connect(&format!("grpc://{}", serving.address)).unwrap();
@@ -223,7 +223,7 @@ async fn a_client_that_does_not_speak_tls_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_tls_is_told() {
+async fn a_server_without_tls_is_named() {
     let folder = folder();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -233,7 +233,7 @@ async fn a_server_that_does_not_speak_tls_is_told() {
     let task = tokio::spawn(async move { server.serve_with_incoming(incoming).await.unwrap() });
     let serving = Serving { address, task };
     let error = serving.call(client_files(folder.path())).await.unwrap_err();
-    assert_refused(&error, &["does not speak TLS"]);
+    assert_rejected(&error, &["does not speak TLS"]);
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn rotated_files_serve_the_next_connections_on_both_sides() {
     driver.get_volume_ids(Vec::new()).await.unwrap();
     let before = client_files(folder.path()).files.client_config().unwrap();
     certificates(Clock::wall().now()).write(folder.path()).unwrap();
-    // The old connection lives on, a new one uses the new files, and the old ones are refused.
+    // The old connection stays open, a new one uses the new files, and the old files are rejected.
     driver.get_volume_ids(Vec::new()).await.unwrap();
     serving.call(client_files(folder.path())).await.unwrap();
     let stream = TcpStream::connect(serving.address).await.unwrap();
@@ -260,7 +260,7 @@ async fn rotated_files_serve_the_next_connections_on_both_sides() {
 }
 
 #[tokio::test]
-async fn a_half_rotated_server_goes_on_with_what_it_has() {
+async fn a_half_rotated_server_continues_with_its_old_files() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     std::fs::remove_file(folder.path().join("server.key")).unwrap();
@@ -268,17 +268,17 @@ async fn a_half_rotated_server_goes_on_with_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_client_file_that_is_gone_is_named_by_the_call() {
+async fn a_missing_client_file_is_named_by_the_call() {
     let folder = folder();
     let serving = serve(folder.path()).await;
     let tls = client_files(folder.path());
     std::fs::remove_file(&tls.files.cert).unwrap();
     let error = serving.call(tls).await.unwrap_err();
-    assert_refused(&error, &["client.crt", "not usable"]);
+    assert_rejected(&error, &["client.crt", "not usable"]);
 }
 
 #[tokio::test]
-async fn a_server_without_its_files_does_not_begin() {
+async fn a_server_without_its_files_does_not_start() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let error = incoming(listener, server_files(Path::new("/no/such"))).err().unwrap();
     assert!(error.to_string().contains("/no/such/ca.crt"), "{error}");

@@ -1,4 +1,4 @@
-//! A ledger in a folder, and a process that is killed at any moment.
+//! A ledger in a folder, and a process that is killed at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,36 +12,36 @@ use tokio::task::JoinSet;
 
 use crate::process::{LIMIT, Process, request};
 
-/// How many callers there are at once, each with machines of its own.
+/// Number of concurrent callers, each with its own machines.
 const CALLERS: u64 = 4;
-/// How many machines each has.
+/// Number of machines of each caller.
 const MACHINES: u64 = 3;
 
-/// What a caller knows of a machine's VM.
+/// A caller's knowledge of a machine's VM.
 #[derive(Clone, Debug, PartialEq)]
 enum Known {
-    /// It was answered that it is there.
+    /// A reply said that it exists.
     There(String),
-    /// It was answered that it is not.
+    /// A reply said that it does not exist.
     Gone,
-    /// A call about it had no answer.
+    /// A call about it got no reply.
     Open,
 }
 
-/// What the callers of one round share.
+/// Shared state of the callers of one round.
 #[derive(Debug, Default)]
 struct Round {
-    /// How many calls were answered.
+    /// Number of answered calls.
     answered: AtomicU64,
-    /// After how many answers the process is killed.
+    /// Number of answers after which the process is killed.
     enough: u64,
-    /// That so many were answered.
+    /// Notifies that this number is reached.
     reached: Notify,
     /// Whether the process is dead.
     dead: AtomicBool,
 }
 
-/// Creates and deletes VMs until the process is dead; returns what it knows then, and what it has seen deleted.
+/// Creates and deletes VMs until the process is dead; returns the resulting knowledge, and the deleted VMs.
 async fn call(
     driver: impl Driver,
     mut known: BTreeMap<String, Known>,
@@ -50,7 +50,7 @@ async fn call(
 ) -> (BTreeMap<String, Known>, Vec<String>) {
     let mut deleted = Vec::new();
     let names: Vec<String> = known.keys().cloned().collect();
-    // Not one call more than needed: the port of a dead process may be another's a moment later, also that of another fakecloud.
+    // No further call is made: another process may reuse the port of the dead process, even another fakecloud.
     while !round.dead.load(Ordering::Relaxed) {
         let name = names[usize::try_from(stream.below(MACHINES)).unwrap()].clone();
         let before = known.insert(name.clone(), Known::Open);
@@ -90,17 +90,17 @@ async fn live(process: &Process) -> BTreeMap<String, Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back() {
+async fn a_process_killed_at_any_time_loses_no_vm_and_restores_no_deleted_one() {
     is_killed(40).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: 200 kills"]
-async fn a_process_that_is_killed_two_hundred_times_loses_no_vm_and_brings_none_back() {
+async fn a_process_killed_two_hundred_times_loses_no_vm_and_restores_no_deleted_one() {
     is_killed(200).await;
 }
 
-/// Calls the process, and kills it so many times.
+/// Calls the process, and kills it that many times.
 async fn is_killed(kills: u64) {
     let folder = tempfile::tempdir().unwrap();
     let seed = Seed::new(7);
@@ -166,7 +166,7 @@ async fn is_killed(kills: u64) {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_in_use_is_one_clear_line() {
+async fn a_used_folder_is_a_one_line_error() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Process::start(Some(folder.path()), 1).await;
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_fakecloud"));

@@ -1,4 +1,4 @@
-//! Clients that flood, stall or send garbage: others are served all the same.
+//! Clients that flood, stall or send garbage do not affect other clients.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 
 use crate::process::{LIMIT, Process, request};
 
-/// How long a well-behaved client waits at most.
+/// Maximum waiting time of a well-behaved client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A client that behaves well is answered.
+/// Checks that a well-behaved client is served.
 async fn is_served(process: &Process) {
     let driver = process.driver();
     let work = async {
@@ -29,7 +29,7 @@ async fn is_served(process: &Process) {
 }
 
 #[tokio::test]
-async fn garbage_stops_nobody_else() {
+async fn garbage_does_not_affect_other_clients() {
     let process = Process::start(None, 1).await;
     let mut stream = Seed::new(1).stream("garbage");
     let mut connections = Vec::new();
@@ -37,10 +37,10 @@ async fn garbage_stops_nobody_else() {
         let mut connection = TcpStream::connect(&process.address).await.unwrap();
         let mut bytes: Vec<u8> = (0..2000).map(|_| stream.below(256) as u8).collect();
         if index % 2 == 0 {
-            // Past the greeting, into the frames.
+            // After the HTTP/2 preface, as frames.
             bytes.splice(0..0, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().copied());
         }
-        // The other side may hang up in the middle of it.
+        // The server may close the connection meanwhile.
         connection.write_all(&bytes).await.ok();
         connections.push(connection);
     }
@@ -48,7 +48,7 @@ async fn garbage_stops_nobody_else() {
 }
 
 #[tokio::test]
-async fn those_who_stall_stop_nobody_else() {
+async fn stalled_clients_do_not_affect_other_clients() {
     let process = Process::start(None, 1).await;
     let mut stalled = Vec::new();
     for index in 0..200 {
@@ -58,7 +58,7 @@ async fn those_who_stall_stop_nobody_else() {
         }
         stalled.push(connection);
     }
-    // They ask for the log and never read it.
+    // The clients request the log and never read it.
     let mut unread = Vec::new();
     for _ in 0..20 {
         unread.push(process.control().watch(WatchRequest { after: 0 }).await.unwrap());
@@ -72,7 +72,7 @@ async fn those_who_stall_stop_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_stops_nobody_else() {
+async fn a_flood_does_not_affect_other_clients() {
     let process = Process::start(None, 1).await;
     let flood = process.driver();
     let calls = (0..5000).map(|index| flood.create_machine(request(&format!("m-{index}"))));

@@ -1,4 +1,4 @@
-//! The program as others meet it: over sockets, killed, flooded, and fed with nonsense; and the table of its faults.
+//! The program from outside: over sockets, killed, flooded, and with invalid input; and the table of its faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,7 +1,7 @@
-//! Messages and files that were good and are no longer: each is answered or refused, and nothing panics.
+//! Mutated messages and files: each is accepted or rejected, and nothing panics.
 //!
-//! `DRYDOCK_FUZZ_ROUNDS` says how many are tried of each kind; each round is drawn from its number, so that one that
-//! fails can be tried again.
+//! `DRYDOCK_FUZZ_ROUNDS` sets the number of rounds per kind; each round depends only on its number, so that a failing
+//! one can be repeated.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use prost::Message;
 
 use crate::process::request;
 
-/// How many are tried where nobody says.
+/// Default number of rounds.
 const ROUNDS: u64 = 3000;
 
 fn rounds() -> u64 {
-    let said = std::env::var("DRYDOCK_FUZZ_ROUNDS").ok();
-    said.map_or(ROUNDS, |text| text.parse().expect("DRYDOCK_FUZZ_ROUNDS is a number"))
+    let value = std::env::var("DRYDOCK_FUZZ_ROUNDS").ok();
+    value.map_or(ROUNDS, |text| text.parse().expect("DRYDOCK_FUZZ_ROUNDS is a number"))
 }
 
-/// Some bytes of `good` are changed, removed, repeated, or taken from `other`.
+/// Changes, removes or repeats some bytes of `good`, or inserts some of `other`.
 fn mutated(good: &[u8], other: &[u8], stream: &mut Stream) -> Vec<u8> {
     let mut bytes = good.to_vec();
     for _ in 0..=stream.below(4) {
@@ -53,7 +53,7 @@ fn machine(name: &str) -> Option<proto::VmReference> {
     })
 }
 
-/// Good messages, each with its kind.
+/// Valid messages, each with its kind.
 fn corpus() -> Vec<(usize, Vec<u8>)> {
     let tags = [("owner".to_owned(), "me".to_owned())];
     let rules = "\
@@ -141,7 +141,7 @@ fn corpus() -> Vec<(usize, Vec<u8>)> {
     corpus
 }
 
-/// Sends bytes as a message of that kind, if they are one.
+/// Sends bytes as a message of the kind, if they are one.
 async fn send(client: &mut Client, kind: usize, bytes: &[u8]) -> Option<Result<(), tonic::Status>> {
     macro_rules! send {
         ($call:ident, $message:ty) => {{
@@ -173,7 +173,7 @@ async fn no_message_makes_the_cloud_panic() {
     };
     let mut cloud = new();
     for round in 0..rounds() {
-        // What the rules of earlier rounds do is tried too, but not for ever.
+        // Rules of earlier rounds stay active for some rounds.
         if round % 50 == 0 {
             cloud = new();
         }

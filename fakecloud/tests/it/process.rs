@@ -1,4 +1,4 @@
-//! The program `fakecloud` as a process, and what calls it.
+//! The program `fakecloud` as a process, and its clients.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -15,10 +15,10 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tonic::transport::Channel;
 
-/// How long anything may take.
+/// Timeout of every operation.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// A running program; it dies with its value.
+/// A running program; dropping the value kills it.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -56,7 +56,7 @@ impl Process {
         Self { child, address }
     }
 
-    /// Ends it without a farewell.
+    /// Kills it (SIGKILL).
     pub async fn kill(mut self) {
         self.child.start_kill().unwrap();
         tokio::time::timeout(LIMIT, self.child.wait()).await.unwrap().unwrap();
@@ -75,7 +75,7 @@ impl Process {
     }
 }
 
-/// What a machine controller asks for about a machine of that name.
+/// A machine controller's request for a machine.
 pub fn request(name: &str) -> MachineRequest {
     let mut class = MachineClass::default();
     class.metadata.name = Some("pool".to_owned());

@@ -1,5 +1,5 @@
-//! The tables of `docs/reference/cloud-faults.md`: every fault of a call and every event, with its class, what it means, and the
-//! tests that prove it.
+//! The tables of `docs/reference/cloud-faults.md`: every fault of a call and every event, with its class, meaning, and
+//! tests.
 //!
 //! `DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table` writes them.
 
@@ -64,8 +64,8 @@ const MATCHES: [Row; 10] = [
         "match: {client: 'mcm-*'}",
         "who calls",
         &[
-            "a_rule_strikes_one_caller_and_not_another",
-            "the_log_says_who_called_over_grpc",
+            "a_rule_hits_only_matching_callers",
+            "the_log_names_the_caller_of_a_grpc_call",
         ],
     ),
     legal(
@@ -96,18 +96,18 @@ const MATCHES: [Row; 10] = [
         "so many pass; only those beyond are struck",
         &[
             "a_throttle_lets_so_many_calls_pass_and_strikes_the_others",
-            "throttled_calls_come_through_as_often_as_the_rule_says",
+            "a_throttle_rule_limits_the_rate_of_calls",
         ],
     ),
 ];
 
-/// What happens to a call.
+/// Effects of a rule.
 const EFFECTS: [Row; 27] = [
     legal(
         "action: {code: Internal}",
         "any of the machine codes 1 to 17, before anything is done",
         &[
-            "every_machine_code_can_be_answered",
+            "every_machine_code_can_be_returned",
             "a_fault_answers_with_its_code_and_counts_its_hits",
         ],
     ),
@@ -119,7 +119,7 @@ const EFFECTS: [Row; 27] = [
     legal(
         "action: {error: quota}",
         "ResourceExhausted: the account's quota is used up",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: capacity}",
@@ -129,34 +129,34 @@ const EFFECTS: [Row; 27] = [
     legal(
         "action: {error: throttled}",
         "Unavailable: too many calls",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: credentialsExpired}",
         "Unauthenticated",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: credentialsWrong}",
         "Unauthenticated",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: denied}",
         "PermissionDenied",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: outage}",
         "Unavailable: the API is down",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {latency: 1s-10s}",
         "the reply is late by a draw from this delay; the effect is not",
         &[
             "the_latency_of_a_reply_is_drawn_for_each_call",
-            "a_slow_call_commits_at_once_and_answers_late",
+            "a_slow_call_commits_at_once_and_replies_late",
         ],
     ),
     legal(
@@ -182,19 +182,19 @@ const EFFECTS: [Row; 27] = [
     legal(
         "{match: {call: deleteMachine}, action: {stuck: true}}",
         "the VM is stopping until it is stepped",
-        &["a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever"],
+        &["a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends"],
     ),
     legal(
         "{match: {call: createMachine}, action: {stuck: true}}",
         "the VM is pending until it is stepped",
-        &["a_stuck_creation_makes_a_vm_that_never_boots"],
+        &["a_stuck_creation_creates_a_vm_that_never_boots"],
     ),
     legal(
         "{match: {call: createMachine}, action: {partial: nics, error: quota}}",
         "network interfaces are made, no disks and no VM",
         &[
-            "a_partial_creation_leaves_parts_that_the_next_one_uses",
-            "a_driver_that_reuses_nothing_leaks_parts_at_every_try",
+            "a_partial_creation_leaves_parts_that_the_next_attempt_uses",
+            "a_driver_that_reuses_no_parts_leaks_them_at_every_attempt",
         ],
     ),
     legal(
@@ -227,15 +227,15 @@ const EFFECTS: [Row; 27] = [
         "the answer shows the ledger as it was so many matching calls ago; get_status too",
         &[
             "a_stale_answer_by_calls_shows_the_call_so_many_before",
-            "a_stale_answer_shows_the_ledger_as_it_was_so_many_calls_ago",
+            "a_stale_reply_shows_the_ledger_before_earlier_calls",
         ],
     ),
     legal(
         "{match: {call: attachVolume}, action: {code: Internal}}",
         "a volume is not attached, detach too; by the storage of a cluster neither, and it tries again",
         &[
-            "volumes_can_refuse_to_be_attached_and_detached",
-            "the_storage_of_a_cluster_meets_the_rules_too",
+            "attaching_and_detaching_volumes_can_fail",
+            "rules_also_hit_the_storage_of_a_cluster",
         ],
     ),
     byzantine(
@@ -255,27 +255,27 @@ const EFFECTS: [Row; 27] = [
     ),
 ];
 
-/// What happens to VMs, zones and the account, by commands of `fakecloud` and calls of the control contract.
+/// Events of VMs, zones and the account, by commands of `fakecloud` and calls of the control contract.
 const EVENTS: [Row; 22] = [
     legal(
         "fakecloud vm kill VM",
-        "it dies: it is stopped, and it still exists",
+        "it dies: it stops and still exists",
         &[
-            "a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id",
+            "a_killed_vm_still_exists_and_restarts_with_a_new_boot_id",
             "a_pending_vm_that_dies_does_not_boot",
         ],
     ),
     legal(
         "fakecloud vm stop VM",
-        "it is switched off; start brings it back",
+        "it is switched off; start boots it again",
         &[
             "vms_are_listed_and_driven",
-            "a_quota_counts_what_exists_and_capacity_what_runs",
+            "a_quota_counts_existing_vms_and_capacity_running_ones",
         ],
     ),
     legal(
         "fakecloud vm reboot VM",
-        "it restarts, with another boot id",
+        "it restarts, with a new boot ID",
         &[
             "vms_are_listed_and_driven",
             "after_a_kernel_panic_nothing_runs_until_the_next_boot",
@@ -283,36 +283,36 @@ const EVENTS: [Row; 22] = [
     ),
     legal(
         "fakecloud vm delete VM",
-        "it is deleted behind the back of whoever made it",
+        "it is deleted without the controller's knowledge",
         &["vms_are_listed_and_driven"],
     ),
     legal(
         "fakecloud vm preempt VM --notice 2m",
-        "its Node shows TerminationScheduled, then it is stopped",
-        &["a_vm_that_is_preempted_says_so_first_and_stops_after_the_notice"],
+        "its Node shows TerminationScheduled, then it stops",
+        &["a_preempted_vm_has_a_condition_and_stops_after_the_notice"],
     ),
     legal(
         "fakecloud vm panic VM",
-        "for the cloud it runs, and nothing on it does until it boots again",
+        "the cloud shows it as running, but nothing on it runs until the next boot",
         &["after_a_kernel_panic_nothing_runs_until_the_next_boot"],
     ),
     legal(
         "fakecloud vm fill-disk VM",
-        "its Node is under DiskPressure until that is cleared",
+        "its Node has DiskPressure until the condition is cleared",
         &["a_full_disk_is_a_condition_of_the_node"],
     ),
     legal(
         "fakecloud vm hold VM",
-        "it makes no progress; step and release let it",
+        "it makes no transition until a step or the release",
         &[
-            "a_held_vm_waits_for_its_step_or_its_release",
-            "a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion",
+            "a_held_vm_waits_for_a_step_or_the_release",
+            "a_hold_also_applies_to_pending_vms_and_deletions",
         ],
     ),
     legal(
         "fakecloud vm tag VM KEY=VALUE",
-        "its tags change under the controller's hands",
-        &["an_update_changes_what_it_names_and_foreign_tags_stay"],
+        "its tags change without the controller's knowledge",
+        &["an_update_changes_only_the_named_fields_and_keeps_foreign_tags"],
     ),
     legal(
         "fakecloud zone fail ZONE --failure api",
@@ -321,16 +321,16 @@ const EVENTS: [Row; 22] = [
     ),
     legal(
         "fakecloud zone fail ZONE --failure compute",
-        "its VMs stop and none boots; when it returns they boot again",
+        "its VMs stop and no VM boots; they boot again after recovery",
         &[
-            "when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it",
-            "a_second_failure_does_not_lose_what_the_first_one_stopped",
+            "vms_stop_when_the_hosts_of_their_zone_fail_and_boot_again_after_recovery",
+            "a_second_failure_keeps_track_of_vms_that_the_first_one_stopped",
         ],
     ),
     legal(
         "fakecloud zone fail ZONE --failure both",
         "API and compute",
-        &["a_vm_that_was_switched_off_stays_off_when_its_zone_returns"],
+        &["a_vm_that_was_switched_off_stays_off_when_its_zone_recovers"],
     ),
     legal(
         "fakecloud zone fail ZONE --failure brownOut",
@@ -339,18 +339,18 @@ const EVENTS: [Row; 22] = [
     ),
     legal(
         "fakecloud zone mend ZONE",
-        "it is back",
-        &["when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it"],
+        "the zone recovers",
+        &["vms_stop_when_the_hosts_of_their_zone_fail_and_boot_again_after_recovery"],
     ),
     legal(
         "fakecloud quota set 10",
-        "creations beyond answer ResourceExhausted; every VM that exists counts",
-        &["a_quota_counts_what_exists_and_capacity_what_runs"],
+        "creations beyond it answer ResourceExhausted; every existing VM counts",
+        &["a_quota_counts_existing_vms_and_capacity_running_ones"],
     ),
     legal(
         "fakecloud capacity set 10",
-        "creations and starts beyond answer ResourceExhausted; stopped VMs do not count",
-        &["a_quota_counts_what_exists_and_capacity_what_runs"],
+        "creations and starts beyond it answer ResourceExhausted; stopped VMs do not count",
+        &["a_quota_counts_existing_vms_and_capacity_running_ones"],
     ),
     legal(
         "rateLimits",
@@ -360,27 +360,27 @@ const EVENTS: [Row; 22] = [
     legal(
         "apiTokens, SetCredentials",
         "calls with other credentials answer Unauthenticated",
-        &["credentials_are_checked_at_every_call_and_can_be_exchanged"],
+        &["credentials_are_checked_at_every_call_and_can_be_replaced"],
     ),
     legal(
         "duplicateCreates: two",
-        "two creations for a machine make two VMs",
-        &["with_the_switch_at_two_a_second_creation_makes_a_second_vm"],
+        "two creations for a machine create two VMs",
+        &["with_duplicate_creates_two_a_second_creation_creates_a_second_vm"],
     ),
     legal(
         "requireInitialize: true",
         "VMs are Uninitialized until InitializeMachine",
-        &["a_vm_that_must_be_initialized_says_so_and_names_itself"],
+        &["an_uninitialized_vm_is_named_in_the_error"],
     ),
     legal(
         "bootDelays",
-        "VMs of some types and zones boot late",
+        "VMs of some types and zones boot slowly",
         &["the_first_boot_delay_that_matches_holds"],
     ),
     legal(
         "kill -9 of fakecloud with --data",
-        "no VM is lost, and none comes back",
-        &["a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back"],
+        "no VM is lost, and no deleted VM is restored",
+        &["a_process_killed_at_any_time_loses_no_vm_and_restores_no_deleted_one"],
     ),
 ];
 
@@ -415,7 +415,7 @@ fn page() -> PathBuf {
 }
 
 #[test]
-fn the_page_has_the_tables_of_today() {
+fn the_page_has_the_current_tables() {
     let page = page();
     let text = std::fs::read_to_string(&page).unwrap();
     let (head, rest) = text
@@ -476,7 +476,7 @@ fn every_field_of_a_rule_is_in_the_tables() {
 }
 
 #[test]
-fn every_test_of_the_tables_is_there() {
+fn every_test_of_the_tables_exists() {
     fn read(folder: &Path, text: &mut String) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! What is left at the end of a run: for comparing the ends of disturbed runs with that of an undisturbed one. What of it
-//! differs between two clean runs is `campaign::mask`'s.
+//! The final state of a run, for comparing disturbed runs with an undisturbed one. `campaign::mask` masks what differs
+//! between two clean runs.
 
 use std::collections::BTreeMap;
 
@@ -9,79 +9,78 @@ use serde_json::Value;
 use super::world::WorldState;
 use crate::object::text;
 
-/// Objects (less Events, whose number tells how a run went and not how it ended) and VMs, by name.
+/// Final objects and VMs by name. Events are left out: their number depends on the course of a run, not on its result.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
-    let mut drawn: BTreeMap<(&str, String), Vec<(&str, &Value)>> = BTreeMap::new();
+    let mut generated: BTreeMap<(&str, String), Vec<(&str, &Value)>> = BTreeMap::new();
     for ((kind, namespace, name), object) in world.objects.iter().filter(|((kind, ..), _)| *kind != "Event") {
-        match without_drawn_end(kind, name, object) {
-            Some(kin) => drawn
-                .entry((kind, format!("{namespace}/{kin}")))
+        match common_name(kind, name, object) {
+            Some(common) => generated
+                .entry((kind, format!("{namespace}/{common}")))
                 .or_default()
                 .push((name, object)),
             None => {
-                let object = without_order_of_creation(kind, &without_steps(kind, object));
+                let object = without_creation_order(kind, &without_intermediate_steps(kind, object));
                 end.insert(format!("{kind} {namespace}/{name}"), object.to_string());
             }
         }
     }
-    for ((kind, kin), mut objects) in drawn {
+    for ((kind, common), mut objects) in generated {
         objects.sort_by_key(|(name, object)| (likeness(object), *name));
         for (number, (_, object)) in objects.into_iter().enumerate() {
-            let name = format!("{kind} {kin}#{}", number + 1);
-            end.insert(name, without_order_of_creation(kind, object).to_string());
+            let name = format!("{kind} {common}#{}", number + 1);
+            end.insert(name, without_creation_order(kind, object).to_string());
         }
     }
     let mut vms: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for name in world.machines.keys() {
-        let made = world.vms.values().filter(|vm| vm.machine == *name);
-        let left: Vec<VmState> = world.vms_of(name).map(|vm| vm.state).collect();
-        let words = format!("{} made, left: {left:?}", made.count());
-        match beginning(name) {
-            Some(beginning) => vms.entry(beginning).or_default().push(words),
-            None => drop(end.insert(format!("VMs of {name}"), words)),
+        let created = world.vms.values().filter(|vm| vm.machine == *name);
+        let existing: Vec<VmState> = world.vms_of(name).map(|vm| vm.state).collect();
+        let summary = format!("{} created, existing: {existing:?}", created.count());
+        match generated_prefix(name) {
+            Some(prefix) => vms.entry(prefix).or_default().push(summary),
+            None => drop(end.insert(format!("VMs of {name}"), summary)),
         }
     }
-    for (beginning, mut words) in vms {
-        words.sort_unstable();
-        end.insert(format!("VMs of {beginning}*"), words.join("; "));
+    for (prefix, mut summary) in vms {
+        summary.sort_unstable();
+        end.insert(format!("VMs of {prefix}*"), summary.join("; "));
     }
     end
 }
 
-/// The beginning of a machine's name, and of all that is called after it, whose end is drawn as API servers draw theirs;
-/// `None`: it is somebody's choice.
-fn beginning(name: &str) -> Option<&str> {
-    const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
-    let (beginning, end) = name.split_at_checked(name.rfind('-')? + 1)?;
-    (end.len() == 5 && end.chars().all(|letter| DRAWN.contains(letter))).then_some(beginning)
+/// The prefix of a name whose suffix is generated in the way of API servers; `None`: the name is not generated.
+fn generated_prefix(name: &str) -> Option<&str> {
+    const SUFFIX_CHARACTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let (prefix, end) = name.split_at_checked(name.rfind('-')? + 1)?;
+    (end.len() == 5 && end.chars().all(|letter| SUFFIX_CHARACTERS.contains(letter))).then_some(prefix)
 }
 
-/// What names of objects have in common whose ends are drawn; `None`: this one's is not. They are told apart by where they
-/// are, and counted.
-fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
+/// The common name of objects with generated names; `None`: the name is not generated. Objects with the same common
+/// name are numbered in the order of [`likeness`].
+fn common_name(kind: &str, name: &str, object: &Value) -> Option<String> {
     match kind {
         "PersistentVolume" => Some(format!("of {}", text(object, "/spec/claimRef/name"))),
         "VolumeAttachment" => Some(format!("to {}", text(object, "/spec/nodeName"))),
-        "Node" | "Lease" => beginning(name).map(str::to_owned),
+        "Node" | "Lease" => generated_prefix(name).map(str::to_owned),
         _ => {
-            let beginning = text(object, "/metadata/generateName");
-            (!beginning.is_empty() && name.starts_with(beginning)).then(|| beginning.to_owned())
+            let prefix = text(object, "/metadata/generateName");
+            (!prefix.is_empty() && name.starts_with(prefix)).then(|| prefix.to_owned())
         }
     }
 }
 
-/// Less what tells only which of several alike was made first, or took which pods: the addresses of a Node and of a Pod,
-/// which are given from rows, and the images that a Node has run. Conditions stand in the order of their types.
-fn without_order_of_creation(kind: &str, object: &Value) -> Value {
-    let rows: &[&str] = match kind {
+/// Removes what only shows the order in which similar objects were created or scheduled: addresses of Nodes and Pods,
+/// which come from pools, and the images that a Node has run. Conditions are sorted by type.
+fn without_creation_order(kind: &str, object: &Value) -> Value {
+    let pool_fields: &[&str] = match kind {
         "Node" => &["addresses", "images"],
         "Pod" => &["podIP", "podIPs", "hostIP", "hostIPs"],
         _ => &[],
     };
     let mut object = object.clone();
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-        status.retain(|field, _| !rows.contains(&field.as_str()));
+        status.retain(|field, _| !pool_fields.contains(&field.as_str()));
         if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
             conditions.sort_by_key(|condition| text(condition, "/type").to_owned());
         }
@@ -89,9 +88,9 @@ fn without_order_of_creation(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Less what tells only in how many steps it got there: the generation of a MachineSet whose deployment sizes it. Whether its
-/// status is about its newest spec is kept.
-fn without_steps(kind: &str, object: &Value) -> Value {
+/// Removes what only shows the number of intermediate steps: the generation of a MachineSet that its deployment scales.
+/// Whether the status reflects the newest spec is kept.
+fn without_intermediate_steps(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if kind != "MachineSet" || text(&object, "/metadata/ownerReferences/0/kind") != "MachineDeployment" {
         return object;
@@ -103,8 +102,7 @@ fn without_steps(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// What tells objects of drawn names apart: where one is, as far as it is anywhere, how it is, what was last done with it, and
-/// what was written on it.
+/// Sorts objects with generated names: by node, phase, last operation, annotations and conditions.
 fn likeness(object: &Value) -> Vec<&str> {
     let fields = [
         "/spec/nodeName",
@@ -132,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_of_drawn_names_are_told_apart_by_what_was_last_done_with_them() {
+    fn machines_with_generated_names_are_sorted_by_their_last_operation() {
         let end = |first: &str, second: &str| {
             let mut world = WorldState::default();
             for (name, last) in [("md-a-x2k4p", first), ("md-a-z9k4p", second)] {
@@ -150,47 +148,47 @@ mod tests {
     }
 
     #[test]
-    fn which_of_several_alike_was_made_first_says_nothing() {
+    fn the_creation_order_of_similar_objects_does_not_matter() {
         let node = serde_json::json!({ "status": {
             "addresses": [{ "address": "10.0.0.4" }],
             "images": [{ "names": ["example.com/main"] }],
             "phase": "Running",
         } });
         let rest = serde_json::json!({ "status": { "phase": "Running" } });
-        assert_eq!(without_order_of_creation("Node", &node), rest);
-        assert_eq!(without_order_of_creation("Machine", &node), node);
+        assert_eq!(without_creation_order("Node", &node), rest);
+        assert_eq!(without_creation_order("Machine", &node), node);
         let pod = serde_json::json!({ "status": { "podIP": "100.64.2.2", "hostIP": "10.0.0.4", "phase": "Running" } });
-        assert_eq!(without_order_of_creation("Pod", &pod), rest);
+        assert_eq!(without_creation_order("Pod", &pod), rest);
     }
 
     #[rstest]
     #[case::seen(3, 3, 2, 2, true)]
     #[case::not_seen(3, 3, 3, 2, false)]
-    fn in_how_many_steps_a_set_was_sized_says_nothing(
+    fn the_number_of_steps_in_which_a_deployment_scales_a_set_does_not_matter(
         #[case] generation: u64,
         #[case] observed: u64,
         #[case] other_generation: u64,
         #[case] other_observed: u64,
-        #[case] alike: bool,
+        #[case] equal: bool,
     ) {
         let set = |owner: &str, generation: u64, observed: u64| {
             let set = serde_json::json!({
                 "metadata": { "generation": generation, "ownerReferences": [{ "kind": owner }] },
                 "status": { "observedGeneration": observed },
             });
-            without_steps("MachineSet", &set)
+            without_intermediate_steps("MachineSet", &set)
         };
-        let is_alike = |owner: &str| set(owner, generation, observed) == set(owner, other_generation, other_observed);
-        assert_eq!(is_alike("MachineDeployment"), alike);
-        assert!(!is_alike("Nobody"), "then each step was a person's");
+        let is_equal = |owner: &str| set(owner, generation, observed) == set(owner, other_generation, other_observed);
+        assert_eq!(is_equal("MachineDeployment"), equal);
+        assert!(!is_equal("Nobody"), "a user made each step");
     }
 
     #[rstest]
     #[case::of_a_set("md-a-6d8d7-x2k4p", Some("md-a-6d8d7-"))]
-    #[case::chosen("md-a-1", None)]
+    #[case::chosen_by_user("md-a-1", None)]
     #[case::a_word("machine-alpha", None)]
-    #[case::without_a_beginning("x2k4p", None)]
-    fn names_whose_end_is_drawn_are_known(#[case] name: &str, #[case] is: Option<&str>) {
-        assert_eq!(beginning(name), is);
+    #[case::without_a_prefix("x2k4p", None)]
+    fn generated_names_are_recognized(#[case] name: &str, #[case] expected: Option<&str>) {
+        assert_eq!(generated_prefix(name), expected);
     }
 }

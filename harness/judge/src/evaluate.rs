@@ -1,4 +1,4 @@
-//! Whether a condition holds, and whether an expectation is met.
+//! Evaluates conditions and expectations against the world.
 
 use std::time::Duration;
 
@@ -21,8 +21,9 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
         Condition::Observed(object) => world.object(&object.kind, &object.name).is_some_and(is_observed),
         Condition::VmCount(count) => world.vms_of(&count.machine).count() == count.is,
         Condition::Calls(calls) => {
-            let made = made(world, calls.call.rpc(), &calls.machine);
-            calls.at_least.is_none_or(|least| made >= least) && calls.at_most.is_none_or(|most| made <= most)
+            let call_count = call_count(world, calls.call.rpc(), &calls.machine);
+            calls.at_least.is_none_or(|minimum| call_count >= minimum)
+                && calls.at_most.is_none_or(|maximum| call_count <= maximum)
         }
         Condition::ErrorCode(code) => world
             .object("Machine", &code.machine)
@@ -32,16 +33,20 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
             .is_some_and(|machine| text(machine, "/status/lastOperation/description").contains(&says.text)),
         Condition::History(history) => history_holds(history, world, timeouts),
         Condition::Field(field) => field_value(field, world) == field.is,
-        Condition::Pods(pods) => workloads::within(workloads::chosen(pods, world).count(), pods.at_least, pods.at_most),
+        Condition::Pods(pods) => {
+            workloads::within(workloads::selected(pods, world).count(), pods.at_least, pods.at_most)
+        }
         Condition::Attached(attached) => workloads::within(
             workloads::nodes_of(attached, world).len(),
             attached.at_least,
             attached.at_most,
         ),
         Condition::VolumesOf(volumes) => workloads::volumes_for(&volumes.claim, world).count() == volumes.is,
-        Condition::Told(told) => workloads::within(told_so_often(told, world), told.at_least, told.at_most),
-        Condition::Struck(struck) => struck_so_often(&struck.fault, world) >= struck.at_least,
-        // What was is known where an expectation began, which has put it in their place.
+        Condition::EventCount(expected) => {
+            workloads::within(event_count(expected, world), expected.at_least, expected.at_most)
+        }
+        Condition::FaultHits(hits) => hit_count(&hits.fault, world) >= hits.at_least,
+        // [`resolved`] has replaced these when the expectation started.
         Condition::Unchanged(_) | Condition::SamePods(_) => false,
         Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
         Condition::Any(list) => list.iter().any(|condition| holds(condition, world, timeouts)),
@@ -49,29 +54,29 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
     }
 }
 
-/// The condition with what there was when an expectation began in the place of words such as `unchanged`.
-fn settled(condition: &Condition, world: &WorldState) -> Condition {
-    let all = |list: &[Condition]| list.iter().map(|part| settled(part, world)).collect();
+/// Replaces conditions such as `unchanged` by ones that contain the state at the start of the expectation.
+fn resolved(condition: &Condition, world: &WorldState) -> Condition {
+    let all = |list: &[Condition]| list.iter().map(|part| resolved(part, world)).collect();
     match condition {
         Condition::Unchanged(FieldOf { kind, name, field }) => {
-            let mut then = FieldIs {
+            let mut field_now = FieldIs {
                 kind: kind.clone(),
                 name: name.clone(),
                 field: field.clone(),
                 is: Value::Null,
             };
-            then.is = field_value(&then, world);
-            Condition::Field(then)
+            field_now.is = field_value(&field_now, world);
+            Condition::Field(field_now)
         }
-        Condition::SamePods(on) => workloads::stay(on, world),
+        Condition::SamePods(on) => workloads::unchanged_pods(on, world),
         Condition::All(list) => Condition::All(all(list)),
         Condition::Any(list) => Condition::Any(all(list)),
-        Condition::Not(condition) => Condition::Not(Box::new(settled(condition, world))),
+        Condition::Not(condition) => Condition::Not(Box::new(resolved(condition, world))),
         condition => condition.clone(),
     }
 }
 
-fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
+fn call_count(world: &WorldState, call: &str, machine: &str) -> u64 {
     world
         .calls
         .get(&(call.to_owned(), machine.to_owned()))
@@ -79,19 +84,19 @@ fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
         .unwrap_or_default()
 }
 
-fn told_so_often(told: &EventCount, world: &WorldState) -> usize {
-    let tells = |event: &&Value| {
+fn event_count(expected: &EventCount, world: &WorldState) -> usize {
+    let matches_event = |event: &&Value| {
         let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
-        of("/reason") == told.reason
-            && of("/involvedObject/kind") == told.kind
-            && of("/involvedObject/name") == told.name
+        of("/reason") == expected.reason
+            && of("/involvedObject/kind") == expected.kind
+            && of("/involvedObject/name") == expected.name
     };
     let times = |event: &Value| event["count"].as_u64().unwrap_or(1).max(1);
-    let all: u64 = world.of_kind("Event").filter(tells).map(times).sum();
+    let all: u64 = world.of_kind("Event").filter(matches_event).map(times).sum();
     usize::try_from(all).unwrap_or(usize::MAX)
 }
 
-fn struck_so_often(fault: &str, world: &WorldState) -> u64 {
+fn hit_count(fault: &str, world: &WorldState) -> u64 {
     world.faults.get(fault).copied().unwrap_or_default()
 }
 
@@ -122,29 +127,29 @@ fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> 
         })
 }
 
-/// What the world shows about the things that `condition` names.
+/// Describes the state of the objects that `condition` names.
 pub fn describe(condition: &Condition, world: &WorldState) -> String {
     let machine = |name: &str| match (world.phase(name), world.object("Machine", name)) {
         (Some(phase), Some(object)) => {
-            let said = text(object, "/status/lastOperation/description");
-            format!("machine {name} is {phase} ({said})")
+            let description = text(object, "/status/lastOperation/description");
+            format!("machine {name} is {phase} ({description})")
         }
         (None, Some(_)) => format!("machine {name} has no phase yet"),
-        (_, None) => format!("machine {name} is not there"),
+        (_, None) => format!("machine {name} does not exist"),
     };
     match condition {
         Condition::Phase(phase) => machine(&phase.machine),
         Condition::ErrorCode(code) => machine(&code.machine),
         Condition::Says(says) => machine(&says.machine),
         Condition::MachineGone(name) => machine(name),
-        Condition::NodeGone(name) => there("Node", name, world),
-        Condition::Exists(object) => there(&object.kind, &object.name, world),
+        Condition::NodeGone(name) => describe_existence("Node", name, world),
+        Condition::Exists(object) => describe_existence(&object.kind, &object.name, world),
         Condition::Observed(object) => match world.object(&object.kind, &object.name) {
             Some(found) => format!(
-                "{} {} is of generation {}, and its status of {}",
+                "{} {} has generation {}, and its status reflects {}",
                 object.kind, object.name, found["metadata"]["generation"], found["status"]["observedGeneration"]
             ),
-            None => there(&object.kind, &object.name, world),
+            None => describe_existence(&object.kind, &object.name, world),
         },
         Condition::VmCount(count) => {
             let vms: Vec<String> = world
@@ -163,7 +168,7 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
                 "{} for {}: {} answered",
                 calls.call.rpc(),
                 calls.machine,
-                made(world, calls.call.rpc(), &calls.machine)
+                call_count(world, calls.call.rpc(), &calls.machine)
             )
         }
         Condition::History(history) => {
@@ -193,13 +198,15 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         }
         Condition::Pods(pods) => workloads::describe_pods(&pods.of, world),
         Condition::SamePods(on) => workloads::describe_pods(&on.of, world),
-        Condition::Unchanged(field) => there(&field.kind, &field.name, world),
+        Condition::Unchanged(field) => describe_existence(&field.kind, &field.name, world),
         Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
         Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
-        Condition::Told(told) => format!("{} event(s) {} are there", told_so_often(told, world), told.reason),
-        Condition::Struck(struck) => {
-            let times = struck_so_often(&struck.fault, world);
-            format!("fault {} struck {times} times", struck.fault)
+        Condition::EventCount(expected) => {
+            format!("{} event(s) {} exist", event_count(expected, world), expected.reason)
+        }
+        Condition::FaultHits(hits) => {
+            let times = hit_count(&hits.fault, world);
+            format!("fault {} has {times} hit(s)", hits.fault)
         }
         Condition::All(list) | Condition::Any(list) => {
             let parts: Vec<String> = list.iter().map(|part| describe(part, world)).collect();
@@ -214,22 +221,22 @@ fn is_observed(object: &Value) -> bool {
     generation.is_u64() && object["status"]["observedGeneration"] == *generation
 }
 
-fn there(kind: &str, name: &str, world: &WorldState) -> String {
+fn describe_existence(kind: &str, name: &str, world: &WorldState) -> String {
     match world.object(kind, name) {
         Some(object) => match text(object, "/metadata/deletionTimestamp") {
-            "" => format!("{kind} {name} is there"),
-            _ => format!("{kind} {name} is there and being deleted"),
+            "" => format!("{kind} {name} exists"),
+            _ => format!("{kind} {name} exists and is being deleted"),
         },
-        None => format!("{kind} {name} is not there"),
+        None => format!("{kind} {name} does not exist"),
     }
 }
 
-/// The time from one moment to a later one.
+/// The duration from `from` to `to`; zero if `to` is earlier.
 pub fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
-/// A duration for people: `2h03m`, `10m05s`, `3.250s`.
+/// Formats a duration for people: `2h03m05s`, `10m05s`, `3.250s`.
 pub fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -239,71 +246,71 @@ pub fn short(duration: Duration) -> String {
     }
 }
 
-/// How an expectation stands.
+/// The state of an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Look again at every observation, and at that time at the latest.
+    /// Undecided: evaluate again at every observation, and at this time at the latest.
     Pending(Timestamp),
     /// Met.
     Met,
-    /// Missed, and why.
+    /// Missed, with the reason.
     Missed(String),
 }
 
-/// An expectation that is being watched.
+/// An expectation that is being evaluated.
 #[derive(Clone, Debug)]
 pub struct Armed {
     expectation: Expectation,
-    /// Its condition, with what there was when it began.
+    /// Its condition, resolved when it started.
     that: Condition,
     since: Timestamp,
     holding_since: Option<Timestamp>,
-    /// Since when it is as it must not be.
-    contrary_since: Option<Timestamp>,
-    counted: u64,
-    counted_before: u64,
+    /// Since when the world contradicts the expectation.
+    contradicted_since: Option<Timestamp>,
+    count: u64,
+    count_before: u64,
 }
 
 impl Armed {
-    /// Begins to watch.
+    /// Starts the expectation.
     pub fn new(expectation: Expectation, now: Timestamp, world: &WorldState) -> Self {
-        let counted_before = match &expectation.that {
-            Condition::Calls(calls) => made(world, calls.call.rpc(), &calls.machine),
+        let count_before = match &expectation.that {
+            Condition::Calls(calls) => call_count(world, calls.call.rpc(), &calls.machine),
             _ => 0,
         };
         Self {
-            that: settled(&expectation.that, world),
+            that: resolved(&expectation.that, world),
             expectation,
             since: now,
             holding_since: None,
-            contrary_since: None,
-            counted: 0,
-            counted_before,
+            contradicted_since: None,
+            count: 0,
+            count_before,
         }
     }
 
-    /// What is watched.
+    /// The expectation.
     pub fn expectation(&self) -> &Expectation {
         &self.expectation
     }
 
-    /// Whether it ends with the scenario alone.
+    /// Whether the expectation ends only with the scenario.
     pub fn is_throughout(&self) -> bool {
         self.expectation.holds == Temporal::Throughout
     }
 
-    /// Judges the world as it is now; called at every observation and at the time that `Pending` named.
+    /// Evaluates the expectation; called at every observation and at the time of `Pending`.
     pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
         let that = &self.that;
         let holds = holds(that, world, timeouts);
         let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
         let deadline = |limit: Duration| timeouts.deadline(self.since, limit);
-        let shown = || describe(that, world);
+        let description_now = || describe(that, world);
         match &self.expectation.holds {
             Temporal::Eventually(within) => match deadline(within.value(timeouts)) {
                 deadline if holds && now <= deadline => Verdict::Met,
                 deadline if now < deadline => Verdict::Pending(deadline),
-                _ => Verdict::Missed(shown()),
+                _ => Verdict::Missed(description_now()),
             },
             Temporal::Always(time) => {
                 let until = until(time.value(timeouts));
@@ -317,15 +324,15 @@ impl Armed {
             Temporal::ForAtLeast(form) => {
                 let deadline = deadline(form.within.value(timeouts));
                 self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
-                let enough = self.holding_since.map(|since| {
+                let met_at = self.holding_since.map(|since| {
                     since
                         .saturating_add(signed(form.time.value(timeouts)))
                         .unwrap_or(Timestamp::MAX)
                 });
-                match enough {
-                    Some(enough) if now >= enough && enough <= deadline => Verdict::Met,
-                    _ if now >= deadline => Verdict::Missed(shown()),
-                    Some(enough) => Verdict::Pending(enough.min(deadline)),
+                match met_at {
+                    Some(met_at) if now >= met_at && met_at <= deadline => Verdict::Met,
+                    _ if now >= deadline => Verdict::Missed(description_now()),
+                    Some(met_at) => Verdict::Pending(met_at.min(deadline)),
                     None => Verdict::Pending(deadline),
                 }
             }
@@ -333,14 +340,16 @@ impl Armed {
                 let deadline = until(form.within.value(timeouts));
                 match that {
                     Condition::Calls(calls) => {
-                        self.counted = made(world, calls.call.rpc(), &calls.machine) - self.counted_before;
+                        self.count = call_count(world, calls.call.rpc(), &calls.machine) - self.count_before;
                     }
-                    _ if holds && self.holding_since.is_none() => self.counted += 1,
+                    _ if holds && self.holding_since.is_none() => self.count += 1,
                     _ => {}
                 }
                 self.holding_since = holds.then_some(now);
-                match self.counted {
-                    counted if counted > form.times => Verdict::Missed(format!("it was {counted} times; {}", shown())),
+                match self.count {
+                    count if count > form.times => {
+                        Verdict::Missed(format!("it held {count} times; {}", description_now()))
+                    }
                     _ if now >= deadline => Verdict::Met,
                     _ => Verdict::Pending(deadline),
                 }
@@ -350,25 +359,25 @@ impl Armed {
 }
 
 impl Armed {
-    /// How it stands while the world must be `right` until a moment: it is missed once it was not for longer than what is
-    /// seen may contradict itself.
+    /// The state of an expectation that requires `satisfied` until a time: it is missed when the world contradicts it for
+    /// longer than watches may disagree.
     fn steady(
         &mut self,
         now: Timestamp,
-        right: bool,
+        satisfied: bool,
         until: Timestamp,
         world: &WorldState,
         timeouts: &Timeouts,
     ) -> Verdict {
-        if right {
-            self.contrary_since = None;
+        if satisfied {
+            self.contradicted_since = None;
             return if now >= until {
                 Verdict::Met
             } else {
                 Verdict::Pending(until)
             };
         }
-        let since = *self.contrary_since.get_or_insert(now);
+        let since = *self.contradicted_since.get_or_insert(now);
         match timeouts.deadline(since, timeouts.skew) {
             over if now < over => Verdict::Pending(over),
             _ => Verdict::Missed(describe(&self.that, world)),

@@ -21,7 +21,7 @@ fn machine_in(phase: &str) -> Seen {
     Seen::Applied(kind, Box::new(object))
 }
 
-/// What becomes of the one expectation of `scenario` when the phases come at those seconds.
+/// The verdict on the only expectation of `scenario` when the phases are observed at these seconds.
 fn verdict(scenario: Scenario, phases: &[(i64, &str)], end: i64) -> Verdict {
     let Some(Step::Expect(expectation)) = scenario.steps.into_iter().next() else {
         panic!("no expectation")
@@ -54,7 +54,7 @@ fn verdict(scenario: Scenario, phases: &[(i64, &str)], end: i64) -> Verdict {
 }
 
 #[test]
-fn a_deadline_moves_by_the_time_that_a_busy_machine_took() {
+fn a_deadline_is_extended_by_the_time_that_the_host_lost() {
     let expected = || match story()
         .eventually(seconds(10), phase("m", Phase::Running))
         .steps
@@ -80,7 +80,7 @@ fn a_deadline_moves_by_the_time_that_a_busy_machine_took() {
     assert_eq!(
         judged_at(105, &none),
         Verdict::Pending(second(110)),
-        "what was lost before does not count"
+        "time lost before the start does not count"
     );
     assert!(matches!(judged_at(110, &none), Verdict::Missed(_)));
     let some = lost(&[(90, 5), (104, 3), (108, 1)]);
@@ -88,12 +88,12 @@ fn a_deadline_moves_by_the_time_that_a_busy_machine_took() {
     assert!(matches!(judged_at(114, &some), Verdict::Missed(_)));
 }
 
-/// The Machine is Failed from one second to another; by a wall clock, what is seen may contradict itself for two seconds.
+/// The Machine is Failed between two times; on a wall clock, watches may disagree for two seconds.
 #[rstest]
 #[case::for_a_moment(3, 4, false)]
-#[case::for_as_long_as_it_may(3, 5, false)]
+#[case::for_the_allowed_time(3, 5, false)]
 #[case::for_longer(3, 6, true)]
-fn what_must_never_be_is_missed_once_it_is_for_longer_than_watches_may_differ(
+fn never_is_missed_when_the_condition_holds_longer_than_watches_may_disagree(
     #[case] from: i64,
     #[case] until: i64,
     #[case] missed: bool,
@@ -143,7 +143,7 @@ fn is(expected: &str, verdict: &Verdict) -> bool {
 #[case::in_time(&[(5, "Running")], "met")]
 #[case::at_the_deadline(&[(10, "Running")], "met")]
 #[case::too_late(&[(11, "Running")], "missed")]
-#[case::only_for_a_moment(&[(5, "Running"), (6, "Failed")], "met")]
+#[case::for_a_moment_in_time(&[(5, "Running"), (6, "Failed")], "met")]
 #[case::never(&[], "missed")]
 fn eventually(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
     let verdict = verdict(story().eventually(seconds(10), phase("m", Phase::Running)), phases, 20);
@@ -151,7 +151,7 @@ fn eventually(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
 }
 
 #[rstest]
-#[case::all_the_time(&[(0, "Running")], "met")]
+#[case::throughout(&[(0, "Running")], "met")]
 #[case::not_at_the_start(&[(1, "Running")], "missed")]
 #[case::with_a_break(&[(0, "Running"), (5, "Unknown"), (6, "Running")], "missed")]
 #[case::a_break_afterwards(&[(0, "Running"), (11, "Unknown")], "met")]
@@ -162,14 +162,14 @@ fn always(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
         phases.remove(0);
     }
     let condition = match at_start {
-        Some(_) => any([phase("m", Phase::Running), not_there()]),
+        Some(_) => any([phase("m", Phase::Running), does_not_exist()]),
         None => phase("m", Phase::Running),
     };
     let verdict = verdict(story().always(seconds(10), condition), &phases, 20);
     assert!(is(expected, &verdict), "{verdict:?}");
 }
 
-fn not_there() -> Condition {
+fn does_not_exist() -> Condition {
     machine_gone("m")
 }
 
@@ -222,10 +222,14 @@ fn between_times() -> [PhaseChange; 2] {
 
 #[rstest]
 #[case::of_the_newest_spec(json!(2), json!(2), true)]
-#[case::of_the_one_before(json!(2), json!(1), false)]
+#[case::of_the_previous_spec(json!(2), json!(1), false)]
 #[case::of_none(json!(2), json!(null), false)]
-#[case::of_what_has_no_generation(json!(null), json!(null), false)]
-fn a_status_is_about_a_spec(#[case] generation: Value, #[case] observed: Value, #[case] expected: bool) {
+#[case::without_a_generation(json!(null), json!(null), false)]
+fn observed_compares_the_status_with_the_newest_spec(
+    #[case] generation: Value,
+    #[case] observed: Value,
+    #[case] expected: bool,
+) {
     let mut world = WorldState::default();
     let object = json!({
         "metadata": { "name": "md", "generation": generation },

@@ -1,4 +1,4 @@
-//! Nodes that do not belong to the simulated cloud, and what of them must not change.
+//! Nodes that do not belong to the simulated cloud, and which of their fields must not change.
 
 use std::collections::BTreeSet;
 
@@ -7,70 +7,70 @@ use serde_json::{Value, json};
 
 use crate::object::text;
 
-/// The beginnings of the user agents of our programs, under which a server keeps their writes.
+/// Prefixes of our programs' user agents, under which the API server records their writes.
 const OURS: [&str; 2] = ["mcm", "fakecloud"];
 
-/// Taints of Kubernetes' own controllers.
-const OF_KUBERNETES: &str = "node.kubernetes.io/";
+/// Prefix of the taints of Kubernetes controllers.
+const KUBERNETES_TAINT_PREFIX: &str = "node.kubernetes.io/";
 
-/// What a provider id of fakecloud's begins with.
-const PROVIDER: &str = "fakecloud://";
+/// Prefix of the provider IDs of `fakecloud`.
+const PROVIDER_PREFIX: &str = "fakecloud://";
 
-/// Whether a node with that provider id is one of fakecloud's.
+/// Whether a node with that provider ID belongs to the simulated cloud.
 pub fn is_ours(provider_id: Option<&str>) -> bool {
-    provider_id.is_some_and(|id| id.starts_with(PROVIDER))
+    provider_id.is_some_and(|id| id.starts_with(PROVIDER_PREFIX))
 }
 
-/// Whether a node is one of our cloud's.
+/// Whether a node belongs to the simulated cloud.
 pub(crate) fn ours(node: &Value) -> bool {
     is_ours(Some(text(node, "/spec/providerID")))
 }
 
-/// Whether our finalizer is on the node.
-fn is_held(node: &Value) -> bool {
+/// Whether mcm's finalizer is on the node.
+fn has_finalizer(node: &Value) -> bool {
     let finalizers = node.pointer("/metadata/finalizers").and_then(Value::as_array);
     finalizers.is_some_and(|all| all.iter().any(|one| one == keys::NODE_FINALIZER))
 }
 
-/// Whether an entry of `managedFields` is about the mark alone by which a controller says that a node is not its business.
-fn is_mark(entry: &Value) -> bool {
+/// Whether an entry of `managedFields` covers only the annotation with which mcm marks a node as not managed.
+fn is_not_managed_annotation(entry: &Value) -> bool {
     let annotations = entry
         .pointer("/fieldsV1/f:metadata/f:annotations")
         .and_then(Value::as_object);
-    let mark = format!("f:{}", keys::NOT_MANAGED_ANNOTATION);
+    let annotation = format!("f:{}", keys::NOT_MANAGED_ANNOTATION);
     let only = |object: Option<&Value>| {
         object
             .and_then(Value::as_object)
             .is_some_and(|fields| fields.len() == 1)
     };
-    let marked = annotations.is_some_and(|keys| keys.keys().all(|key| *key == mark || key == "."));
+    let marked = annotations.is_some_and(|keys| keys.keys().all(|key| *key == annotation || key == "."));
     marked && only(entry.get("fieldsV1")) && only(entry.pointer("/fieldsV1/f:metadata"))
 }
 
-/// What of a foreign node must not change.
+/// The parts of a foreign node that must not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interest {
-    /// Whether the server tells who wrote it.
+    /// Whether the API server records who wrote the node.
     pub(crate) managed: bool,
-    /// Writes of ours: who, what and when.
+    /// Writes of our programs: manager, operation and time.
     pub(crate) writers: BTreeSet<String>,
-    /// Spec and labels, and whether our finalizer holds it.
+    /// Spec, labels, and whether mcm's finalizer is set.
     pub(crate) fields: Value,
 }
 
 impl Interest {
-    /// That of a node that is not ours; `None`: it is.
+    /// The protected state of a foreign node; `None`: the node belongs to the simulated cloud.
     pub fn in_foreign(node: &Value) -> Option<Self> {
         (!ours(node)).then(|| Self::of(node))
     }
 
     pub(crate) fn of(node: &Value) -> Self {
         let entries = node.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let by_us = |entry: &&Value| OURS.contains(&text(entry, "/manager")) && !is_mark(entry);
+        let by_us = |entry: &&Value| OURS.contains(&text(entry, "/manager")) && !is_not_managed_annotation(entry);
         let writers = entries.into_iter().flatten().filter(by_us);
         let mut spec = node["spec"].clone();
         if let Some(taints) = spec.get_mut("taints").and_then(Value::as_array_mut) {
-            taints.retain(|taint| !text(taint, "/key").starts_with(OF_KUBERNETES));
+            taints.retain(|taint| !text(taint, "/key").starts_with(KUBERNETES_TAINT_PREFIX));
         }
         if spec["taints"].as_array().is_some_and(Vec::is_empty)
             && let Some(spec) = spec.as_object_mut()
@@ -93,7 +93,7 @@ impl Interest {
             fields: json!({
                 "spec": spec,
                 "labels": node["metadata"]["labels"],
-                "held": is_held(node),
+                "held": has_finalizer(node),
             }),
         }
     }

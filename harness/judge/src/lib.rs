@@ -1,7 +1,7 @@
-//! Judgement of a world: its state as a fold of observations, expectations, invariants, and the narrative of a run.
+//! Judges runs: the world state as a fold of observations, expectations, invariants, and the narrative of a run.
 //!
-//! Everything here is pure. This crate knows neither clients nor transports, does not wait, and does not know who
-//! observes (`harness`) or how a stage works (`stage`).
+//! Everything here is pure: no client, no transport, no waiting. `harness` collects the observations, and `stage` runs
+//! the components.
 
 pub mod end;
 pub mod evaluate;

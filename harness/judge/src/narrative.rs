@@ -1,4 +1,4 @@
-//! The narrative: what happened, in words, with the time since the start.
+//! The narrative of a run: one line for each event, with the time since the start.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::workloads::condition;
 use super::world::{WorldState, key};
 use crate::object::text;
 
-/// One line.
+/// One line of the narrative.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Since the start of the scenario.
+    /// Time since the start of the scenario.
     pub after: Duration,
-    /// What happened.
+    /// Description of the event.
     pub what: String,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// All lines of a run.
+/// The narrative of a run.
 #[derive(Clone, Debug)]
 pub struct Narrative {
     started: Timestamp,
@@ -35,7 +35,7 @@ pub struct Narrative {
 }
 
 impl Narrative {
-    /// Empty, counting from `started`.
+    /// An empty narrative with times relative to `started`.
     pub fn new(started: Timestamp) -> Self {
         Self {
             started,
@@ -43,7 +43,7 @@ impl Narrative {
         }
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub fn say(&mut self, at: Timestamp, what: impl Into<String>) {
         self.lines.push(Line {
             after: between(self.started, at),
@@ -51,7 +51,7 @@ impl Narrative {
         });
     }
 
-    /// Adds a line that was not told when it happened, behind those of its time; what was before the start has none.
+    /// Inserts a line that was reported late, after the other lines of its time. Events before the start are dropped.
     pub fn insert(&mut self, at: Timestamp, what: String) {
         if at < self.started {
             return;
@@ -61,9 +61,9 @@ impl Narrative {
         self.lines.insert(position, Line { after, what });
     }
 
-    /// Adds what an observation changes in the world as it was before it.
+    /// Appends what an observation changes; `before` is the world before it.
     pub fn tell(&mut self, observation: &Observation, before: &WorldState) {
-        for what in words(observation, before) {
+        for what in describe(observation, before) {
             self.say(observation.at, what);
         }
     }
@@ -74,8 +74,8 @@ impl Narrative {
     }
 }
 
-/// What an observation changes, in words; nothing for heartbeats and the like.
-fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
+/// Describes the changes of an observation; empty for heartbeats and the like.
+fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
     match &observation.what {
         Seen::Applied(kind, object) => {
             let key = key(kind, object);
@@ -87,18 +87,18 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
                 "Lease" => Vec::new(),
                 "Pod" => pod(&key.2, old, object),
                 "VolumeAttachment" => attachment(&key.2, old, object),
-                "PersistentVolume" | "PersistentVolumeClaim" | "Namespace" => changed(
+                "PersistentVolume" | "PersistentVolumeClaim" | "Namespace" => describe_field(
                     &format!("{} {}", kind.kind.to_lowercase(), key.2),
                     old,
                     object,
                     "/status/phase",
                 ),
-                kind => appeared(&format!("{kind} {}", key.2), old, object),
+                kind => describe_existence(&format!("{kind} {}", key.2), old, object),
             }
         }
         Seen::Deleted(kind, _) if kind.kind == "Event" => Vec::new(),
         Seen::Deleted(kind, object) => vec![format!(
-            "{} {} is gone",
+            "{} {} is removed",
             kind.kind.to_lowercase(),
             text(object, "/metadata/name")
         )],
@@ -129,8 +129,8 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
         Seen::Request(_) => Vec::new(),
         Seen::Quiet(quiet) => vec![
             match quiet {
-                Quiet::Began => "the quiet end begins: all faults are lifted",
-                Quiet::Silent { .. } => "from here on nothing is to be written",
+                Quiet::Began => "the quiet end begins: all faults are removed",
+                Quiet::Silent { .. } => "the quiet period begins: no object may be written",
                 Quiet::Over => "the quiet end is over",
             }
             .to_owned(),
@@ -139,75 +139,75 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
     }
 }
 
-fn appeared(what: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
-    let mut words = Vec::new();
+fn describe_existence(what: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
     if old.is_none() {
-        words.push(format!("{what} is there"));
+        lines.push(format!("{what} exists"));
     }
     let deleted = |object: &Value| !text(object, "/metadata/deletionTimestamp").is_empty();
     if deleted(object) && !old.is_some_and(deleted) {
-        words.push(format!("{what} is to be deleted"));
+        lines.push(format!("{what} is being deleted"));
     }
-    words
+    lines
 }
 
-fn changed(what: &str, old: Option<&Value>, object: &Value, pointer: &str) -> Vec<String> {
-    let mut words = appeared(what, old, object);
+fn describe_field(what: &str, old: Option<&Value>, object: &Value, pointer: &str) -> Vec<String> {
+    let mut lines = describe_existence(what, old, object);
     let now = text(object, pointer);
     let was = old.map(|old| text(old, pointer)).unwrap_or_default();
     let name = pointer.rsplit('/').next().unwrap_or_default();
     if now != was {
-        words.push(match was {
+        lines.push(match was {
             "" => format!("{what} {name} {now}"),
             _ => format!("{what} {name} {was} -> {now}"),
         });
     }
-    words
+    lines
 }
 
 fn machine(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     let what = format!("machine {name}");
-    let mut words = changed(&what, old, object, "/status/currentStatus/phase");
+    let mut lines = describe_field(&what, old, object, "/status/currentStatus/phase");
     for (pointer, label) in [
-        ("/spec/providerID", "provider id"),
-        ("/status/lastOperation/description", "says"),
+        ("/spec/providerID", "provider ID"),
+        ("/status/lastOperation/description", "last operation"),
     ] {
         let now = text(object, pointer);
         if !now.is_empty() && old.is_none_or(|old| text(old, pointer) != now) {
-            words.push(format!("{what} {label}: {now}"));
+            lines.push(format!("{what} {label}: {now}"));
         }
     }
-    words
+    lines
 }
 
 fn node(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     let what = format!("node {name}");
-    let mut words = appeared(&what, old, object);
+    let mut lines = describe_existence(&what, old, object);
     let now = ready(object);
     let was = old.map(ready).unwrap_or_default();
     if now != was && !now.is_empty() {
-        words.push(match was {
+        lines.push(match was {
             "" => format!("{what} Ready {now}"),
             _ => format!("{what} Ready {was} -> {now}"),
         });
     }
-    words
+    lines
 }
 
 fn pod(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     let what = format!("pod {name}");
-    let mut words = changed(&what, old, object, "/status/phase");
+    let mut lines = describe_field(&what, old, object, "/status/phase");
     let node = |pod: &Value| text(pod, "/spec/nodeName").to_owned();
     if !node(object).is_empty() && old.map(node).unwrap_or_default().is_empty() {
-        words.push(format!("{what} is bound to node {}", node(object)));
+        lines.push(format!("{what} is bound to node {}", node(object)));
     }
     let was = old.map(ready).unwrap_or_default();
     if ready(object) == "True" && was != "True" {
-        words.push(format!("{what} is ready"));
+        lines.push(format!("{what} is ready"));
     } else if ready(object) == "False" && was == "True" {
-        words.push(format!("{what} is no longer ready"));
+        lines.push(format!("{what} is no longer ready"));
     }
-    words
+    lines
 }
 
 fn attachment(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
@@ -216,14 +216,14 @@ fn attachment(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
         "attachment {name} of {volume} to node {}",
         text(object, "/spec/nodeName")
     );
-    let mut words = appeared(&what, old, object);
+    let mut lines = describe_existence(&what, old, object);
     let attached = |object: &Value| object["status"]["attached"] == true;
     match (old.is_some_and(attached), attached(object)) {
-        (false, true) => words.push(format!("{what}: attached")),
-        (true, false) => words.push(format!("{what}: detached")),
+        (false, true) => lines.push(format!("{what}: attached")),
+        (true, false) => lines.push(format!("{what}: detached")),
         _ => {}
     }
-    words
+    lines
 }
 
 /// The status of an object's condition Ready.

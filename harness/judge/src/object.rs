@@ -1,4 +1,4 @@
-//! Reading fields of objects as they are served.
+//! Reads fields of API objects in JSON.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use mcm_api::{GoDuration, keys};
 use scenario::Timeouts;
 use serde_json::Value;
 
-/// The text at a JSON pointer; empty where there is none.
+/// The string at a JSON pointer; empty if it is missing.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `time` and so much later.
+/// `time + by`, saturating.
 pub fn after(time: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     time.saturating_add(by).unwrap_or(Timestamp::MAX)
@@ -24,7 +24,7 @@ pub fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
-/// An object's resourceVersion: what is written later has a higher one.
+/// An object's resourceVersion: a later write has a higher one.
 pub fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
@@ -39,22 +39,22 @@ pub fn is_deleting(object: &Value) -> bool {
     !text(object, "/metadata/deletionTimestamp").is_empty()
 }
 
-/// A Machine's phase; empty: none yet.
+/// A Machine's phase; empty: not set yet.
 pub fn phase(machine: &Value) -> &str {
     text(machine, "/status/currentStatus/phase")
 }
 
-/// The time at a pointer, read as an expiry is.
+/// The time at a JSON pointer, parsed like a preservation expiry.
 pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     read_expiry(text(object, pointer)).ok()
 }
 
-/// A label's value; empty: none.
+/// A label's value; empty: not set.
 pub fn label<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"]["labels"][key].as_str().unwrap_or_default()
 }
 
-/// Whether a Machine's deletion waits for nobody: the label is a Go boolean.
+/// Whether the deletion of a Machine is forced: the label `force-deletion` has a Go boolean.
 pub fn is_forced(machine: &Value) -> bool {
     ["1", "t", "T", "TRUE", "true", "True"].contains(&label(machine, keys::FORCE_DELETION_LABEL))
 }
@@ -64,7 +64,7 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()
 }
 
-/// The name of the controller of that kind that owns an object.
+/// The name of the owner of that kind with `controller: true`.
 pub fn owner<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners
@@ -73,14 +73,14 @@ pub fn owner<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     owner["name"].as_str()
 }
 
-/// A timeout of a Machine's own, or what the stage has.
-pub fn timeout_of(machine: &Value, field: &str, otherwise: Duration) -> Duration {
+/// The Machine's own timeout, or `default`.
+pub fn timeout_of(machine: &Value, field: &str, default: Duration) -> Duration {
     let own = machine["spec"][field].as_str();
     own.and_then(|own| own.parse::<GoDuration>().ok())
-        .map_or(otherwise, |own| own.0)
+        .map_or(default, |own| own.0)
 }
 
-/// How long a Machine may take to join.
+/// How long a Machine may take to join the cluster.
 pub fn creation_timeout(machine: &Value, timeouts: &Timeouts) -> Duration {
     annotation(machine, keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION)
         .and_then(|text| text.parse::<GoDuration>().ok())
@@ -90,7 +90,7 @@ pub fn creation_timeout(machine: &Value, timeouts: &Timeouts) -> Duration {
         )
 }
 
-/// The bounds of a deployment's strategy: those of an update in place, or of a rolling update.
+/// The strategy's `maxSurge` and `maxUnavailable`: of an in-place update, or of a rolling update.
 pub fn bounds(deployment: &Value) -> &Value {
     let strategy = &deployment["spec"]["strategy"];
     match strategy["type"].as_str() {
@@ -99,7 +99,7 @@ pub fn bounds(deployment: &Value) -> &Value {
     }
 }
 
-/// A count of a whole, absolute or in percent; `up`: rounded up.
+/// Resolves an absolute or percentage value (an `IntOrString`) against `whole`; `up`: rounds up.
 pub fn share(value: &Value, whole: i64, up: bool) -> i64 {
     let percent = value
         .as_str()
@@ -124,17 +124,17 @@ mod tests {
     #[case::percent_up(json!("25%"), 10, true, 3)]
     #[case::percent_down(json!("25%"), 10, false, 2)]
     #[case::nothing(json!(null), 10, true, 0)]
-    fn a_share_is_a_count_or_a_part_of_the_whole(
+    fn a_share_is_an_absolute_number_or_a_percentage_of_the_whole(
         #[case] value: Value,
         #[case] whole: i64,
         #[case] up: bool,
-        #[case] is: i64,
+        #[case] expected: i64,
     ) {
-        assert_eq!(share(&value, whole, up), is);
+        assert_eq!(share(&value, whole, up), expected);
     }
 
     #[test]
-    fn a_machine_of_its_own_timeout_goes_by_that() {
+    fn a_machines_own_timeout_overrides_the_default() {
         let timeouts = Timeouts::production();
         assert_eq!(creation_timeout(&json!({}), &timeouts), timeouts.creation);
         let own = json!({ "spec": { "creationTimeout": "50m0s" } });

@@ -1,4 +1,4 @@
-//! What happened in a world, by kind.
+//! Counts of what occurred in a world, by kind.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use scenario::Occurred;
 
 use crate::world::WorldState;
 
-/// What a world went through. Faults and reasons are added by those who know them.
+/// Counts from the world state. The harness adds faults and reasons.
 pub fn in_world(world: &WorldState) -> Occurred {
     let mut occurred = Occurred {
         preservations: world.preserved.clone(),

@@ -1,4 +1,4 @@
-//! How a scenario ended, with everything that its report needs.
+//! The outcome of a scenario, with everything that its report needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,33 +7,33 @@ use crate::evaluate::short;
 use crate::narrative::Narrative;
 use crate::world::WorldState;
 
-/// What is left of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct ScenarioOutcome {
-    /// What happened, in words.
+    /// The narrative of the run.
     pub narrative: Narrative,
     /// The world at the end.
     pub world: WorldState,
-    /// What is left, without what differs between two clean runs; of a run that failed, nothing.
+    /// The final state, without what differs between two clean runs; empty if the run failed.
     pub end: BTreeMap<String, String>,
-    /// Why it failed; `None`: every expectation was met and no invariant broken.
+    /// Why it failed; `None`: every expectation is met and no invariant is violated.
     pub failure: Option<Failure>,
-    /// By the stage's clock.
+    /// Duration of the run by the stage's clock.
     pub lasted: Duration,
 }
 
 /// Why a scenario failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// When, since the start.
+    /// Time since the start of the run.
     pub after: Duration,
-    /// In which step, counted from 1; 0: before the first.
+    /// Number of the step, from 1; 0: before the first step.
     pub step: usize,
-    /// The broken invariant's name, if that is why.
+    /// Name of the violated invariant, if that is the cause.
     pub invariant: Option<&'static str>,
     /// Whether an expectation of the scenario was missed.
     pub expectation: bool,
-    /// In one sentence.
+    /// The cause in one sentence.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What became of preservations, by kind and number: for campaigns, which declare what must occur in them.
+//! Counts events of preservations by kind, for campaigns that declare which events must occur.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::invariants::{JudgingRules, preserved_at_most};
 use crate::object::{annotation, is_deleting, owner, text};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
-/// Where a machine's template asks of its Node to be preserved.
+/// The annotations that a machine's template sets on its Node.
 const TEMPLATE: &str = "/spec/nodeTemplate/metadata/annotations";
 
-/// What an observation means for preservations; `before` is the object as it was.
-pub fn happened(
+/// The preservation events that an observation causes; `before` is the object's previous version.
+pub fn events(
     observation: &Observation,
     before: Option<&Value>,
     world: &WorldState,
@@ -23,16 +23,22 @@ pub fn happened(
 ) -> Vec<String> {
     match (&observation.what, before) {
         (Seen::Applied(kind, machine), Some(before)) if kind.kind == "Machine" => {
-            let ends = ends_in_a_drain(before, machine, world, rules);
-            let told = ends.or_else(|| follows(before, machine, world));
-            let words = [by_its_template(before, machine), in_the_first_word(before, machine)];
-            told.into_iter().chain(words.into_iter().flatten()).collect()
+            let ends = deleted_during_drain(before, machine, world, rules);
+            let event = ends.or_else(|| event_of_write(before, machine, world));
+            let by_template_or_first_version = [
+                requested_by_template(before, machine),
+                requested_by_first_version(before, machine),
+            ];
+            event
+                .into_iter()
+                .chain(by_template_or_first_version.into_iter().flatten())
+                .collect()
         }
         (Seen::Applied(kind, set), Some(before)) if kind.kind == "MachineSet" => {
-            kept_by_a_set(before, set).into_iter().collect()
+            preserved_by_standalone_set(before, set).into_iter().collect()
         }
         (Seen::Applied(kind, deployment), Some(before)) if kind.kind == "MachineDeployment" => {
-            named_and_stays(before, deployment, world).into_iter().collect()
+            listed_and_preserved(before, deployment, world).into_iter().collect()
         }
         (Seen::Applied(kind, node), Some(before))
             if kind.kind == "Node" && is_deleting(node) && !is_deleting(before) =>
@@ -44,13 +50,13 @@ pub fn happened(
     }
 }
 
-/// A machine goes whose pods were leaving: for its deployment's rollout or a smaller number alone, and not because a person
-/// deleted it or its Node, or its VM went.
-fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, rules: &JudgingRules) -> Option<String> {
-    let goes = is_deleting(after) && !is_deleting(before) && stage(before) == "Draining";
+/// A machine is deleted while it drains for preservation: because of a rollout or a scale-down, not because a user
+/// deleted it or its Node, or its VM is gone.
+fn deleted_during_drain(before: &Value, after: &Value, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+    let begins_deletion = is_deleting(after) && !is_deleting(before) && stage(before) == "Draining";
     let mut vms = world.vms_of(text(after, "/metadata/name"));
     let has_vm = vms.any(|vm| vm.state.is_live());
-    if !goes || !has_vm || rules.is_deleted_by_user(after) {
+    if !begins_deletion || !has_vm || rules.is_deleted_by_user(after) {
         return None;
     }
     let why = if is_outdated(after, world) {
@@ -63,8 +69,8 @@ fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, rules: &Ju
     Some(format!("{why} during a drain"))
 }
 
-/// What a write of a Machine says of its preservation.
-fn follows(before: &Value, after: &Value, world: &WorldState) -> Option<String> {
+/// The preservation event of a write to a Machine.
+fn event_of_write(before: &Value, after: &Value, world: &WorldState) -> Option<String> {
     let by = text(after, "/status/preservation/by");
     match (stage(before), stage(after)) {
         ("Draining", "Draining") => None,
@@ -83,33 +89,33 @@ fn follows(before: &Value, after: &Value, world: &WorldState) -> Option<String> 
     }
 }
 
-/// A machine fails and is kept because its Node asks for that, on which its template wrote it.
-fn by_its_template(before: &Value, after: &Value) -> Option<String> {
+/// A machine fails and is preserved because its template set the request on its Node.
+fn requested_by_template(before: &Value, after: &Value) -> Option<String> {
     let begins = stage(after) == "Draining" && stage(before) != "Draining";
-    let asked = after
+    let requested = after
         .pointer(TEMPLATE)
         .and_then(|all| all.get(keys::PRESERVE_ANNOTATION));
     let by_node = text(after, "/status/preservation/by") == "node";
-    (begins && by_node && asked.is_some()).then(|| "failed, kept as its template asks".to_owned())
+    (begins && by_node && requested.is_some()).then(|| "failed, kept as its template asks".to_owned())
 }
 
-/// A request on the Machine in the word of the proposal's first version is understood.
-fn in_the_first_word(before: &Value, after: &Value) -> Option<String> {
+/// mcm accepts a request on a Machine that uses the annotation of the proposal's first version.
+fn requested_by_first_version(before: &Value, after: &Value) -> Option<String> {
     let has = |machine| annotation(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION).is_some();
     let understood = annotation(after, keys::PRESERVE_ANNOTATION).is_some();
     (has(before) && !has(after) && understood).then(|| "the first version's word".to_owned())
 }
 
-/// A set that no deployment controls keeps one more.
-fn kept_by_a_set(before: &Value, set: &Value) -> Option<String> {
-    let more = entries(set) > entries(before);
-    (more && owner(set, "MachineDeployment").is_none()).then(|| "kept by a set alone".to_owned())
+/// A standalone set preserves another machine.
+fn preserved_by_standalone_set(before: &Value, set: &Value) -> Option<String> {
+    let grows = entries(set) > entries(before);
+    (grows && owner(set, "MachineDeployment").is_none()).then(|| "kept by a set alone".to_owned())
 }
 
-/// cluster-autoscaler named a machine, which leaves its list again, as it is kept.
-fn named_and_stays(before: &Value, deployment: &Value, world: &WorldState) -> Option<String> {
-    let left = named(deployment);
-    let mut dropped = named(before).into_iter().filter(|name| !left.contains(name));
+/// A machine that cluster-autoscaler listed leaves the list because it is preserved.
+fn listed_and_preserved(before: &Value, deployment: &Value, world: &WorldState) -> Option<String> {
+    let left = listed(deployment);
+    let mut dropped = listed(before).into_iter().filter(|name| !left.contains(name));
     let is_kept = |machine: &Value| {
         let kept = !text(machine, EXPIRY).is_empty() || stage(machine) == "Draining";
         kept && stage(machine) != "Releasing" && !is_deleting(machine)
@@ -119,14 +125,14 @@ fn named_and_stays(before: &Value, deployment: &Value, world: &WorldState) -> Op
         .then(|| "named, and stays".to_owned())
 }
 
-/// What it means for a preservation that its machine's Node goes, or is gone.
+/// The Node of a preserved machine is deleted or gone.
 fn node_gone(node: &Value, world: &WorldState) -> Option<String> {
     let labels = &node["metadata"]["labels"];
     let machine = world.object("Machine", labels[keys::MACHINE_NAME_LABEL].as_str()?)?;
     (!stage(machine).is_empty() && stage(machine) != "Releasing").then(|| "node gone".to_owned())
 }
 
-/// Another mcm leads after a crash of the one before, and a preserved machine's pods are leaving.
+/// An mcm process leads after its predecessor crashed, while machines drain for preservation.
 pub fn crashed(world: &WorldState) -> Option<String> {
     let drains = world.of_kind("Machine").any(|machine| stage(machine) == "Draining");
     drains.then(|| "crash during a drain".to_owned())
@@ -140,14 +146,14 @@ fn phase(machine: &Value) -> &str {
     text(machine, "/status/currentStatus/phase")
 }
 
-/// How many are in an owner's list.
+/// Length of an owner's list of preservations.
 fn entries(owner: &Value) -> usize {
     let list = owner.pointer("/status/preservations").and_then(Value::as_array);
     list.map_or(0, Vec::len)
 }
 
-/// Whom cluster-autoscaler's list names.
-fn named(deployment: &Value) -> BTreeSet<&str> {
+/// The machines in cluster-autoscaler's list.
+fn listed(deployment: &Value) -> BTreeSet<&str> {
     let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
     list.split(',')
         .filter_map(|entry| entry.trim().split('~').next())
@@ -162,7 +168,7 @@ fn deployment_of<'a>(set: &Value, world: &'a WorldState) -> Option<&'a Value> {
     world.object("MachineDeployment", owner(set, "MachineDeployment")?)
 }
 
-/// Whether the machine is of another class than its deployment has.
+/// Whether the machine's class differs from its deployment's.
 fn is_outdated(machine: &Value, world: &WorldState) -> bool {
     let class = |object: &Value| object["spec"]["template"]["spec"]["class"]["name"].clone();
     set_of(machine, world).is_some_and(|set| {
@@ -171,7 +177,7 @@ fn is_outdated(machine: &Value, world: &WorldState) -> bool {
     })
 }
 
-/// Whether its set wants no more machines than there are without it.
+/// Whether its set has enough machines without it.
 fn is_superfluous(machine: &Value, world: &WorldState) -> bool {
     let set = set_of(machine, world).filter(|set| !is_deleting(set));
     set.is_some_and(|set| {
@@ -184,13 +190,13 @@ fn is_superfluous(machine: &Value, world: &WorldState) -> bool {
     })
 }
 
-/// Whether its deployment, or its set where there is none, keeps as many failed machines as it may, and may keep some.
+/// Whether the owner of the preservation limit may preserve failed machines and has reached the limit.
 fn is_full(machine: &Value, world: &WorldState) -> bool {
     let set = set_of(machine, world);
-    let keeper = set.map(|set| deployment_of(set, world).unwrap_or(set));
-    keeper.is_some_and(|keeper| {
-        let maximum = preserved_at_most(keeper);
-        maximum > 0 && entries(keeper) >= maximum
+    let limit_owner = set.map(|set| deployment_of(set, world).unwrap_or(set));
+    limit_owner.is_some_and(|limit_owner| {
+        let maximum = preserved_at_most(limit_owner);
+        maximum > 0 && entries(limit_owner) >= maximum
     })
 }
 

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::*;
 
-/// A world that tells what happened to preservations in it.
+/// A world that counts preservation events.
 struct ObservedWorld {
     world: WorldState,
     rules: JudgingRules,
-    told: Vec<String>,
+    events: Vec<String>,
 }
 
 impl ObservedWorld {
@@ -18,27 +18,27 @@ impl ObservedWorld {
         Self {
             world: WorldState::default(),
             rules: JudgingRules::new(Timeouts::production(), Timestamp::UNIX_EPOCH),
-            told: Vec::new(),
+            events: Vec::new(),
         }
     }
 
-    fn see(mut self, what: Seen) -> Self {
+    fn observe(mut self, what: Seen) -> Self {
         let observation = Observation {
             at: Timestamp::UNIX_EPOCH,
             what,
         };
         let before = self.world.absorb(&observation);
-        let happened = happened(&observation, before.as_ref(), &self.world, &self.rules);
-        self.told.extend(happened);
+        let events = events(&observation, before.as_ref(), &self.world, &self.rules);
+        self.events.extend(events);
         self
     }
 
     fn apply(self, kind: &str, object: Value) -> Self {
-        self.see(Seen::Applied(kinds::find(kind).unwrap(), Box::new(object)))
+        self.observe(Seen::Applied(kinds::find(kind).unwrap(), Box::new(object)))
     }
 
     fn vm(self, state: VmState) -> Self {
-        self.see(Seen::Cloud(CloudEvent::Vm(Vm {
+        self.observe(Seen::Cloud(CloudEvent::Vm(Vm {
             id: "a".to_owned(),
             machine: "m".to_owned(),
             machine_uid: "u".to_owned(),
@@ -74,7 +74,7 @@ fn set(replicas: u32) -> Value {
     })
 }
 
-/// A failed machine of the set whose pods are leaving.
+/// A failed machine of the set that drains for preservation.
 fn draining(deleted: Option<&str>) -> Value {
     json!({
         "metadata": {
@@ -86,14 +86,14 @@ fn draining(deleted: Option<&str>) -> Value {
 }
 
 #[rstest]
-#[case::the_set_is_smaller("a", 0, None, VmState::Running, &["scale-down during a drain"])]
-#[case::the_deployment_has_another_class("b", 1, None, VmState::Running, &["rollout during a drain"])]
-#[case::a_person_deletes_it("a", 0, Some(("Machine", "m")), VmState::Running, &[])]
-#[case::a_person_deletes_it_in_a_rollout("b", 0, Some(("Machine", "m")), VmState::Running, &[])]
-#[case::a_person_deletes_its_node("a", 0, Some(("Node", "n")), VmState::Running, &[])]
+#[case::the_set_is_scaled_down("a", 0, None, VmState::Running, &["scale-down during a drain"])]
+#[case::the_deployment_changed_its_class("b", 1, None, VmState::Running, &["rollout during a drain"])]
+#[case::a_user_deletes_it("a", 0, Some(("Machine", "m")), VmState::Running, &[])]
+#[case::a_user_deletes_it_in_a_rollout("b", 0, Some(("Machine", "m")), VmState::Running, &[])]
+#[case::a_user_deletes_its_node("a", 0, Some(("Node", "n")), VmState::Running, &[])]
 #[case::its_vm_has_ended("a", 0, None, VmState::Terminated, &[])]
-#[case::nobody_asked_for_that("a", 1, None, VmState::Running, &[])]
-fn a_drain_is_cut_short_by_owners_alone(
+#[case::without_a_reason("a", 1, None, VmState::Running, &[])]
+fn only_owners_end_a_drain_early(
     #[case] class: &str,
     #[case] replicas: u32,
     #[case] deleted: Option<(&str, &str)>,
@@ -111,13 +111,13 @@ fn a_drain_is_cut_short_by_owners_alone(
         None => story,
     };
     let story = story.apply("Machine", draining(Some("1970-01-01T00:00:00Z")));
-    assert_eq!(story.told, expected);
+    assert_eq!(story.events, expected);
 }
 
 #[rstest]
 #[case::it_drains("Draining", true)]
-#[case::it_is_kept("Preserved", false)]
-fn a_crash_matters_while_pods_leave(#[case] stage: &str, #[case] counts: bool) {
+#[case::it_is_preserved("Preserved", false)]
+fn a_crash_counts_while_a_machine_drains(#[case] stage: &str, #[case] counts: bool) {
     let machine = json!({ "metadata": { "name": "m" }, "status": { "preservation": { "stage": stage } } });
     let story = ObservedWorld::new().apply("Machine", machine);
     assert_eq!(crashed(&story.world).is_some(), counts);
@@ -125,8 +125,8 @@ fn a_crash_matters_while_pods_leave(#[case] stage: &str, #[case] counts: bool) {
 
 #[rstest]
 #[case::of_a_deployment(owned_by("MachineDeployment", "md"), &[])]
-#[case::alone(Value::Null, &["kept by a set alone"])]
-fn a_set_alone_keeps_machines_itself(#[case] owners: Value, #[case] expected: &[&str]) {
+#[case::standalone(Value::Null, &["kept by a set alone"])]
+fn a_standalone_set_preserves_machines(#[case] owners: Value, #[case] expected: &[&str]) {
     let set = |entries: Value| {
         json!({
             "metadata": { "name": "ms", "ownerReferences": owners },
@@ -136,14 +136,14 @@ fn a_set_alone_keeps_machines_itself(#[case] owners: Value, #[case] expected: &[
     let story = ObservedWorld::new()
         .apply("MachineSet", set(Value::Null))
         .apply("MachineSet", set(json!([{ "name": "m" }])));
-    assert_eq!(story.told, expected);
+    assert_eq!(story.events, expected);
 }
 
 #[rstest]
 #[case::by_a_deployment("autoPreserveFailedMax", true, &["limit reached"])]
-#[case::by_a_set_in_the_references_words("autoPreserveFailedMachineMax", false, &["limit reached"])]
-#[case::none_may_be_kept("unknown", false, &[])]
-fn a_limit_is_reached(#[case] field: &str, #[case] of_deployment: bool, #[case] expected: &[&str]) {
+#[case::by_a_set_with_the_upstream_field("autoPreserveFailedMachineMax", false, &["limit reached"])]
+#[case::none_may_be_preserved("unknown", false, &[])]
+fn a_reached_limit_is_counted(#[case] field: &str, #[case] of_deployment: bool, #[case] expected: &[&str]) {
     let full = |name: &str, owners: Value| {
         json!({
             "metadata": { "name": name, "ownerReferences": owners },
@@ -167,13 +167,13 @@ fn a_limit_is_reached(#[case] field: &str, #[case] of_deployment: bool, #[case] 
     let story = story
         .apply("Machine", machine("Unknown"))
         .apply("Machine", machine("Failed"));
-    assert_eq!(story.told, expected);
+    assert_eq!(story.events, expected);
 }
 
 #[rstest]
 #[case::preserved(Some("1970-01-04T00:00:00Z"), &["named, and stays"])]
 #[case::not_preserved(None, &[])]
-fn who_is_named_and_kept_leaves_the_list(#[case] expiry: Option<&str>, #[case] expected: &[&str]) {
+fn a_listed_machine_that_is_preserved_leaves_the_list(#[case] expiry: Option<&str>, #[case] expected: &[&str]) {
     let deployment = |list: Option<&str>| json!({ "metadata": { "name": "md", "annotations": { keys::TRIGGER_DELETION_ANNOTATION: list } } });
     let machine = json!({
         "metadata": { "name": "m" },
@@ -183,11 +183,11 @@ fn who_is_named_and_kept_leaves_the_list(#[case] expiry: Option<&str>, #[case] e
         .apply("Machine", machine)
         .apply("MachineDeployment", deployment(Some("m~1970-01-01T00:00:00Z")))
         .apply("MachineDeployment", deployment(None));
-    assert_eq!(story.told, expected);
+    assert_eq!(story.events, expected);
 }
 
 #[test]
-fn requests_of_a_template_and_in_the_first_word_are_told() {
+fn requests_of_a_template_and_of_the_first_version_are_counted() {
     let machine = |annotations: Value, stage: &str| {
         json!({
             "metadata": { "name": "m", "annotations": annotations },
@@ -206,5 +206,5 @@ fn requests_of_a_template_and_in_the_first_word_are_told() {
         "failed, kept by node",
         "failed, kept as its template asks",
     ];
-    assert_eq!(story.told, expected);
+    assert_eq!(story.events, expected);
 }

@@ -1,4 +1,4 @@
-//! What of the world tells of workloads: their pods, and the volumes of claims.
+//! Workloads in the world: their pods, and the volumes of their claims.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::world::WorldState;
 use crate::object::text;
 
-/// Whether a number is within bounds.
-pub(super) fn within(number: usize, least: Option<usize>, most: Option<usize>) -> bool {
-    least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most)
+/// Whether `number` is within optional bounds.
+pub(super) fn within(number: usize, minimum: Option<usize>, maximum: Option<usize>) -> bool {
+    minimum.is_none_or(|minimum| number >= minimum) && maximum.is_none_or(|maximum| number <= maximum)
 }
 
-/// The objects of a kind, in whatever namespace.
+/// The objects of a kind in all namespaces.
 fn all<'a>(kind: &'a str, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
     let objects = world.objects.iter();
     objects
@@ -26,8 +26,8 @@ fn pods_of<'a>(workload: &'a str, world: &'a WorldState) -> impl Iterator<Item =
     all("Pod", world).filter(move |pod| pod["metadata"]["labels"][APP] == workload)
 }
 
-/// The pods that are meant.
-pub(super) fn chosen<'a>(pods: &'a Pods, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+/// The pods that a condition selects.
+pub(super) fn selected<'a>(pods: &'a Pods, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
     let on = |pod: &Value| {
         let node = pods.on.as_deref();
         node.is_none_or(|node| text(pod, "/spec/nodeName") == node)
@@ -36,13 +36,13 @@ pub(super) fn chosen<'a>(pods: &'a Pods, world: &'a WorldState) -> impl Iterator
 }
 
 fn is(pod: &Value, state: PodState) -> bool {
-    let leaves = !text(pod, "/metadata/deletionTimestamp").is_empty();
+    let deleting = !text(pod, "/metadata/deletionTimestamp").is_empty();
     match state {
-        PodState::Ready => !leaves && condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True"),
+        PodState::Ready => !deleting && condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True"),
         PodState::Unschedulable => {
-            !leaves && condition(pod, "PodScheduled").is_some_and(|found| found["reason"] == "Unschedulable")
+            !deleting && condition(pod, "PodScheduled").is_some_and(|found| found["reason"] == "Unschedulable")
         }
-        PodState::Terminating => leaves,
+        PodState::Terminating => deleting,
     }
 }
 
@@ -52,11 +52,11 @@ pub(super) fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> 
     conditions.iter().find(|condition| condition["type"] == name)
 }
 
-/// That the pods which are there now stay; where there are none, nothing can be the same.
-pub(super) fn stay(on: &PodsOn, world: &WorldState) -> Condition {
-    let here = pods_of(&on.of, world).filter(|pod| text(pod, "/spec/nodeName") == on.on);
-    let mut stay = Vec::new();
-    for pod in here {
+/// The condition that the current pods stay the same; false if there are none.
+pub(super) fn unchanged_pods(on: &PodsOn, world: &WorldState) -> Condition {
+    let current = pods_of(&on.of, world).filter(|pod| text(pod, "/spec/nodeName") == on.on);
+    let mut unchanged_pods = Vec::new();
+    for pod in current {
         let has = |field: &str, is: Value| {
             Condition::Field(FieldIs {
                 kind: "Pod".to_owned(),
@@ -65,21 +65,21 @@ pub(super) fn stay(on: &PodsOn, world: &WorldState) -> Condition {
                 is,
             })
         };
-        stay.push(has("/metadata/uid", pod["metadata"]["uid"].clone()));
-        stay.push(has("/metadata/deletionTimestamp", Value::Null));
+        unchanged_pods.push(has("/metadata/uid", pod["metadata"]["uid"].clone()));
+        unchanged_pods.push(has("/metadata/deletionTimestamp", Value::Null));
     }
-    match stay.is_empty() {
-        true => Condition::Any(stay),
-        false => Condition::All(stay),
+    match unchanged_pods.is_empty() {
+        true => Condition::Any(unchanged_pods),
+        false => Condition::All(unchanged_pods),
     }
 }
 
-/// The volumes that were made for a claim.
+/// The volumes of a claim.
 pub(super) fn volumes_for<'a>(claim: &'a str, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
     all("PersistentVolume", world).filter(move |volume| text(volume, "/spec/claimRef/name") == claim)
 }
 
-/// The nodes that are meant and have a volume of the claim.
+/// The selected nodes to which a volume of the claim is attached.
 pub(super) fn nodes_of<'a>(attached: &'a Attached, world: &'a WorldState) -> BTreeSet<&'a str> {
     let mut nodes = attachments_of(&attached.claim, world);
     if let Some(machine) = &attached.to {

@@ -1,4 +1,4 @@
-//! The world as it was last seen, and what of its history expectations ask for.
+//! The last observed state of the world, and the part of its history that expectations need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,43 +17,43 @@ use crate::object::{label, text};
 /// Kind, namespace and name.
 pub type ObjectKey = (&'static str, String, String);
 
-/// How often each thing happened.
+/// Number of preservation events by kind.
 pub type PreservationCounts = BTreeMap<String, u64>;
 
-/// The world as it was last seen.
+/// The last observed state of the world.
 #[derive(Clone, Debug, Default)]
 pub struct WorldState {
-    /// All watched objects.
+    /// History of each Machine by name; it outlives the Machine.
     pub objects: BTreeMap<ObjectKey, Value>,
     /// What machines went through, by name; outlives the Machine.
     pub machines: BTreeMap<String, MachineHistory>,
-    /// All VMs that ever were, by id.
+    /// All VMs that ever existed, by id.
     pub vms: BTreeMap<String, Vm>,
-    /// Answered driver calls, by call and machine.
+    /// Number of answered driver calls, by call and machine.
     pub calls: BTreeMap<(String, String), u64>,
-    /// Hits of fault rules, by rule.
+    /// Number of hits by fault rule.
     pub faults: BTreeMap<String, u64>,
-    /// Nodes that are not fakecloud's, as they were first seen.
+    /// Foreign nodes (not in the simulated cloud) as they were first observed.
     pub foreign_nodes: BTreeMap<String, Interest>,
-    /// Who leads among the controllers, as their Lease says; `None`: there is no Lease.
+    /// The leader among the controllers according to their Lease; `None`: no Lease exists.
     pub leadership: Option<Leadership>,
-    /// What became of preservations, by kind.
+    /// Number of preservation events by kind.
     pub preserved: PreservationCounts,
 }
 
-/// What the Lease of the controllers says.
+/// Content of the controllers' Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leadership {
-    /// Whose it is; empty: nobody's.
+    /// The holder's identity; empty: no holder.
     pub holder: String,
-    /// When it was renewed last.
+    /// Time of the last renewal.
     pub renewed: Timestamp,
-    /// How long it is valid from then on.
+    /// Validity after a renewal.
     pub duration: Duration,
 }
 
 impl Leadership {
-    /// As a Lease says it; `None`: it lacks something.
+    /// Parses a Lease; `None`: a field is missing or invalid.
     pub fn of(lease: &Value) -> Option<Self> {
         let seconds = lease["spec"]["leaseDurationSeconds"].as_u64()?;
         Some(Self {
@@ -64,16 +64,16 @@ impl Leadership {
     }
 }
 
-/// What one machine went through.
+/// History of one Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineHistory {
-    /// Its uid; another one begins the history anew.
+    /// Its uid; a new uid restarts the history.
     pub uid: String,
-    /// Every phase and when it was first seen.
+    /// Every phase and when it was first observed.
     pub phases: Vec<(Timestamp, Phase)>,
-    /// Every provider id that it had.
+    /// Every provider ID that it had.
     pub provider_ids: BTreeSet<String>,
-    /// Whether the Machine is there.
+    /// Whether the Machine exists.
     pub exists: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn key(kind: &'static Kind, object: &Value) -> ObjectKey {
 }
 
 impl WorldState {
-    /// Takes an observation in; gives the object as it was before.
+    /// Applies an observation; returns the object's previous version.
     pub fn absorb(&mut self, observation: &Observation) -> Option<Value> {
         match &observation.what {
             Seen::Applied(kind, lease) if kind.kind == "Lease" => {
@@ -100,7 +100,7 @@ impl WorldState {
             }
             Seen::Applied(kind, object) => {
                 if kind.kind == "Machine" {
-                    self.machine_seen(observation.at, object);
+                    self.record_machine(observation.at, object);
                 }
                 if kind.kind == "Node"
                     && let Some(interest) = Interest::in_foreign(object)
@@ -138,14 +138,14 @@ impl WorldState {
         }
     }
 
-    /// Counts what became of preservations.
-    pub fn count(&mut self, happened: impl IntoIterator<Item = String>) {
-        for happened in happened {
-            *self.preserved.entry(happened).or_default() += 1;
+    /// Adds preservation events to the counts.
+    pub fn count(&mut self, events: impl IntoIterator<Item = String>) {
+        for event in events {
+            *self.preserved.entry(event).or_default() += 1;
         }
     }
 
-    fn machine_seen(&mut self, at: Timestamp, object: &Value) {
+    fn record_machine(&mut self, at: Timestamp, object: &Value) {
         let uid = text(object, "/metadata/uid");
         let history = self
             .machines
@@ -168,7 +168,7 @@ impl WorldState {
         }
     }
 
-    /// Takes a VM's state in unless a newer one is known.
+    /// Stores a VM's state unless a newer revision is known.
     pub fn vm_seen(&mut self, vm: &Vm) {
         let known = self.vms.get(&vm.id).map_or(0, |known| known.revision);
         if vm.revision >= known {
@@ -176,16 +176,17 @@ impl WorldState {
         }
     }
 
-    /// The object of that kind and name, in whatever namespace.
+    /// The object of that kind and name in any namespace.
     pub fn object(&self, kind: &str, name: &str) -> Option<&Value> {
         let mut key = (kinds::find(kind).ok()?.kind, String::new(), name.to_owned());
         loop {
-            // The first object at or behind the name in a namespace: it, or another of that namespace, or of a later one.
-            let ((of, namespace, called), object) = self.objects.range(&key..).next()?;
+            // First object at or after the name in a namespace: the object itself, another one of that namespace, or
+            // one of a later namespace.
+            let ((of, namespace, found), object) = self.objects.range(&key..).next()?;
             if *of != key.0 {
                 return None;
             }
-            if called == name {
+            if found == name {
                 return Some(object);
             }
             key.1 = if *namespace == key.1 {
@@ -212,14 +213,14 @@ impl WorldState {
             .filter(move |vm| vm.machine == machine && vm.state != VmState::Terminated)
     }
 
-    /// The phase that a machine that is there was last seen in.
+    /// The last observed phase of an existing machine.
     pub fn phase(&self, machine: &str) -> Option<&Phase> {
         let history = self.machines.get(machine).filter(|history| history.exists)?;
         history.phases.last().map(|(_, phase)| phase)
     }
 }
 
-/// The Machines of a deployment: those with its name in their label.
+/// The Machines of a deployment, by their label.
 pub fn machines_of<'a>(world: &'a WorldState, deployment: &'a str) -> impl Iterator<Item = &'a Value> {
     world
         .of_kind("Machine")

@@ -1,4 +1,4 @@
-//! The builder: scenarios in Rust that read as short stories.
+//! The builder of scenarios in Rust.
 
 mod disturb;
 mod workloads;
@@ -40,7 +40,7 @@ impl Scenario {
         self
     }
 
-    /// Limits it to these stages.
+    /// Limits it to some stages, with the reason.
     pub fn only_on(mut self, stages: impl IntoIterator<Item = StageKind>, because: &str) -> Self {
         self.stages = Some(Stages {
             only: stages.into_iter().collect(),
@@ -49,25 +49,25 @@ impl Scenario {
         self
     }
 
-    /// A new VM is of no use until it was initialized.
+    /// A new VM cannot join before it is initialized.
     pub fn require_initialize(mut self) -> Self {
         self.world.cloud.require_initialize = true;
         self
     }
 
-    /// How long a VM takes from its creation to being up.
+    /// Sets the time from the creation of a VM until it is up.
     pub fn boots_in(mut self, delay: impl Into<DurationExpression>) -> Self {
         self.world.cloud.boot_delay = delay.into();
         self
     }
 
-    /// So many `mcm` run.
+    /// Sets the number of mcm processes.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.world.replicas = replicas;
         self
     }
 
-    /// Another mcm serves the same cluster, with its machines in that namespace.
+    /// Another mcm serves the same cluster, with its machines in `namespace`.
     pub fn neighbour(mut self, namespace: &str) -> Self {
         self.world.neighbour = Some(namespace.to_owned());
         self
@@ -80,7 +80,7 @@ impl Scenario {
         self
     }
 
-    /// So many nodes that no machine stands behind.
+    /// Sets the number of nodes without a machine.
     #[must_use]
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.world.nodes = nodes;
@@ -99,22 +99,22 @@ impl Scenario {
         self
     }
 
-    /// Adds an expectation: `that` within that time.
+    /// Adds an expectation: `that` within a time.
     pub fn eventually(self, within: impl Into<DurationExpression>, that: Condition) -> Self {
         self.expect(that, Temporal::Eventually(within.into()))
     }
 
-    /// Adds an expectation: `that` all the time.
+    /// Adds an expectation: `that` all the time for a duration.
     pub fn always(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
         self.expect(that, Temporal::Always(time.into()))
     }
 
-    /// Adds an expectation: `that` at no time.
+    /// Adds an expectation: `that` not at any time within a duration.
     pub fn never(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
         self.expect(that, Temporal::Never(time.into()))
     }
 
-    /// Adds an expectation: `that` without a break for `time`.
+    /// Adds an expectation: `that` continuously for `time`, within `within`.
     pub fn for_at_least(
         self,
         time: impl Into<DurationExpression>,
@@ -130,7 +130,7 @@ impl Scenario {
         )
     }
 
-    /// Adds an expectation: `that` comes about at most so often.
+    /// Adds an expectation: `that` becomes true at most `times` within a duration.
     pub fn at_most(self, times: u64, within: impl Into<DurationExpression>, that: Condition) -> Self {
         self.expect(
             that,
@@ -141,7 +141,7 @@ impl Scenario {
         )
     }
 
-    /// Adds an expectation: `that` at every moment from here to the end, whatever the steps that follow do.
+    /// Adds an expectation: `that` from this step to the end of the scenario.
     pub fn throughout(self, that: Condition) -> Self {
         self.expect(that, Temporal::Throughout).meanwhile()
     }
@@ -154,7 +154,7 @@ impl Scenario {
         }))
     }
 
-    /// Lets the expectation that was added last run beside the steps that follow.
+    /// Lets the last expectation run during the steps that follow.
     pub fn meanwhile(mut self) -> Self {
         if let Some(Step::Expect(expectation)) = self.steps.last_mut() {
             expectation.meanwhile = true;
@@ -262,7 +262,7 @@ pub fn delete(kind: &str, name: &str) -> Step {
     })
 }
 
-/// Tries to delete a machine that is not there, and must hear that.
+/// Deletes a machine that does not exist; the API server must answer so.
 pub fn delete_unknown_machine(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
@@ -271,7 +271,7 @@ pub fn delete_unknown_machine(name: &str) -> Step {
     })
 }
 
-/// Nobody may delete that object, from soon on.
+/// Tries to delete an object; the API server must forbid it.
 pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
     Step::Delete(Deletion {
         kind: kind.to_owned(),
@@ -280,7 +280,7 @@ pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
     })
 }
 
-/// Deletes a machine unless it is gone already.
+/// Deletes a machine if it exists.
 pub fn delete_machine_if_present(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
@@ -298,7 +298,7 @@ pub fn annotate(kind: &str, name: &str, key: &str, value: &str) -> Step {
     })
 }
 
-/// That user takes a step, with what rights it has.
+/// A user performs a step with their own rights.
 pub fn by(user: &str, step: Step) -> Step {
     Step::As(ActAs {
         user: user.to_owned(),
@@ -307,7 +307,7 @@ pub fn by(user: &str, step: Step) -> Step {
     })
 }
 
-/// That user tries a step, and must be refused.
+/// A user tries a step, which must be forbidden.
 pub fn refused_to(user: &str, step: Step) -> Step {
     Step::As(ActAs {
         user: user.to_owned(),
@@ -327,7 +327,7 @@ pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
     })
 }
 
-/// Merges into an object of that namespace.
+/// Merges into an object in a namespace.
 pub fn patch(kind: &str, name: &str, namespace: &str, merge: serde_json::Value) -> Step {
     Step::Patch(Patch {
         kind: kind.to_owned(),
@@ -343,7 +343,7 @@ pub fn wait(time: impl Into<DurationExpression>) -> Step {
     Step::Wait(Wait(time.into()))
 }
 
-/// Does something to the VM of a machine.
+/// An action on the VM of a machine.
 pub fn vm(machine: &str, action: VmAction) -> Step {
     Step::Vm(VmStep {
         machine: machine.to_owned(),
@@ -351,7 +351,7 @@ pub fn vm(machine: &str, action: VmAction) -> Step {
     })
 }
 
-/// Does something to the kubelet of a machine's VM.
+/// An action on the kubelet of a machine's VM.
 pub fn kubelet(machine: &str, action: KubeletAction) -> Step {
     Step::Kubelet(KubeletStep {
         machine: machine.to_owned(),
@@ -384,7 +384,7 @@ pub fn crash_mcm(at: Moment, effect: u64) -> Step {
     })
 }
 
-/// The `nth` call (counted from 1) of that kind for a machine fails with `code`, once.
+/// The `nth` matching call (from 1) for a machine fails with `code`, once.
 pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Code) -> Step {
     Step::Inject(
         Fault::of(name, call)
@@ -395,33 +395,33 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
     )
 }
 
-/// Every call of that kind for a machine fails with `code`, until the rule is lifted.
+/// Every matching call for a machine fails with `code`, until the rule is removed.
 pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Step {
     Step::Inject(Fault::of(name, call).machine(machine).code(code))
 }
 
-/// Every call of that kind for a machine takes so much longer.
+/// Every matching call for a machine takes longer by `latency`.
 pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<DurationExpression>) -> Step {
     let latency: DurationExpression = latency.into();
     Step::Inject(Fault::of(name, call).machine(machine).latency(latency))
 }
 
-/// Makes cloud calls fail, slow or do something else than they should.
+/// Adds a fault rule to the cloud.
 pub fn inject(fault: Fault) -> Step {
     Step::Inject(fault)
 }
 
-/// Takes the rule of that name away.
+/// Removes a fault rule from the cloud.
 pub fn lift(rule: &str) -> Step {
     Step::Lift(Lift(rule.to_owned()))
 }
 
-/// Creates an object, or merges it into the one that is there.
+/// Creates an object, or merges it into the existing one.
 pub fn apply(object: serde_json::Value) -> Step {
     Step::Apply(Apply::Object(object))
 }
 
-/// There is an object.
+/// An object exists.
 pub fn exists(kind: &str, name: &str) -> Condition {
     Condition::Exists(ObjectReference {
         kind: kind.to_owned(),
@@ -429,7 +429,7 @@ pub fn exists(kind: &str, name: &str) -> Condition {
     })
 }
 
-/// An object's status is about its newest spec.
+/// An object's status reflects its newest spec.
 pub fn observed(kind: &str, name: &str) -> Condition {
     Condition::Observed(ObjectReference {
         kind: kind.to_owned(),
@@ -437,7 +437,7 @@ pub fn observed(kind: &str, name: &str) -> Condition {
     })
 }
 
-/// A machine is in that phase.
+/// A machine is in a phase.
 pub fn phase(machine: &str, is: Phase) -> Condition {
     Condition::Phase(PhaseIs {
         machine: machine.to_owned(),
@@ -445,17 +445,17 @@ pub fn phase(machine: &str, is: Phase) -> Condition {
     })
 }
 
-/// There is no such Machine.
+/// No Machine of that name exists.
 pub fn machine_gone(name: &str) -> Condition {
     Condition::MachineGone(name.to_owned())
 }
 
-/// There is no such Node.
+/// No Node of that name exists.
 pub fn node_gone(name: &str) -> Condition {
     Condition::NodeGone(name.to_owned())
 }
 
-/// An object has that value at a JSON pointer; null: nothing is there.
+/// An object has a value at a JSON pointer; null: the field does not exist.
 pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Value>) -> Condition {
     Condition::Field(FieldIs {
         kind: kind.to_owned(),
@@ -465,7 +465,7 @@ pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Valu
     })
 }
 
-/// So many VMs of a machine exist.
+/// The number of a machine's VMs that are not terminated.
 pub fn vm_count(machine: &str, is: usize) -> Condition {
     Condition::VmCount(VmCount {
         machine: machine.to_owned(),
@@ -473,17 +473,17 @@ pub fn vm_count(machine: &str, is: usize) -> Condition {
     })
 }
 
-/// At least so many calls were made.
-pub fn calls_at_least(call: CloudCall, machine: &str, least: u64) -> Condition {
+/// At least `minimum` calls were answered.
+pub fn calls_at_least(call: CloudCall, machine: &str, minimum: u64) -> Condition {
     Condition::Calls(Calls {
         call,
         machine: machine.to_owned(),
-        at_least: Some(least),
+        at_least: Some(minimum),
         at_most: None,
     })
 }
 
-/// Every call of that kind for a machine, to be counted by `at_most`.
+/// Every matching call for a machine, counted by `at_most`.
 pub fn calls(call: CloudCall, machine: &str) -> Condition {
     Condition::Calls(Calls {
         call,
@@ -501,7 +501,7 @@ pub fn error_code(machine: &str, is: Code) -> Condition {
     })
 }
 
-/// A machine's last operation says something with that text in it.
+/// A machine's last operation contains a text.
 pub fn says(machine: &str, text: &str) -> Condition {
     Condition::Says(Says {
         machine: machine.to_owned(),
@@ -509,17 +509,17 @@ pub fn says(machine: &str, text: &str) -> Condition {
     })
 }
 
-/// Not so.
+/// The condition does not hold.
 pub fn not(condition: Condition) -> Condition {
     Condition::Not(Box::new(condition))
 }
 
-/// All of them.
+/// All conditions hold.
 pub fn all(conditions: impl IntoIterator<Item = Condition>) -> Condition {
     Condition::All(conditions.into_iter().collect())
 }
 
-/// One of them at least.
+/// At least one condition holds.
 pub fn any(conditions: impl IntoIterator<Item = Condition>) -> Condition {
     Condition::Any(conditions.into_iter().collect())
 }
@@ -532,7 +532,7 @@ pub fn history(machine: &str, phases: impl IntoIterator<Item = PhaseChange>) -> 
     })
 }
 
-/// A phase at any time.
+/// A phase at any distance from the previous one.
 pub fn at_any_time(phase: Phase) -> PhaseChange {
     PhaseChange {
         phase,
@@ -541,7 +541,7 @@ pub fn at_any_time(phase: Phase) -> PhaseChange {
     }
 }
 
-/// A phase that comes within these times after the one before.
+/// A phase whose distance from the previous one is within bounds.
 pub fn between(
     phase: Phase,
     not_before: impl Into<DurationExpression>,

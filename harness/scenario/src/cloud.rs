@@ -1,29 +1,29 @@
-//! Observed values of the cloud: VMs, answered driver calls, kubelets.
+//! Observed cloud events: VMs, answered driver calls, kubelets.
 
 use serde::Serialize;
 
-/// Something that happened in the cloud.
+/// An event of the cloud.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CloudEvent {
-    /// A VM as it is now.
+    /// A new state of a VM.
     Vm(Vm),
     /// A driver call was answered.
     Call(Call),
-    /// Something happened to a kubelet.
+    /// An event of a kubelet.
     Kubelet(Kubelet),
 }
 
-/// A VM as the ledger has it.
+/// A VM in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Vm {
     /// The ledger's id.
     pub id: String,
-    /// Name of the machine that it was made for.
+    /// Name of the machine that it was created for.
     pub machine: String,
     /// Uid of that machine.
     pub machine_uid: String,
-    /// The driver's id of it.
+    /// The provider ID.
     pub provider_id: String,
     /// Name of the Node that it registers.
     pub node: String,
@@ -33,24 +33,24 @@ pub struct Vm {
     pub revision: u64,
 }
 
-/// pending → running ⇄ stopped → stopping → terminated.
+/// State of a VM: pending → running ⇄ stopped → stopping → terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum VmState {
-    /// It boots.
+    /// It is booting.
     Pending,
     /// It is up.
     Running,
-    /// It is down and still exists.
+    /// It is shut down and still exists.
     Stopped,
     /// It is being deleted.
     Stopping,
-    /// It is gone.
+    /// It no longer exists.
     Terminated,
 }
 
 impl VmState {
-    /// Whether a VM in this state counts as one that a machine has. A stopped one does.
+    /// Whether a VM in this state counts as a machine's VM. A stopped one does.
     pub fn is_live(self) -> bool {
         matches!(self, Self::Pending | Self::Running | Self::Stopped)
     }
@@ -71,25 +71,25 @@ impl std::fmt::Display for VmState {
 /// An answered driver call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// For instance `CreateMachine`.
+    /// For example `CreateMachine`.
     pub call: String,
-    /// For which machine; empty for calls about none.
+    /// Name of the machine; empty: the call is not about a machine.
     pub machine: String,
     /// Name of the machine code.
     pub code: String,
     /// The fault rule that changed it.
     pub rule: Option<String>,
-    /// Who called; empty where that is not known.
+    /// Name of the caller; empty: unknown.
     pub client: String,
 }
 
-/// Something that happened to a kubelet.
+/// An event of a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubelet {
-    /// Of which machine's VM.
+    /// Name of the machine.
     pub machine: String,
-    /// In the ledger's word: `Started`, `Joined`, `Refused` and so on.
+    /// The ledger's name of the event: `Started`, `Joined`, `Refused` and so on.
     pub what: String,
-    /// For people.
+    /// A message for people.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! The dialects of preservation that mcm knows.
+//! The preservation dialects of mcm.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub enum PreservationDialect {
     /// `Running:Preserved` and `Failed:Preserved` are phases.
     #[default]
     V2,
-    /// Phases stay as upstream has them.
+    /// Phases are those of upstream.
     Upstream,
     /// Nothing is preserved, and existing preservations end.
     Off,

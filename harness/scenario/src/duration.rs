@@ -1,4 +1,4 @@
-//! Durations that name the timeout they mean: `healthTimeout + slack`, `2 * nodeGrace`.
+//! Durations that refer to timeouts by name: `healthTimeout + slack`, `2 * nodeGrace`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
-/// What attach-detach waits for an unhealthy node to unmount a volume: a constant of Kubernetes, the same on all stages.
+/// How long the attach-detach controller waits for an unhealthy node to unmount a volume: a Kubernetes constant, the
+/// same on all stages.
 const FORCED_DETACH: Duration = Duration::from_mins(6);
 
 /// A duration whose value depends on the stage.
@@ -22,29 +23,29 @@ pub enum Named {
     CreationTimeout,
     /// How long a drain may take before pods are removed by force.
     DrainTimeout,
-    /// From the last sign of life of a kubelet to the node's Ready=Unknown.
+    /// From the last heartbeat of a kubelet to the node's Ready=Unknown.
     NodeGrace,
-    /// From the creation of a VM to its being up.
+    /// From the creation of a VM until it is up.
     BootDelay,
-    /// The retry period after an error that passes soon.
+    /// The retry period after a transient error.
     ShortRetry,
     /// The retry period after a failed creation.
     MediumRetry,
     /// The retry period after an exhausted quota or capacity.
     LongRetry,
-    /// From the leader's last renewal of its Lease to the moment that another process may take over.
+    /// From the last renewal of the leader's Lease until another process may take over.
     LeaseDuration,
-    /// How long pods stay on a node that does not answer: what their tolerations say.
+    /// The toleration of pods for unreachable nodes.
     PodToleration,
-    /// How long a volume that nobody needs any more stays on a node that does not answer.
+    /// How long a volume that no pod needs stays attached to an unreachable node.
     ForcedDetach,
-    /// Between two looks for VMs that no machine stands behind.
+    /// Between two runs of the orphan collection.
     OrphanPeriod,
-    /// How long an API server may be away before the controller is frozen.
+    /// How long an API server may be unreachable before the controller freezes.
     ApiTimeout,
-    /// How long a preserved machine is kept.
+    /// How long a machine stays preserved.
     PreserveTimeout,
-    /// Room for processing and for what is counted in whole seconds.
+    /// Tolerance for processing time and for times with whole seconds.
     Slack,
 }
 
@@ -68,7 +69,7 @@ impl Named {
         Self::Slack,
     ];
 
-    /// The name as it stands in an expression.
+    /// The name in an expression.
     pub fn name(self) -> &'static str {
         match self {
             Self::HealthTimeout => "healthTimeout",
@@ -90,7 +91,7 @@ impl Named {
     }
 }
 
-/// What the named durations are worth on one stage.
+/// Values of the named durations on one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// See [`Named::HealthTimeout`].
@@ -101,7 +102,7 @@ pub struct Timeouts {
     pub drain: Duration,
     /// See [`Named::NodeGrace`].
     pub node_grace: Duration,
-    /// How often a kubelet renews its lease; always well below the grace.
+    /// How often a kubelet renews its Lease; well below the grace period.
     pub lease_period: Duration,
     /// See [`Named::BootDelay`].
     pub boot: Duration,
@@ -123,18 +124,18 @@ pub struct Timeouts {
     pub preserve: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
-    /// How long it may take until what is due at a moment is done and seen, beside the second in which times are counted:
-    /// nothing in virtual time, where no request takes any.
+    /// How long it may take until the effects of a moment are done and observed, besides the resolution of a second:
+    /// zero in virtual time, where requests take no time.
     pub reaction: Duration,
-    /// How long what is seen of objects of two kinds may contradict each other: they come over watches of their own. Nothing
-    /// in virtual time.
+    /// How long observations of objects of two kinds may disagree, because each kind has its own watch. Zero in virtual
+    /// time.
     pub skew: Duration,
-    /// Time lost to a busy machine, by which deadlines are extended; none in virtual time.
+    /// Time that the busy host took from the process, by which deadlines are extended; none in virtual time.
     pub lost: LostTime,
 }
 
 impl Timeouts {
-    /// Production's values, for virtual time.
+    /// Production values, for virtual time.
     pub fn production() -> Self {
         Self {
             health: Duration::from_mins(10),
@@ -182,7 +183,7 @@ impl Timeouts {
         }
     }
 
-    /// Short values with a real etcd, which answers more slowly.
+    /// Short values for a real etcd, which answers more slowly.
     pub fn on_etcd() -> Self {
         Self {
             slack: Duration::from_secs(10),
@@ -192,14 +193,14 @@ impl Timeouts {
         }
     }
 
-    /// Short values beside a real controller manager that takes `node_grace` to notice a dead kubelet.
+    /// Short values for a real controller manager that takes `node_grace` to detect a dead kubelet.
     pub fn on_cluster(node_grace: Duration) -> Self {
         Self {
             health: Duration::from_secs(8),
             node_grace,
             lease_period: Duration::from_secs(1),
             lease_duration: Duration::from_secs(15),
-            // Longer than another machine takes to fail and to go.
+            // Longer than the time in which another machine fails and is deleted.
             preserve: Duration::from_secs(45) + node_grace,
             slack: Duration::from_secs(15),
             reaction: Duration::from_secs(15),
@@ -208,15 +209,15 @@ impl Timeouts {
         }
     }
 
-    /// When something that began at `since` and may take `limit` is late: `limit` after it, and later by the time that this
-    /// process lost since then because the machine was busy.
+    /// The deadline of something that began at `since` and may take `limit`, extended by the time that the busy host
+    /// took from this process since then.
     pub fn deadline(&self, since: Timestamp, limit: Duration) -> Timestamp {
         let limit = limit.saturating_add(self.lost.since(since));
         let limit = SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
         since.saturating_add(limit).unwrap_or(Timestamp::MAX)
     }
 
-    /// The value of one name.
+    /// The value of a named duration.
     pub fn get(&self, name: Named) -> Duration {
         match name {
             Named::HealthTimeout => self.health,
@@ -256,10 +257,10 @@ enum Atom {
     Literal(GoDuration),
 }
 
-/// Why a text is no duration expression.
+/// Why a text is not a duration expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// A word that is neither a number, a name nor a literal.
+    /// A word is neither a number, a name nor a literal.
     #[error("{word:?} in {text:?} is neither a duration such as 90s nor one of {}", names())]
     Word {
         /// The whole expression.
@@ -267,7 +268,7 @@ pub enum DurationError {
         /// The word.
         word: String,
     },
-    /// Factors and divisors are whole numbers above zero.
+    /// A factor or divisor is not a whole number above zero.
     #[error("{word:?} in {text:?} is not a whole number above zero: write for example 2 * healthTimeout or slack / 2")]
     Number {
         /// The whole expression.
@@ -292,7 +293,7 @@ impl DurationExpression {
         }])
     }
 
-    /// The value on a stage; zero where it would be negative.
+    /// The value on a stage; zero if it would be negative.
     pub fn value(&self, timeouts: &Timeouts) -> Duration {
         let mut plus = Duration::ZERO;
         let mut minus = Duration::ZERO;
@@ -349,7 +350,7 @@ impl std::ops::Sub for DurationExpression {
 impl std::ops::Div<u32> for DurationExpression {
     type Output = Self;
 
-    /// Divides every term; by 1 where `divisor` is 0.
+    /// Divides every term; a `divisor` of 0 counts as 1.
     fn div(self, divisor: u32) -> Self {
         let divide = |term: Term| Term {
             divided_by: term.divided_by.saturating_mul(divisor.max(1)),
@@ -475,7 +476,7 @@ mod tests {
     #[case::a_multiple_of_a_fraction("3 * healthTimeout / 4 - 30s", 420)]
     #[case::a_literal("1h30m", 5400)]
     #[case::never_below_zero("slack - healthTimeout", 0)]
-    fn an_expression_has_production_values_in_production(#[case] text: &str, #[case] seconds: u64) {
+    fn an_expression_is_evaluated_with_production_values(#[case] text: &str, #[case] seconds: u64) {
         let expression: DurationExpression = text.parse().unwrap();
         assert_eq!(expression.value(&Timeouts::production()), Duration::from_secs(seconds));
         assert_eq!(
@@ -490,8 +491,8 @@ mod tests {
     #[case::a_sign_at_the_end("slack +", "duration such as 90s")]
     #[case::a_divisor_of_zero("slack / 0", "above zero")]
     #[case::a_fractional_factor("1.5 * slack", "above zero")]
-    fn a_bad_expression_says_what_would_do(#[case] text: &str, #[case] said: &str) {
+    fn the_error_of_an_invalid_expression_suggests_a_valid_one(#[case] text: &str, #[case] expected: &str) {
         let error = text.parse::<DurationExpression>().unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }

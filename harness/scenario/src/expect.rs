@@ -1,4 +1,4 @@
-//! Expectations: a condition on the world, and when it must hold.
+//! Expectations: a condition on the world, and a time.
 
 use std::fmt;
 
@@ -10,137 +10,139 @@ use super::duration::DurationExpression;
 use crate::object_reference::ObjectReference;
 use fakecloud_api::CloudCall;
 
-/// Something that must be seen.
+/// A condition that must be observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
-    /// What.
+    /// The condition.
     pub that: Condition,
-    /// When.
+    /// When it must hold.
     pub holds: Temporal,
-    /// True: the next steps go on while it is checked.
+    /// Whether the next steps run while it is evaluated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub meanwhile: bool,
 }
 
-/// When a condition must hold, counted from the step.
+/// When a condition must hold, relative to the start of the expectation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Temporal {
-    /// At some moment before the time is over.
+    /// At some time within the duration.
     Eventually(DurationExpression),
-    /// At every moment until the time is over.
+    /// All the time for the duration.
     Always(DurationExpression),
-    /// At no moment until the time is over.
+    /// Not at any time within the duration.
     Never(DurationExpression),
-    /// Without a break for a time, before another time is over.
+    /// Continuously for a time, within another time.
     ForAtLeast(ForAtLeast),
-    /// It becomes true at most so often until the time is over.
+    /// It becomes true at most a number of times within a duration.
     AtMost(AtMost),
-    /// At every moment from here to the end of the scenario; it is checked beside the steps that follow.
+    /// From this step to the end of the scenario; it is evaluated during the steps that follow.
     Throughout,
 }
 
-/// Without a break for `time`, before `within` is over.
+/// Continuously for `time`, within `within`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForAtLeast {
-    /// How long without a break.
+    /// How long the condition holds continuously.
     pub time: DurationExpression,
-    /// When that must be over.
+    /// Deadline for the end of that time.
     pub within: DurationExpression,
 }
 
-/// At most `times` until `within` is over.
+/// At most `times` within `within`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AtMost {
-    /// How often; a condition that holds at the start counts once, a call counts by itself.
+    /// Maximum; a condition that holds at the start counts once, and each call counts.
     pub times: u64,
-    /// Until when it is counted.
+    /// How long it is counted.
     pub within: DurationExpression,
 }
 
-/// A condition on the world as it was last seen.
+/// A condition on the last observed state of the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Condition {
-    /// A machine is there and in that phase.
+    /// A machine exists and has a phase.
     Phase(PhaseIs),
-    /// There is no Machine of that name.
+    /// No Machine of that name exists.
     MachineGone(String),
-    /// There is no Node of that name (a node is named after its machine).
+    /// No Node of that name exists (a node has the name of its machine).
     NodeGone(String),
-    /// There is an object.
+    /// An object exists.
     Exists(ObjectReference),
-    /// An object's status is about its newest spec: `observedGeneration` is `generation`.
+    /// An object's status reflects its newest spec: `observedGeneration` equals `generation`.
     Observed(ObjectReference),
-    /// So many VMs of a machine exist, in whatever state but terminated.
+    /// Number of a machine's VMs that are not terminated.
     VmCount(VmCount),
-    /// So many driver calls for a machine were answered.
+    /// Number of answered driver calls for a machine.
     Calls(Calls),
     /// A machine's `lastOperation.errorCode`.
     ErrorCode(ErrorCodeIs),
     /// A machine's `lastOperation.description` contains a text.
     Says(Says),
-    /// The phases that a machine went through, from the first to the last.
+    /// The phases of a machine, from the first to the last.
     History(History),
     /// A field of an object.
     Field(FieldIs),
-    /// A field of an object has the value that it had when the expectation began.
+    /// A field of an object has the same value as at the start of the expectation.
     Unchanged(FieldOf),
-    /// So many pods of a workload.
+    /// Number of pods of a workload.
     Pods(Pods),
-    /// The pods of a workload on a node are those that they were when the expectation began, and none is to go.
+    /// The pods of a workload on a node are the same as at the start of the expectation, and none is being deleted.
     SamePods(PodsOn),
-    /// The volumes of a claim are attached to so many nodes.
+    /// Number of nodes to which the volumes of a claim are attached.
     Attached(Attached),
-    /// So many volumes were made for a claim and are still there.
+    /// Number of volumes of a claim.
     VolumesOf(VolumesOf),
-    /// Events told of an object.
-    Told(EventCount),
-    /// A fault rule has struck.
-    Struck(FaultHits),
-    /// All of them.
+    /// Number of Events about an object.
+    #[serde(rename = "told")]
+    EventCount(EventCount),
+    /// Minimum number of hits of a fault rule.
+    #[serde(rename = "struck")]
+    FaultHits(FaultHits),
+    /// All conditions hold.
     All(Vec<Condition>),
-    /// One of them at least.
+    /// At least one condition holds.
     Any(Vec<Condition>),
-    /// Not so.
+    /// The condition does not hold.
     Not(Box<Condition>),
 }
 
-/// A machine is there and in that phase.
+/// A machine exists and has a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PhaseIs {
-    /// Which machine.
+    /// Name of the machine.
     pub machine: String,
-    /// The phase's text.
+    /// The phase.
     pub is: Phase,
 }
 
-/// So many VMs of a machine exist.
+/// Number of a machine's VMs that are not terminated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmCount {
-    /// Which machine.
+    /// Name of the machine.
     pub machine: String,
-    /// How many.
+    /// The number.
     pub is: usize,
 }
 
-/// So many driver calls for a machine were answered.
+/// Number of answered driver calls for a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Calls {
-    /// Which call.
+    /// The call.
     pub call: CloudCall,
-    /// For which machine.
+    /// Name of the machine.
     pub machine: String,
-    /// No fewer.
+    /// Minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<u64>,
-    /// No more.
+    /// Maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u64>,
 }
@@ -149,7 +151,7 @@ pub struct Calls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ErrorCodeIs {
-    /// Which machine.
+    /// Name of the machine.
     pub machine: String,
     /// The code's name.
     pub is: mcm_api::Code,
@@ -159,7 +161,7 @@ pub struct ErrorCodeIs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Says {
-    /// Which machine.
+    /// Name of the machine.
     pub machine: String,
     /// The text.
     pub text: String,
@@ -169,22 +171,22 @@ pub struct Says {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct History {
-    /// Which machine.
+    /// Name of the machine.
     pub machine: String,
-    /// Every phase that it was seen in, and when.
+    /// Every observed phase with its time.
     pub phases: Vec<PhaseChange>,
 }
 
-/// One phase, and how long after the one before it came.
+/// A phase, and its distance from the previous one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PhaseChange {
-    /// The phase's text.
+    /// The phase.
     pub phase: Phase,
-    /// Not earlier after the phase before.
+    /// Minimum distance from the previous phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<DurationExpression>,
-    /// Not later after the phase before.
+    /// Maximum distance from the previous phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<DurationExpression>,
 }
@@ -197,9 +199,9 @@ pub struct FieldIs {
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// A JSON pointer, for instance `/spec/providerID`.
+    /// A JSON pointer, for example `/spec/providerID`.
     pub field: String,
-    /// Its value; null for a field that is not there.
+    /// Its value; null: the field does not exist.
     pub is: Value,
 }
 
@@ -211,39 +213,39 @@ pub struct FieldOf {
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// A JSON pointer, for instance `/spec/volumeName`.
+    /// A JSON pointer, for example `/spec/volumeName`.
     pub field: String,
 }
 
-/// So many pods of a workload.
+/// Number of pods of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pods {
     /// The workload's name: the pods' label `app`.
     pub of: String,
-    /// On the node of that machine; absent: on any or none.
+    /// Only pods on the node of this machine; absent: all pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
-    /// Those in that state; absent: all that are there.
+    /// Only pods in this state; absent: all pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub are: Option<PodState>,
-    /// No fewer.
+    /// Minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<usize>,
-    /// No more.
+    /// Maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<usize>,
 }
 
-/// How a pod can be.
+/// State of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PodState {
-    /// Its condition Ready is True, and it is not to go.
+    /// Its condition Ready is True, and it is not being deleted.
     Ready,
     /// The scheduler found no node for it.
     Unschedulable,
-    /// It was deleted and is still there.
+    /// It is being deleted.
     Terminating,
 }
 
@@ -263,38 +265,38 @@ impl fmt::Display for PodState {
 pub struct PodsOn {
     /// The workload's name.
     pub of: String,
-    /// The machine whose node it is.
+    /// The machine of the node.
     pub on: String,
 }
 
-/// The volumes of a claim are attached to so many nodes.
+/// Number of nodes to which the volumes of a claim are attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Attached {
     /// The claim's name.
     pub claim: String,
-    /// Of the nodes only that of this machine; absent: of any.
+    /// Only the node of this machine; absent: all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// No fewer.
+    /// Minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<usize>,
-    /// No more.
+    /// Maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<usize>,
 }
 
-/// So many volumes were made for a claim and are still there.
+/// Number of volumes of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumesOf {
-    /// The claim's name; it may be gone.
+    /// The claim's name; the claim may be deleted.
     pub claim: String,
-    /// How many.
+    /// The number.
     pub is: usize,
 }
 
-/// So many Kubernetes Events tell of an object; one that counts repetitions counts as often.
+/// Number of Kubernetes Events about an object; an event's `count` adds up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventCount {
@@ -304,21 +306,21 @@ pub struct EventCount {
     pub name: String,
     /// The event's reason.
     pub reason: String,
-    /// No fewer.
+    /// Minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<usize>,
-    /// No more.
+    /// Maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<usize>,
 }
 
-/// A fault rule, of the cloud's or of the API server's, has struck.
+/// Minimum number of hits of a fault rule of the cloud or the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultHits {
     /// The rule's name.
     pub fault: String,
-    /// So often or more.
+    /// Minimum.
     pub at_least: u64,
 }
 
@@ -347,13 +349,13 @@ impl Condition {
         let wrong = |field: &str, message: &str| Err((format!("{path}.{field}"), message.to_owned()));
         match self {
             Self::Calls(calls) if !counted && calls.at_least.is_none() && calls.at_most.is_none() => {
-                wrong("calls", "say `atLeast`, `atMost` or both")
+                wrong("calls", "set `atLeast`, `atMost` or both")
             }
             Self::Pods(pods) if pods.at_least.is_none() && pods.at_most.is_none() => {
-                wrong("pods", "say `atLeast`, `atMost` or both")
+                wrong("pods", "set `atLeast`, `atMost` or both")
             }
             Self::Attached(attached) if attached.at_least.is_none() && attached.at_most.is_none() => {
-                wrong("attached", "say `atLeast`, `atMost` or both")
+                wrong("attached", "set `atLeast`, `atMost` or both")
             }
             Self::Unchanged(field) if !field.field.starts_with('/') => wrong(
                 "unchanged.field",
@@ -387,15 +389,17 @@ impl fmt::Display for Condition {
             Self::NodeGone(name) => write!(f, "node {name} is gone"),
             Self::Exists(ObjectReference { kind, name }) => write!(f, "{kind} {name} exists"),
             Self::Observed(ObjectReference { kind, name }) => {
-                write!(f, "the status of {kind} {name} is about its newest spec")
+                write!(f, "the status of {kind} {name} reflects its newest spec")
             }
             Self::VmCount(VmCount { machine, is }) => write!(f, "machine {machine} has {is} VM(s)"),
             Self::Calls(calls) => {
                 write!(f, "{} for {}", calls.call.rpc(), calls.machine)?;
-                if let Some(least) = calls.at_least {
-                    write!(f, " at least {least} times")?;
+                if let Some(minimum) = calls.at_least {
+                    write!(f, " at least {minimum} times")?;
                 }
-                calls.at_most.map_or(Ok(()), |most| write!(f, " at most {most} times"))
+                calls
+                    .at_most
+                    .map_or(Ok(()), |maximum| write!(f, " at most {maximum} times"))
             }
             Self::Unchanged(FieldOf { kind, name, field }) => write!(f, "{kind} {name} has the same {field}"),
             Self::Pods(pods) => {
@@ -417,21 +421,23 @@ impl fmt::Display for Condition {
             }
             Self::VolumesOf(VolumesOf { claim, is }) => write!(f, "claim {claim} has {is} volume(s)"),
             Self::ErrorCode(ErrorCodeIs { machine, is }) => write!(f, "machine {machine} reports {is}"),
-            Self::Says(Says { machine, text }) => write!(f, "machine {machine} says {text:?}"),
+            Self::Says(Says { machine, text }) => {
+                write!(f, "the last operation of machine {machine} contains {text:?}")
+            }
             Self::History(History { machine, phases }) => {
                 let phases: Vec<&str> = phases.iter().map(|change| change.phase.as_str()).collect();
                 write!(
                     f,
-                    "machine {machine} went through {}, each at its time",
+                    "machine {machine} had the phases {}, each at its time",
                     phases.join(", ")
                 )
             }
             Self::Field(FieldIs { kind, name, field, is }) => write!(f, "{kind} {name} has {field} = {is}"),
-            Self::Told(told) => {
-                bounds(f, told.at_least, told.at_most)?;
-                write!(f, "event(s) {} tell of {} {}", told.reason, told.kind, told.name)
+            Self::EventCount(events) => {
+                bounds(f, events.at_least, events.at_most)?;
+                write!(f, "event(s) {} about {} {}", events.reason, events.kind, events.name)
             }
-            Self::Struck(FaultHits { fault, at_least }) => write!(f, "fault {fault} struck at least {at_least} times"),
+            Self::FaultHits(FaultHits { fault, at_least }) => write!(f, "fault {fault} has at least {at_least} hit(s)"),
             Self::All(list) => join(f, list, " and "),
             Self::Any(list) => join(f, list, " or "),
             Self::Not(condition) => write!(f, "not ({condition})"),
@@ -439,13 +445,13 @@ impl fmt::Display for Condition {
     }
 }
 
-/// How many, in words, with a space behind.
-fn bounds(f: &mut fmt::Formatter<'_>, least: Option<usize>, most: Option<usize>) -> fmt::Result {
-    match (least, most) {
-        (Some(least), Some(most)) if least == most => write!(f, "exactly {least} "),
-        (Some(least), Some(most)) => write!(f, "{least} to {most} "),
-        (Some(least), None) => write!(f, "at least {least} "),
-        (None, Some(most)) => write!(f, "at most {most} "),
+/// Writes the bounds of a number, followed by a space.
+fn bounds(f: &mut fmt::Formatter<'_>, minimum: Option<usize>, maximum: Option<usize>) -> fmt::Result {
+    match (minimum, maximum) {
+        (Some(minimum), Some(maximum)) if minimum == maximum => write!(f, "exactly {minimum} "),
+        (Some(minimum), Some(maximum)) => write!(f, "{minimum} to {maximum} "),
+        (Some(minimum), None) => write!(f, "at least {minimum} "),
+        (None, Some(maximum)) => write!(f, "at most {maximum} "),
         (None, None) => Ok(()),
     }
 }

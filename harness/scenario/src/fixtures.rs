@@ -1,4 +1,4 @@
-//! The objects that every world has, and the machine that scenarios name by its name alone.
+//! The objects that every world has, and the default machine of scenarios.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ pub const CLASS: &str = "class-a";
 /// Its Secret.
 pub const SECRET: &str = "class-a-secret";
 
-/// The credential in it, which no report may show.
+/// The credential in the Secret, which no report may contain.
 pub const API_TOKEN: &str = "fixture-cloud-credential";
 
 /// A machine of class `class-a`.
@@ -20,7 +20,7 @@ pub fn machine(name: &str, namespace: &str) -> Value {
     })
 }
 
-/// The class: one small VM in zone `z1`.
+/// The class: a small VM in zone `z1`.
 pub fn class(namespace: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -45,7 +45,7 @@ pub fn secret(namespace: &str) -> Value {
     })
 }
 
-/// The tags by which a cloud's VMs are known to be this cluster's.
+/// The tags that mark the VMs of this cluster.
 fn fixture_tags() -> Value {
     json!({ "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" })
 }

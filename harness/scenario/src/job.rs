@@ -1,4 +1,4 @@
-//! A job: a plan and where it runs. Jobs travel between processes as JSON.
+//! A job: a plan and its stage. Processes exchange jobs as JSON.
 
 use std::path::PathBuf;
 
@@ -9,50 +9,50 @@ use crate::plan::{Disturbance, DisturbanceHits, Limits, Plan};
 use crate::step::{Crash, Process};
 use crate::{Scenario, StageKind};
 
-/// The name of the plan in the folder that a failed run leaves.
+/// Name of the plan file in the report folder of a failed run.
 pub const PLAN: &str = "plan.yaml";
 
-/// What is to be run.
+/// A run to be performed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// What is performed, and what disturbs it.
+    /// The scenario and its disturbances.
     pub plan: Plan,
-    /// Where it was read from; absent: it is built in.
+    /// File of the scenario; absent: it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Whether it comes from a plan, so that its scenario has no name or file by which it is found again.
+    /// Whether the job comes from a plan, so that its scenario cannot be found again by name or file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_plan: bool,
-    /// Where it runs.
+    /// The stage of the run.
     pub stage: StageKind,
-    /// Where the cluster is that nodes join; absent: it is the one that holds machines.
+    /// The stage of the nodes; absent: the same stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<StageKind>,
-    /// Whether its result tells everything that happened, also when it passes.
+    /// Whether its result contains the whole narrative even if it passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrate: bool,
-    /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
+    /// Iterates once in hash order on purpose, to prove that a trace comparison detects it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
-    /// Whether Leases and watches are renewed in virtual time also where nobody would miss it.
+    /// Whether every Lease renewal and watch renewal is simulated, even where it has no effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub every_renewal: bool,
-    /// Whether its result tells what mcm wrote, with bodies; in `sim`.
+    /// Whether its result contains the writes of mcm with bodies; in `sim` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writes: bool,
-    /// Arguments of its stage, as a command line has them; for replaying.
+    /// Command-line arguments of the stage, for the replay command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub on: String,
-    /// A command that replaces mcm; on stages of processes.
+    /// A command that replaces mcm; on stages with processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
-    /// Below which the folder of a failed run is made.
+    /// Folder below which the report folder of a failed run is created.
     pub reports: PathBuf,
 }
 
 impl Job {
-    /// A plain run.
+    /// A job without disturbances.
     pub fn new(scenario: Scenario, stage: StageKind, seed: u64) -> Self {
         Self {
             from_plan: false,
@@ -60,7 +60,7 @@ impl Job {
         }
     }
 
-    /// A plan, on a stage.
+    /// A job that runs a plan on a stage.
     pub fn of(plan: Plan, stage: StageKind) -> Self {
         Self {
             plan,
@@ -78,8 +78,8 @@ impl Job {
         }
     }
 
-    /// The command line that does the same again: one with names and numbers where that says everything, else one with
-    /// the plan that a failed run leaves.
+    /// The command line that repeats the run: with names and numbers if they suffice, otherwise with the plan in the
+    /// report folder.
     pub fn replay(&self) -> String {
         let crash = match self.plan.disturbances.as_slice() {
             [] => None,
@@ -112,15 +112,15 @@ impl Job {
         line
     }
 
-    /// Its disturbances with their hits; none is known where the list ends.
+    /// Its disturbances with their hits, up to the end of the list of hits.
     pub fn hits(&self, hits: &[u64]) -> Vec<DisturbanceHits> {
         let hits = hits.iter().copied().chain(std::iter::repeat(0));
-        let struck = |(disturbance, hits): (&Disturbance, u64)| DisturbanceHits {
+        let with_hits = |(disturbance, hits): (&Disturbance, u64)| DisturbanceHits {
             what: disturbance.to_string(),
             kind: disturbance.kind(),
             hits,
         };
-        self.plan.disturbances.iter().zip(hits).map(struck).collect()
+        self.plan.disturbances.iter().zip(hits).map(with_hits).collect()
     }
 
     fn replay_of_plan(&self) -> String {
@@ -137,7 +137,7 @@ impl Job {
             .map_or_else(String::new, |target| format!(" --target-stage {target}"))
     }
 
-    /// The folder for a failure of this job.
+    /// The report folder of this job.
     pub fn folder(&self) -> PathBuf {
         let target = self.target.map_or_else(String::new, |target| format!("-{target}"));
         let mut name = format!("{}{target}-{}-{}", self.stage, self.plan.scenario.name, self.plan.seed);

@@ -1,30 +1,30 @@
-//! The kinds that scenarios name and the engine watches.
+//! The object kinds that scenarios use and the engine watches.
 
-/// One kind and where it is served.
+/// A kind and its API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// `v1`, `machine.sapcloud.io/v1alpha1` and so on.
+    /// For example `v1` or `machine.sapcloud.io/v1alpha1`.
     pub api_version: &'static str,
-    /// For instance `Machine`.
+    /// For example `Machine`.
     pub kind: &'static str,
-    /// For instance `machines`.
+    /// For example `machines`.
     pub plural: &'static str,
-    /// Whether its objects live in a namespace.
+    /// Whether its objects have a namespace.
     pub namespaced: bool,
     /// Whether the engine watches it.
     pub watched: bool,
-    /// Which cluster its objects are in, where control and target are two.
+    /// The cluster with its objects, if control and target cluster are different.
     pub side: Side,
 }
 
-/// Which cluster objects are in, where control and target are two.
+/// The cluster with the objects of a kind, if control and target cluster are different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that holds machines.
+    /// The cluster that holds the machines.
     Control,
-    /// The one that nodes join.
+    /// The cluster that the nodes join.
     Target,
-    /// Both: events, each of which is where what it is about is.
+    /// Both, for events: each is in the cluster of its object.
     Both,
 }
 

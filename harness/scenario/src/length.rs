@@ -1,4 +1,4 @@
-//! How long a scenario is likely to take, for deciding which one begins first.
+//! Estimates how long a scenario takes, for scheduling the longest first.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::expect::Temporal;
 use super::{Scenario, Step, Timeouts};
 
 impl Scenario {
-    /// A guess from its steps: what it waits for certain, and half of what it waits at most.
+    /// An estimate from the steps: fixed waits count fully, and maximum waits by half.
     pub fn length(&self, timeouts: &Timeouts) -> Duration {
         self.steps.iter().map(|step| step_length(step, timeouts)).sum()
     }

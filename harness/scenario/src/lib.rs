@@ -1,7 +1,7 @@
 //! The model of scenarios, plans, jobs, results and observations.
 //!
-//! This crate holds plain data with one serialised form (YAML or JSON); the builder and a file are two ways to the same
-//! value. It does not perform steps (`harness`), judge expectations (`judge`) or know how a stage works (`stage`).
+//! This crate holds plain data with one serialized form (YAML or JSON); the builder and files produce the same values.
+//! `harness` performs steps, `judge` evaluates expectations, and `stage` runs the components.
 
 pub mod builder;
 pub mod cloud;
@@ -41,63 +41,62 @@ pub use self::stage_kind::StageKind;
 pub use self::step::Step;
 use crate::file::FileError;
 
-/// One story: a world, steps and expectations in order.
+/// A test: a world, and steps and expectations in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
-    /// How it is called on the command line: lower-case letters, digits, `-` and `_`.
+    /// Name on the command line: lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// One sentence for a list.
+    /// One sentence for lists.
     pub about: String,
-    /// Where it runs; absent: everywhere.
+    /// Stages where it runs; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
-    /// For choosing groups.
+    /// Tags that select groups of scenarios.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tags: BTreeSet<String>,
-    /// What there is before the first step.
+    /// The world before the first step.
     #[serde(default)]
     pub world: World,
-    /// What happens, in order.
+    /// Steps and expectations, in order.
     pub steps: Vec<Step>,
 }
 
-/// Where a scenario runs, and why not elsewhere.
+/// Stages where a scenario runs, and why it does not run elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stages {
-    /// These and no others.
+    /// The stages where it runs.
     pub only: BTreeSet<StageKind>,
-    /// Why the others cannot run it.
+    /// Why other stages cannot run it.
     pub because: String,
 }
 
-/// What there is before the first step. The class `class-a` and its Secret always are.
+/// The world before the first step. The class `class-a` and its Secret always exist.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct World {
-    /// How the cloud behaves.
+    /// Behaviour of the cloud.
     pub cloud: Cloud,
-    /// How many mcm run, of which one leads. On `kind` never fewer than its Deployment has.
+    /// Number of mcm processes, of which one leads. On `kind` at least the number in its Deployment.
     #[serde(skip_serializing_if = "is_one")]
     pub replicas: u32,
-    /// How many nodes there are that no machine stands behind, called `node-0` and so on. They join on their own
-    /// while the first steps are done.
+    /// Number of nodes without a machine, named `node-0` and so on. They join during the first steps.
     #[serde(skip_serializing_if = "is_zero")]
     pub nodes: u32,
     /// Whether mcm runs without a target cluster, so that no node joins.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_target: bool,
-    /// The namespace of the machines of another mcm, which serves the same cluster; absent: there is none.
+    /// Namespace of the machines of a second mcm that serves the same cluster; absent: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<String>,
-    /// Who keeps machines beside the steps; absent: nobody.
+    /// Keeps a number of machines independently of the steps; absent: no keeper runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<keeper::Keeper>,
-    /// What mcm is told with `--preservation-dialect`; others than its default on stage `sim` alone.
+    /// Value of mcm's `--preservation-dialect`; other values than its default only on stage `sim`.
     #[serde(skip_serializing_if = "is_default")]
     pub preservation: PreservationDialect,
-    /// Whether there are agents on nodes that carry out updates in place.
+    /// Whether nodes have agents that perform in-place updates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
 }
@@ -129,20 +128,20 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// More processes than anybody means to compete for one Lease.
-const MOST_REPLICAS: u32 = 10;
-/// What the cloud makes in one call.
-const MOST_NODES: u32 = 10_000;
+/// Maximum of mcm processes.
+const MAX_REPLICAS: u32 = 10;
+/// Maximum of VMs that the cloud creates in one call.
+const MAX_NODES: u32 = 10_000;
 
-/// How the cloud behaves when nothing is injected.
+/// Behaviour of the cloud without injected faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cloud {
-    /// From the creation of a VM to its being up.
+    /// From the creation of a VM until it is up.
     pub boot_delay: DurationExpression,
-    /// What a second creation for the same machine makes.
+    /// Result of a second creation for the same machine.
     pub duplicate_creates: DuplicateCreates,
-    /// Whether a new VM is of no use until it was initialized.
+    /// Whether a new VM cannot join before it is initialized.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_initialize: bool,
 }
@@ -157,13 +156,13 @@ impl Default for Cloud {
     }
 }
 
-/// What a second creation for the same machine makes.
+/// Result of a second creation for the same machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DuplicateCreates {
-    /// The VM that is there is returned.
+    /// The cloud returns the existing VM.
     One,
-    /// Another VM: the cloud knows no idempotency token.
+    /// A second VM: the cloud has no idempotency tokens.
     Two,
 }
 
@@ -200,7 +199,7 @@ impl Scenario {
     /// Checks what types alone do not.
     ///
     /// # Errors
-    /// The first field that makes no sense.
+    /// The first invalid field.
     pub fn validate(&self) -> Result<(), FileError> {
         let origin = format!("scenario {}", self.name);
         let wrong = |field: &str, message: &str| FileError::field(&origin, field, message);
@@ -224,20 +223,20 @@ impl Scenario {
         {
             return Err(wrong("stages.because", "say why the other stages cannot run it"));
         }
-        if !(1..=MOST_REPLICAS).contains(&self.world.replicas) {
+        if !(1..=MAX_REPLICAS).contains(&self.world.replicas) {
             return Err(wrong(
                 "world.replicas",
                 "run at least 1 mcm and at most 10; to run a scenario without one, kill it",
             ));
         }
-        if self.world.nodes > MOST_NODES {
-            return Err(wrong("world.nodes", "the cloud makes at most 10000 nodes at once"));
+        if self.world.nodes > MAX_NODES {
+            return Err(wrong("world.nodes", "the cloud creates at most 10000 nodes at once"));
         }
         let keeps = |step: &Step| matches!(step, Step::Keep(_));
         if self.world.keeper.is_none() && self.steps.iter().any(keeps) {
             return Err(wrong(
                 "world.keeper",
-                "a step `keep` needs somebody who keeps: say `keeper`",
+                "a step `keep` needs a keeper: add `keeper` to the world",
             ));
         }
         for (index, step) in self.steps.iter().enumerate() {
@@ -247,12 +246,12 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether it runs on that stage.
+    /// Whether it runs on the stage.
     pub fn runs_on(&self, stage: StageKind) -> bool {
         self.why_not_on(stage).is_none()
     }
 
-    /// Why it does not run where nodes join another cluster than that of their machines; `None`: it does.
+    /// Why it does not run with its nodes on stage `target`; `None`: it does.
     pub fn why_not_with_target(&self, stage: StageKind, target: StageKind) -> Option<String> {
         if let Some(reason) = stage.why_no_target(target) {
             return Some(reason);
@@ -270,7 +269,7 @@ impl Scenario {
             .then(|| "its API faults are those of one server".to_owned())
     }
 
-    /// Why it does not run on that stage; `None`: it does.
+    /// Why it does not run on the stage; `None`: it does.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
         let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
         let at_gate = self.steps.iter().find_map(|step| match step {

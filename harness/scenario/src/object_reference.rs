@@ -1,12 +1,12 @@
-//! Names of objects.
+//! References to objects.
 
 use serde::{Deserialize, Serialize};
 
-/// The name of an object; its namespace is the scenario's unless it says another.
+/// An object by kind and name; its namespace is the scenario's unless the name contains another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectReference {
-    /// For instance `Machine`.
+    /// For example `Machine`.
     pub kind: String,
     /// Its name.
     pub name: String,

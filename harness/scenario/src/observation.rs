@@ -1,4 +1,4 @@
-//! Observations: what a stage shows of its world, in the order in which it is seen.
+//! Observations: the events of a stage's world, in the order in which they are observed.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,59 +6,59 @@ use serde_json::Value;
 use crate::cloud::CloudEvent;
 use crate::kinds::Kind;
 
-/// One thing that was seen, and when.
+/// An observed event and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// By the stage's clock, when it was seen.
+    /// Time of the observation by the stage's clock.
     pub at: Timestamp,
-    /// What.
+    /// The event.
     pub what: Seen,
 }
 
-/// What was seen.
+/// An observed event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// An object as it is now.
+    /// A new version of an object.
     Applied(&'static Kind, Box<Value>),
-    /// An object is gone; its last state where that is known.
+    /// An object was removed; its last version if it is known.
     Deleted(&'static Kind, Box<Value>),
-    /// Something in the cloud.
+    /// An event of the cloud.
     Cloud(CloudEvent),
-    /// Something that the controller asked of an API server of ours.
+    /// A request of the controller to an API server of the harness.
     Request(Request),
-    /// How far the quiet end of the scenario is.
+    /// Progress of the quiet end.
     Quiet(Quiet),
-    /// Something that the scenario did.
+    /// An action of the scenario.
     Note(String),
 }
 
-/// A request of the controller about one object, when its answer is known.
+/// A request of the controller for one object, after its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// As `get`, `create`, `update`, `patch`, `delete`.
+    /// For example `get`, `create`, `update`, `patch`, `delete`.
     pub verb: String,
     /// The resource, with its subresource after a slash.
     pub resource: String,
-    /// Its namespace; empty for one of the whole cluster.
+    /// Its namespace; empty: cluster-scoped.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The HTTP code.
+    /// The HTTP status code.
     pub code: u16,
 }
 
-/// How far the quiet end of a scenario is.
+/// Progress of the quiet end of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
-    /// All faults are lifted.
+    /// All faults are removed.
     Began,
-    /// What was to settle has, and collection of orphans had its time; from here on nothing is written any more.
+    /// The world has settled and the orphan collection has run; from now on no object may be written.
     Silent {
-        /// How many bootstrap tokens there are.
+        /// Number of bootstrap tokens.
         tokens: usize,
-        /// How many of the cloud's disks and network interfaces no VM has.
+        /// Number of the cloud's disks and network interfaces without a VM.
         parts: usize,
     },
-    /// It is over.
+    /// The quiet end is over.
     Over,
 }

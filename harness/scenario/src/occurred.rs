@@ -1,29 +1,29 @@
-//! What happened in a run, by kind: phases that machines went from and to, faults that struck, reasons that were given.
+//! Counts of what occurred in a run: phase transitions, fault hits, reasons of decisions.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How often each thing happened, by name.
+/// Counts by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Occurred {
-    /// Phases of machines: `Pending -> Running`.
+    /// Phase transitions of machines, such as `Pending -> Running`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub transitions: BTreeMap<String, u64>,
-    /// Faults that struck, by kind.
+    /// Fault hits by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, u64>,
-    /// Why mcm did what it did, by kind: the reasons of its decisions.
+    /// Reasons of mcm's decisions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, u64>,
-    /// What became of preservations, by kind.
+    /// Preservation events by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub preservations: BTreeMap<String, u64>,
 }
 
 impl Occurred {
-    /// Everything that happened, and how often.
+    /// All counts with their groups.
     pub fn all(&self) -> impl Iterator<Item = (Group, &str, u64)> {
         let of = |group: Group, counts| {
             let counts: &BTreeMap<String, u64> = counts;
@@ -36,17 +36,17 @@ impl Occurred {
     }
 }
 
-/// What sort of thing happened.
+/// A group of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Group {
-    /// A phase after another.
+    /// A phase transition.
     Transition,
-    /// Something that was done against the world's will.
+    /// A fault hit.
     Fault,
-    /// Why something was done or said.
+    /// A reason of a decision.
     Reason,
-    /// What became of a preservation.
+    /// A preservation event.
     Preservation,
 }
 

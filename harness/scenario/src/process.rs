@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 pub enum Process {
     /// The machine controller manager.
     Mcm,
-    /// The built-in controllers of Kubernetes; a process of their own in virtual time alone.
+    /// The built-in Kubernetes controllers; a separate process in virtual time only.
     Controllers,
-    /// fakecloud, whose ledger outlives it. In virtual time its kubelets, its storage and its cloud controller alone end
-    /// and start: its calls are answered as before.
+    /// fakecloud, whose ledger survives a restart. In virtual time only its kubelets, storage and cloud controller stop
+    /// and start; calls are answered throughout.
     Fakecloud,
 }
 

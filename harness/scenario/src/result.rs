@@ -1,4 +1,4 @@
-//! How a job ended. Results travel between processes as JSON.
+//! The result of a job. Processes exchange results as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,60 +9,60 @@ use crate::job::Job;
 use crate::plan::DisturbanceHits;
 use crate::{Occurred, StageKind};
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// Where it ran.
+    /// Its stage.
     pub stage: StageKind,
-    /// Where the nodes joined; absent: where it ran.
+    /// The stage of its nodes; absent: the same stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<StageKind>,
     /// Its seed.
     pub seed: u64,
-    /// What disturbed it, in the plan's order.
+    /// Its disturbances with their hits, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<DisturbanceHits>,
     /// Why it failed; absent: it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureResult>,
-    /// How long it took by the stage's clock.
+    /// Duration by the stage's clock.
     pub stage_seconds: f64,
-    /// How long it took by the wall clock.
+    /// Duration by the wall clock.
     pub wall_seconds: f64,
-    /// How long the machine kept this process waiting meanwhile, by which deadlines were extended; on the wall clock.
+    /// Time that the busy host took from the process, by which deadlines were extended; on a wall clock.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_seconds: f64,
     /// The trace of a simulated run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSummary>,
-    /// What was left at the end, without what differs between two clean runs.
+    /// The final state, without what differs between two clean runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub end: BTreeMap<String, String>,
-    /// How often each fault rule struck.
+    /// Number of hits by fault rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, u64>,
-    /// What happened, by kind and number.
+    /// Counts of what occurred, by kind.
     #[serde(default)]
     pub occurred: Occurred,
-    /// Everything that happened, in words without times: of a run that failed, or that was asked to tell.
+    /// The narrative without times, of a failed run or if the job requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrative: Vec<String>,
-    /// What mcm did, in `sim`.
+    /// Effects of mcm, in `sim`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
-    /// What mcm wrote and asked of the cloud, where the job wants it told.
+    /// Writes and cloud calls of mcm, if the job requests them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<Write>,
-    /// What mcm and fakecloud asked of the API server, where that is ours.
+    /// Accesses of mcm and fakecloud to the API server, if the harness runs it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub requests: BTreeSet<Access>,
-    /// The folder that a failed run left.
+    /// The report folder of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<PathBuf>,
-    /// The command line that does the same again.
+    /// The command line that repeats the run.
     pub replay: String,
 }
 
@@ -70,32 +70,32 @@ pub struct RunResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureResult {
-    /// When, by the stage's clock, since the scenario's start.
+    /// Time since the scenario's start by the stage's clock.
     pub after_seconds: f64,
-    /// In which step, counted from 1; 0: before the first.
+    /// Number of the step, from 1; 0: before the first step.
     pub step: usize,
-    /// The broken invariant.
+    /// The violated invariant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariant: Option<String>,
     /// Whether an expectation of the scenario was missed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expectation: bool,
-    /// In one sentence.
+    /// The cause in one sentence.
     pub reason: String,
 }
 
-/// What tells two simulated runs apart.
+/// Identifies a simulated run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceSummary {
     /// SHA-256 over all entries.
     pub hash: String,
-    /// How many there are.
+    /// Number of entries.
     pub entries: u64,
 }
 
 impl RunResult {
-    /// Where it ran, in words.
+    /// The stage and the stage of the nodes, for messages.
     pub fn place(&self) -> String {
         match self.target {
             Some(target) => format!("{} with {target}", self.stage),
@@ -103,12 +103,12 @@ impl RunResult {
         }
     }
 
-    /// Whether every expectation was met and no invariant broken.
+    /// Whether every expectation was met and no invariant is violated.
     pub fn passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// The result of a job that never got as far as its scenario.
+    /// The result of a job that failed before its scenario started.
     pub fn broken(job: &Job, reason: String) -> Self {
         let failure = FailureResult {
             after_seconds: 0.0,
@@ -141,24 +141,24 @@ impl RunResult {
     }
 }
 
-/// Whether serde leaves it out.
+/// Whether serde skips the field.
 fn is_zero(seconds: &f64) -> bool {
     *seconds == 0.0
 }
 
-/// One thing that a service account did, as a rule of RBAC would have to allow it.
+/// An access of a service account, in the form of an RBAC rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Access {
     /// The service account's name.
     pub account: String,
-    /// As `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// For example `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
-    /// The API group; empty for the core's.
+    /// The API group; empty: core.
     pub group: String,
     /// The resource, with its subresource after a slash.
     pub resource: String,
-    /// In which namespace; absent: in the whole cluster, or in namespaces that nobody knows beforehand.
+    /// The namespace; absent: the whole cluster, or namespaces that are not known in advance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -177,35 +177,35 @@ impl std::fmt::Display for Access {
     }
 }
 
-/// One thing that was asked for.
+/// A write to an object or a cloud call for a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Write {
-    /// Of what: `shop/machines/m-1`, `nodes/m-1`, `VM of m-1`.
+    /// The object: `shop/machines/m-1`, `nodes/m-1`, `VM of m-1`.
     pub object: String,
-    /// `PATCH status` or `CreateMachine`, and the body.
+    /// For example `PATCH status` or `CreateMachine`, and the body.
     pub what: String,
 }
 
-/// One effect of a process on the world outside it.
+/// An effect of a process on the outside world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Its number, counted from 1 over all incarnations of all processes of a kind.
+    /// Its number, from 1, over all incarnations of all processes of a kind.
     pub number: u64,
-    /// The incarnation of the process, counted from 1.
+    /// The incarnation of the process, from 1.
     pub incarnation: u64,
-    /// Where it went.
+    /// Its kind.
     pub kind: EffectKind,
-    /// For instance `PATCH /api/v1/nodes/a` or `CreateMachine`.
+    /// For example `PATCH /api/v1/nodes/a` or `CreateMachine`.
     pub description: String,
 }
 
-/// Where an effect goes.
+/// The kind of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EffectKind {
     /// A write to the API server: POST, PUT, PATCH or DELETE.
     ApiWrite,
-    /// A call of the cloud, reads included: they may fail, and cost quota.
+    /// A call of the cloud; reads count, because they may fail and cost quota.
     CloudCall,
 }

@@ -1,10 +1,10 @@
-//! Where a scenario runs.
+//! The stages where scenarios run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::step::Process;
 
-/// The stages that exist.
+/// A stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum StageKind {
@@ -14,17 +14,17 @@ pub enum StageKind {
     Embedded,
     /// As `embedded`, with a real etcd and kube-apiserver as child processes.
     Envtest,
-    /// As `embedded`, with a cluster that is there, in a namespace of its own.
+    /// As `embedded`, with an existing cluster, in a separate namespace.
     Kubeconfig,
-    /// A cluster of kind's; mcm and fakecloud are pods in it.
+    /// A kind cluster; mcm and fakecloud are pods in it.
     Kind,
 }
 
 impl StageKind {
-    /// All of them.
+    /// All stages.
     pub const ALL: [Self; 5] = [Self::Sim, Self::Embedded, Self::Envtest, Self::Kubeconfig, Self::Kind];
 
-    /// Why nothing can strike that process at an effect on this stage; `None`: it can.
+    /// Why a process cannot be crashed or paused at an effect on this stage; `None`: it can.
     pub fn why_no_gate(self, process: Process) -> Option<&'static str> {
         match (self, process) {
             (Self::Sim, _) | (Self::Embedded | Self::Envtest | Self::Kubeconfig, Process::Mcm) => None,
@@ -34,20 +34,20 @@ impl StageKind {
         }
     }
 
-    /// Why a world whose machines are on this stage cannot have its nodes on `target`; `None`: it can.
+    /// Why a world with its machines on this stage cannot have its nodes on `target`; `None`: it can.
     pub fn why_no_target(self, target: Self) -> Option<String> {
         let fits = (self == Self::Sim) == (target == Self::Sim);
-        let words = "virtual time and the wall clock do not mix; sim goes with sim, the others with each other";
+        let reason = "virtual time and the wall clock do not mix; sim goes with sim, the others with each other";
         (!fits)
-            .then(|| format!("nodes of a control cluster on stage {self} cannot join one on stage {target}: {words}"))
+            .then(|| format!("nodes of a control cluster on stage {self} cannot join one on stage {target}: {reason}"))
     }
 
-    /// Whether all runs use one cluster, so that they come one after another.
+    /// Whether all runs share one cluster and therefore run one after another.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::Kubeconfig | Self::Kind)
     }
 
-    /// Of this stage, and the one where nodes join if that is another, the first whose cluster all runs use.
+    /// The first shared stage of this stage and the stage of its nodes.
     pub fn shared_of(self, target: Option<Self>) -> Option<Self> {
         std::iter::once(self).chain(target).find(|stage| stage.is_shared())
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_in_virtual_time_has_its_nodes_there() {
+    fn a_simulated_world_has_its_nodes_on_the_same_stage() {
         for (stage, target) in StageKind::ALL
             .into_iter()
             .flat_map(|one| StageKind::ALL.map(|other| (one, other)))

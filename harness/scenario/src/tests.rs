@@ -10,7 +10,7 @@ use super::step::{CloudCall, KubeletAction, Moment, ProcessAction, VmAction};
 use super::*;
 use crate::step::Lift;
 
-/// A scenario that uses every step and every form.
+/// A scenario with every step and every form.
 fn everything() -> Scenario {
     Scenario::new("everything", "Every word of the model.")
         .tag("model")
@@ -69,7 +69,7 @@ fn everything() -> Scenario {
 }
 
 #[test]
-fn a_scenario_is_the_same_after_it_was_written_and_read() {
+fn a_scenario_survives_a_round_trip_through_yaml() {
     let yaml = everything().to_yaml().unwrap();
     assert_eq!(Scenario::from_yaml(&yaml, "test").unwrap(), everything(), "{yaml}");
 }
@@ -179,7 +179,7 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
     "- expect: {that: {pods: {of: web}}, holds: {eventually: 1m}}\n",
     "steps[0].expect.that.pods"
 )]
-#[case::throughout_in_the_way_of_others(
+#[case::throughout_without_meanwhile(
     "- expect: {that: {nodeGone: m}, holds: throughout}\n",
     "steps[0].expect.meanwhile"
 )]
@@ -191,11 +191,11 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
     "- apply: {deployment: {name: a, volume: 1Gi}}\n",
     "steps[0].apply.deployment.volume"
 )]
-fn what_is_wrong_is_named(#[case] steps: &str, #[case] said: &str) {
+fn an_error_names_the_field_or_the_fix(#[case] steps: &str, #[case] expected: &str) {
     let error = Scenario::from_yaml(&format!("{HEAD}{steps}"), "story.yaml")
         .unwrap_err()
         .to_string();
-    assert!(error.contains(said), "{error}");
+    assert!(error.contains(expected), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
@@ -211,7 +211,7 @@ fn a_syntax_error_names_file_line_and_field() {
 
 proptest! {
     #[test]
-    fn reading_any_text_never_breaks(text in ".{0,200}") {
+    fn reading_any_text_never_panics(text in ".{0,200}") {
         let _ = Scenario::from_yaml(&text, "random");
     }
 }

@@ -1,6 +1,6 @@
-//! Workloads that scenarios name by what matters in them, and the objects that they stand for.
+//! Workloads in scenarios, and the objects that they expand to.
 //!
-//! Their pods run on simulated nodes alone: on a cluster that is there its own nodes must not take them.
+//! Pods run on simulated nodes only: on an existing cluster its own nodes must not accept them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use super::duration::{DurationExpression, Timeouts};
 pub const STORAGE: &str = "csi.fakecloud.drydock";
 /// The label of simulated nodes.
 pub const SIMULATED: &str = "node.drydock.dev/simulated";
-/// The label of pods, workloads and what belongs to them; its value is the workload's name.
+/// The label of pods, workloads and their related objects; its value is the workload's name.
 pub const APP: &str = "app";
-/// What a pod of a workload asks for that says nothing about it.
+/// CPU request of a pod whose workload sets none.
 const CPU: &str = "100m";
 
 /// A Deployment, StatefulSet or DaemonSet whose pods have one container and run on any simulated node.
@@ -25,44 +25,44 @@ pub struct Workload {
     /// Its namespace; absent: the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// How many pods; absent: one. A DaemonSet has one on each node.
+    /// Number of pods; absent: one. A DaemonSet has one on each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
-    /// What each pod asks for, as in `900m`; absent: `100m`.
+    /// CPU request of each pod, for example `900m`; absent: `100m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
     /// The priority class of its pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class: Option<String>,
-    /// How long its pods stay on a node that does not answer; absent: Kubernetes' default, five minutes.
+    /// How long its pods stay on an unreachable node; absent: the Kubernetes default of five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration: Option<DurationExpression>,
-    /// Each pod of a StatefulSet has a claim `data-POD` for a volume of that size.
+    /// Each pod of a StatefulSet has a claim `data-POD` for a volume of this size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
 }
 
-/// How many pods of a workload may be disrupted at once.
+/// A disruption budget for a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budget {
-    /// The workload's name, and the budget's.
+    /// Name of the workload and of the budget.
     pub of: String,
-    /// How many of its pods may be missing or not ready.
+    /// Number of its pods that may be missing or not ready.
     pub max_unavailable: u32,
 }
 
-/// A priority of pods. Pods of it make way for others and never ask that of others.
+/// A priority class. Pods with it may be preempted and never preempt others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Priority {
-    /// Its name, which pods give as their class.
+    /// Name of the class.
     pub name: String,
     /// The higher, the more important; pods without a class have 0.
     pub value: i32,
 }
 
-/// Which kind of workload.
+/// Kind of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Deployment,
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 }
 
 impl Workload {
-    /// The object, as `kind`.
+    /// The API object of the given kind.
     pub(crate) fn object(&self, kind: Kind, timeouts: &Timeouts) -> Value {
         let labels = json!({ APP: self.name });
         let mut spec = json!({ "selector": { "matchLabels": labels }, "template": self.template(timeouts) });
@@ -126,7 +126,7 @@ impl Workload {
         json!({ "metadata": { "labels": { APP: self.name } }, "spec": spec })
     }
 
-    /// What types alone do not hold: the field and what would do.
+    /// Checks what types alone do not: the field and the fix.
     pub(super) fn validate(&self, kind: Kind) -> Result<(), (&'static str, &'static str)> {
         if self.replicas.is_some() && kind == Kind::DaemonSet {
             return Err(("replicas", "a daemonSet has one pod on each node: leave it out"));
@@ -142,7 +142,7 @@ impl Workload {
 }
 
 impl Budget {
-    /// The object.
+    /// The API object.
     pub(crate) fn object(&self) -> Value {
         json!({
             "apiVersion": "policy/v1",
@@ -154,7 +154,7 @@ impl Budget {
 }
 
 impl Priority {
-    /// The object.
+    /// The API object.
     pub(crate) fn object(&self) -> Value {
         json!({
             "apiVersion": "scheduling.k8s.io/v1",
@@ -166,7 +166,7 @@ impl Priority {
     }
 }
 
-/// The class of fakecloud's volumes, which are made where their first pod runs.
+/// The StorageClass of the simulated cloud; volumes are created where their first pod runs.
 pub(crate) fn storage_class() -> Value {
     json!({
         "apiVersion": "storage.k8s.io/v1",
@@ -177,7 +177,7 @@ pub(crate) fn storage_class() -> Value {
     })
 }
 
-/// A namespace.
+/// A Namespace object.
 pub(crate) fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toleration_is_what_its_name_is_worth_on_the_stage() {
+    fn a_named_toleration_has_the_value_of_the_stage() {
         let workload = Workload {
             name: "web".to_owned(),
             toleration: Some(super::super::Named::PodToleration.into()),

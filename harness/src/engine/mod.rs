@@ -68,7 +68,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
     rules.keeper = scenario.world.keeper.is_some();
     rules.dialect = scenario.world.preservation;
     if stage.is_disturbed() {
-        rules.calm_since = None;
+        rules.undisturbed_since = None;
     }
     let mut engine = Engine {
         clock: stage.clock().clone(),
@@ -308,8 +308,8 @@ impl<S: Stage> Engine<'_, S> {
     /// What became of preservations by it.
     fn count_preservations(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
         let rules = &self.invariants.rules;
-        let happened = preserved::happened(observation, before, &self.world, rules);
-        self.world.count(happened);
+        let events = preserved::events(observation, before, &self.world, rules);
+        self.world.count(events);
         let leads = self.world.leadership.as_ref().map(|leads| leads.holder.as_str());
         let leads = leads.filter(|leads| !leads.is_empty() && *leads != self.leader);
         if let Some(leads) = leads.map(str::to_owned) {

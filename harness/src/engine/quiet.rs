@@ -82,7 +82,7 @@ impl<S: Stage> Engine<'_, S> {
     /// Notes since when nothing disturbs the controller.
     pub(super) fn look_for_calm(&mut self) {
         let calm = self.disturbances.is_calm(&self.world.faults) && !self.stage.is_disturbed();
-        let since = &mut self.invariants.rules.calm_since;
+        let since = &mut self.invariants.rules.undisturbed_since;
         match (calm, since.is_some()) {
             (true, false) => *since = Some(self.clock.now()),
             (false, true) => *since = None,

@@ -145,7 +145,7 @@ impl<S: Stage> Engine<'_, S> {
             Request::Crash(crash) => return self.stage.crash(crash).map_err(refused),
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
-                self.invariants.rules.stood_still = Some(self.later(time));
+                self.invariants.rules.paused_until = Some(self.later(time));
                 let paused = self.stage.pause(pause.process, time).await;
                 return paused.map_err(refused);
             }

@@ -103,7 +103,10 @@ impl<S: Stage> Engine<'_, S> {
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
             if has_leapt(self.world.objects.get(&world::key(set, &object)), &object) {
-                self.invariants.rules.leapt.insert(owner.to_owned(), observation.at);
+                self.invariants
+                    .rules
+                    .skipped_changes
+                    .insert(owner.to_owned(), observation.at);
             }
             self.world.objects.insert(world::key(set, &object), object);
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use judge::evaluate::short;
-use judge::invariants::{ALL, Bites};
+use judge::invariants::{ALL, Coverage};
 
 use super::{Entry, Verdicts};
 
@@ -72,10 +72,10 @@ pub fn document(entries: &[Entry], verdicts: &Verdicts) -> String {
     page += "Every scenario runs with all of them. One without a detecting entry is held by its unit tests alone.\n\n";
     page += "| | statement | today | detecting entries |\n|---|---|---|---|\n";
     for invariant in &ALL {
-        let today = match invariant.bites {
-            Bites::Yes => "judged".to_owned(),
-            Bites::InPart(why) => format!("in part: {why}"),
-            Bites::NotYet(why) => format!("holds trivially: {why}"),
+        let today = match invariant.coverage {
+            Coverage::Full => "judged".to_owned(),
+            Coverage::Partial(why) => format!("in part: {why}"),
+            Coverage::Nothing(why) => format!("holds trivially: {why}"),
         };
         let found = verdicts.by_invariant.get(invariant.name);
         let found: Vec<&str> = found.into_iter().flatten().map(String::as_str).collect();

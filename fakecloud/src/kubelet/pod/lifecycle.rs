@@ -1,7 +1,7 @@
-//! How far a pod is: its containers start in order, run, end, start again, and end for good.
+//! The lifecycle of a pod: containers start in order, run, end, restart, and terminate.
 //!
-//! Everything happens at the time at which it is due, however late the pod is looked at: containers
-//! end by themselves while their kubelet is away, and only the kubelet starts them.
+//! Everything happens at its due time, however late the pod is processed: containers end by themselves while their
+//! kubelet is down, but only the kubelet starts them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kubelet::facts::{SeenContainer, SeenState};
 use crate::kubelet::plan::{ContainerPlan, PodPlan, RestartPolicy, Role};
 use crate::model::later;
 
-/// The pauses before restarts. After a run of ten minutes they begin with the first one.
+/// Pauses before restarts (back-off). After a run of ten minutes they restart with the first one.
 const BACKOFF: Limits = Limits {
     first: Duration::from_secs(10),
     longest: Duration::from_secs(300),
@@ -28,14 +28,14 @@ pub(in crate::kubelet) struct Exit {
     pub(in crate::kubelet) finished: Timestamp,
 }
 
-/// What a container does now.
+/// State of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::kubelet) enum State {
-    /// It has not run since its pod began.
+    /// It has not run since the pod started.
     Waiting,
     Running {
         since: Timestamp,
-        /// Something ends it then, with that code and reason.
+        /// The scheduled end of the run, with exit code and reason.
         ended_by: Option<(Timestamp, i32, &'static str)>,
     },
     Exited(Exit),
@@ -45,20 +45,20 @@ pub(in crate::kubelet) enum State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::kubelet) struct ContainerRun {
     pub(in crate::kubelet) state: State,
-    /// The run before.
+    /// The previous run.
     pub(in crate::kubelet) last: Option<Exit>,
     pub(in crate::kubelet) restarts: u32,
-    /// The next pause, and when the one before ended.
+    /// The next pause, and the end of the previous run.
     backoff: Option<Pause>,
     pub(in crate::kubelet) started: bool,
     pub(in crate::kubelet) ready: bool,
 }
 
-/// How a pod ended for good, or why it was not let in.
+/// The final result of a pod, or why it was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::kubelet) struct Finish {
     pub(in crate::kubelet) succeeded: bool,
-    /// Empty when the containers say it all.
+    /// Empty: the containers show the cause.
     pub(in crate::kubelet) reason: String,
     pub(in crate::kubelet) message: String,
 }
@@ -66,48 +66,48 @@ pub(in crate::kubelet) struct Finish {
 /// A pod on a kubelet.
 #[derive(Clone, Debug)]
 pub(in crate::kubelet) struct PodRun {
-    /// When the kubelet took it on.
+    /// When the kubelet accepted it.
     pub(in crate::kubelet) begun: Timestamp,
-    /// Before that no container starts.
+    /// No container starts before this time.
     pub(in crate::kubelet) not_before: Timestamp,
     pub(in crate::kubelet) containers: Vec<ContainerRun>,
-    /// The init containers have done their work.
+    /// Whether the init containers have completed.
     pub(in crate::kubelet) initialized: bool,
     pub(in crate::kubelet) finish: Option<Finish>,
-    /// Since when it is to end.
+    /// Start of its termination.
     ending: Option<Timestamp>,
-    /// Until when it is taken apart although nothing of it runs; a pod that is replaced as soon as it goes would otherwise
-    /// come and go without end in one moment.
+    /// Until when a pod without running containers is cleaned up. Otherwise a pod that is replaced at once could be
+    /// created and deleted endlessly at one moment.
     lingers: Option<Timestamp>,
 }
 
-/// What others can see of a pod: of each container whether it runs, its restarts, whether it is
-/// started and ready; then whether the pod is initialized and finished.
+/// The visible state of a pod: for each container whether it runs, its restarts, whether it is started and ready; then
+/// whether the pod is initialized and finished.
 type Visible = (Vec<(bool, u32, bool, bool)>, bool, bool);
 
-/// What a pod is to do, as of now.
+/// Inputs of a step of a pod.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::kubelet) struct Orders {
+pub(in crate::kubelet) struct StepInput {
     pub(in crate::kubelet) now: Timestamp,
-    /// Its volumes are there.
+    /// Whether its volumes are attached.
     pub(in crate::kubelet) volumes: bool,
-    /// By when it must have ended, if it is to end.
+    /// Deadline of its termination, if it is being deleted.
     pub(in crate::kubelet) deletion: Option<Timestamp>,
-    /// How long its containers take to end.
+    /// How long its containers take to terminate.
     pub(in crate::kubelet) stop_delay: Duration,
 }
 
-/// What has come of a step.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kubelet) struct Progress {
-    /// Something is to be reported.
+    /// Whether the status has changed.
     pub(in crate::kubelet) changed: bool,
-    /// When to look again.
+    /// Time of the next step.
     pub(in crate::kubelet) next: Option<Timestamp>,
 }
 
 impl PodRun {
-    /// A pod that nothing was done for yet.
+    /// A new pod.
     pub(in crate::kubelet) fn new(plan: &PodPlan, now: Timestamp, start_delay: Duration) -> Self {
         let waiting = ContainerRun {
             state: State::Waiting,
@@ -128,8 +128,8 @@ impl PodRun {
         }
     }
 
-    /// A pod whose status says that it runs: its containers are taken for what it shows. One of
-    /// which it shows nothing runs since now.
+    /// A pod whose status shows that it runs: its containers have the state in the status. A container that the status
+    /// does not show runs since now.
     pub(in crate::kubelet) fn found(plan: &PodPlan, seen: &[SeenContainer], now: Timestamp) -> Self {
         let mut run = Self::new(plan, now, Duration::ZERO);
         run.initialized = true;
@@ -159,7 +159,7 @@ impl PodRun {
         run
     }
 
-    /// It was refused, before anything ran.
+    /// Rejects the pod before anything ran.
     pub(in crate::kubelet) fn refuse(&mut self, reason: &str, message: String) {
         self.finish = Some(Finish {
             succeeded: false,
@@ -168,7 +168,7 @@ impl PodRun {
         });
     }
 
-    /// What all its containers ran on is gone: what ran has ended, and init containers run again.
+    /// The pod's VM has stopped: running containers have ended, and init containers run again.
     pub(in crate::kubelet) fn lose_containers(&mut self, plan: &PodPlan, now: Timestamp, start_delay: Duration) {
         if self.finish.is_some() {
             return;
@@ -192,7 +192,7 @@ impl PodRun {
         }
     }
 
-    /// Ends a running container from outside: out of memory, or killed.
+    /// Kills a running container, or lets it run out of memory.
     pub(in crate::kubelet) fn kill(&mut self, index: usize, reason: &'static str, now: Timestamp) -> bool {
         match self.containers.get_mut(index).map(|container| &mut container.state) {
             Some(State::Running { ended_by, .. }) => {
@@ -214,7 +214,7 @@ impl PodRun {
         states.any(|state| matches!(state, State::Running { .. }))
     }
 
-    /// Whether a container that is no init container has ever run.
+    /// Whether a container other than an init container has ever run.
     pub(in crate::kubelet) fn has_run(&self, plan: &PodPlan) -> bool {
         let mut both = self.containers.iter().zip(&plan.containers);
         both.any(|(container, plan)| {
@@ -230,7 +230,7 @@ impl PodRun {
             && both.all(|(container, plan)| plan.role == Role::Init || container.ready)
     }
 
-    /// When a container that waits for its restart starts again; `None`: it never does, or runs.
+    /// When a container that waits for its restart starts again; `None`: never, or it runs.
     pub(in crate::kubelet) fn restarts_at(&self, index: usize, plan: &PodPlan) -> Option<Timestamp> {
         let (container, of) = (self.containers.get(index)?, plan.containers.get(index)?);
         let State::Exited(last) = &container.state else {
@@ -249,11 +249,11 @@ impl PodRun {
         again.then(|| at.max(self.not_before))
     }
 
-    /// Does all that is due.
-    pub(in crate::kubelet) fn step(&mut self, plan: &PodPlan, orders: Orders) -> Progress {
+    /// Processes everything that is due.
+    pub(in crate::kubelet) fn step(&mut self, plan: &PodPlan, orders: StepInput) -> Progress {
         let before = self.visible();
         let now = orders.now;
-        self.tell_to_end(plan, orders);
+        self.schedule_termination(plan, orders);
         self.end_runs(plan, now);
         if self.finish.is_none() && self.ending.is_none() {
             let late = plan.active_for.filter(|active| later(self.begun, *active) <= now);
@@ -262,9 +262,9 @@ impl PodRun {
                 self.refuse("DeadlineExceeded", message);
                 self.kill_all(plan, now);
             } else if now >= self.not_before && orders.volumes {
-                // A container whose run takes no time ends at once. Pauses between restarts end this.
+                // A container whose run takes no time ends at once. Restart pauses end this loop.
                 loop {
-                    self.start_what_may(plan, now);
+                    self.start_ready_containers(plan, now);
                     if !self.end_runs(plan, now) {
                         break;
                     }
@@ -280,7 +280,7 @@ impl PodRun {
         }
     }
 
-    /// What others can see of it.
+    /// The visible state.
     fn visible(&self) -> Visible {
         let containers = self.containers.iter();
         let visible = containers.map(|container| {
@@ -290,8 +290,8 @@ impl PodRun {
         (visible.collect(), self.initialized, self.finish.is_some())
     }
 
-    /// From when it is to end, each container gets its time, and no more than the pod's grace.
-    fn tell_to_end(&mut self, plan: &PodPlan, orders: Orders) {
+    /// When the pod terminates, schedules the end of each container, within the pod's grace period.
+    fn schedule_termination(&mut self, plan: &PodPlan, orders: StepInput) {
         let Some(deadline) = orders.deletion else { return };
         let begins = self.ending.is_none();
         let since = *self.ending.get_or_insert(orders.now);
@@ -318,7 +318,7 @@ impl PodRun {
         }
     }
 
-    /// Ends the runs whose time is over; answers whether there was one.
+    /// Ends runs whose time is over; returns whether there was one.
     fn end_runs(&mut self, plan: &PodPlan, now: Timestamp) -> bool {
         let mut any = false;
         for (container, plan) in self.containers.iter_mut().zip(&plan.containers) {
@@ -336,8 +336,8 @@ impl PodRun {
         any
     }
 
-    /// Starts the containers whose turn it is.
-    fn start_what_may(&mut self, plan: &PodPlan, now: Timestamp) {
+    /// Starts the containers that may start.
+    fn start_ready_containers(&mut self, plan: &PodPlan, now: Timestamp) {
         let mut initialized = true;
         for index in 0..self.containers.len() {
             let Some(of) = plan.containers.get(index) else { return };
@@ -392,7 +392,7 @@ impl PodRun {
         }
     }
 
-    /// The pod is over when an init container failed for good, or all others have ended for good.
+    /// The pod is finished when an init container failed finally, or all other containers have ended finally.
     fn finish_when_done(&mut self, plan: &PodPlan, now: Timestamp) {
         if self.finish.is_some() {
             return;
@@ -423,7 +423,7 @@ impl PodRun {
         self.kill_all(plan, now);
     }
 
-    /// A pod that was to end has done so.
+    /// Finishes a pod whose termination is complete.
     fn finish_when_ended(&mut self, plan: &PodPlan) {
         if self.finish.is_some() || !self.is_over() {
             return;
@@ -441,7 +441,7 @@ impl PodRun {
         });
     }
 
-    /// What still runs when the pod is over ends too.
+    /// Kills the containers that still run when the pod is finished.
     fn kill_all(&mut self, plan: &PodPlan, now: Timestamp) {
         for (container, of) in self.containers.iter_mut().zip(&plan.containers) {
             if let State::Running { since, .. } = container.state {
@@ -479,8 +479,8 @@ impl PodRun {
         }
     }
 
-    /// When something changes by itself next.
-    fn next(&self, plan: &PodPlan, orders: Orders) -> Option<Timestamp> {
+    /// Time of the next scheduled change.
+    fn next(&self, plan: &PodPlan, orders: StepInput) -> Option<Timestamp> {
         let now = orders.now;
         let active = self.finish.is_none() && self.ending.is_none();
         let mut times: Vec<Timestamp> = self.lingers.into_iter().collect();
@@ -508,7 +508,7 @@ impl PodRun {
     }
 }
 
-/// When a run ends, with which code and reason.
+/// End, exit code and reason of a run.
 fn end_of(
     of: &ContainerPlan,
     since: Timestamp,

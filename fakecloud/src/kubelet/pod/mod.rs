@@ -1,6 +1,4 @@
-//! One pod on a simulated kubelet, pure: what it is to do, how far it is, and its status.
-//!
-//! What must not live here: other pods, Nodes, and when statuses are written.
+//! One pod on a simulated kubelet, pure: plan, lifecycle and status. It knows no other pods and no Nodes.
 
 pub(super) mod lifecycle;
 pub(super) mod status;

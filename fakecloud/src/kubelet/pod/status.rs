@@ -1,4 +1,4 @@
-//! A pod's status as its kubelet writes it.
+//! A pod's status in the form that its kubelet writes.
 
 use jiff::Timestamp;
 use runtime::time::time_text;
@@ -8,14 +8,14 @@ use super::lifecycle::{Exit, PodRun, State};
 use crate::kubelet::facts::{PodFacts, PodKey, PodPhase};
 use crate::kubelet::plan::{PlanError, PodPlan, Role};
 
-/// Since when which of a pod's conditions is what it is.
+/// Transition times of a pod's conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::kubelet) struct Conditions([Option<(bool, Timestamp)>; 4]);
 
 const TYPES: [&str; 4] = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
 
 impl Conditions {
-    /// Somebody else has changed Ready: it changes again when it is written.
+    /// Another writer has changed Ready: its next write is a transition.
     pub(in crate::kubelet) fn forget_ready(&mut self) {
         self.0[3] = None;
     }
@@ -31,18 +31,18 @@ impl Conditions {
     }
 }
 
-/// Where a pod runs.
+/// The node of a pod.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::kubelet) struct Place<'a> {
     pub(in crate::kubelet) host_ip: &'a str,
-    /// The pod's own address, once it has one.
+    /// The pod's IP, if it has one.
     pub(in crate::kubelet) pod_ip: Option<&'a str>,
     pub(in crate::kubelet) volumes: bool,
-    /// By the kubelet's clock.
+    /// Current time by the kubelet's clock.
     pub(in crate::kubelet) now: Timestamp,
 }
 
-/// A strategic merge patch of the status, and the phase that it gives.
+/// A strategic merge patch of the status, and the resulting phase.
 pub(in crate::kubelet) fn patch(
     key: &PodKey,
     facts: &PodFacts,
@@ -72,7 +72,7 @@ pub(in crate::kubelet) fn patch(
             "type": TYPES[index], "status": if value { "True" } else { "False" }, "lastTransitionTime": time_text(since),
         });
         if known {
-            // What an earlier status said of it does not hold any more.
+            // The data of an earlier status is no longer valid.
             condition["reason"] = Value::Null;
             condition["message"] = Value::Null;
         }
@@ -123,7 +123,7 @@ pub(in crate::kubelet) fn patch(
         status["reason"] = json!(finish.reason);
         status["message"] = json!(finish.message);
     }
-    // A pod that was not let in has no containers to tell of.
+    // A rejected pod has no container statuses.
     if run
         .finish
         .as_ref()
@@ -142,7 +142,7 @@ pub(in crate::kubelet) fn patch(
     (json!({"metadata": {"uid": facts.uid}, "status": status}), phase)
 }
 
-/// The status of a pod whose annotations cannot be followed.
+/// The status of a pod with invalid annotations.
 pub(in crate::kubelet) fn unusable(facts: &PodFacts, error: &PlanError, host_ip: &str, now: Timestamp) -> Value {
     let time = time_text(now);
     json!({
@@ -158,7 +158,7 @@ pub(in crate::kubelet) fn unusable(facts: &PodFacts, error: &PlanError, host_ip:
     })
 }
 
-/// The phase that a pod is in; `gates`: all its readiness gates are open.
+/// The phase of a pod; `gates`: all its readiness gates are True.
 pub(in crate::kubelet) fn phase(plan: &PodPlan, run: &PodRun, gates: bool) -> PodPhase {
     match &run.finish {
         Some(_) => PodPhase::Finished,

@@ -1,4 +1,4 @@
-//! What a pod is to do, from its spec and annotations.
+//! Plans of pods from spec and annotations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn plan(spec: Value, annotations: &[(&str, &str)]) -> PodPlan {
 }
 
 #[test]
-fn a_pod_without_annotations_runs_until_it_is_told_to_end() {
+fn a_pod_without_annotations_runs_until_it_is_deleted() {
     let plan = plan(json!({"containers": [{"name": "a"}, {"name": "b"}]}), &[]);
     assert_eq!(plan.restart, RestartPolicy::Always);
     assert!(
@@ -30,7 +30,7 @@ fn a_pod_without_annotations_runs_until_it_is_told_to_end() {
 }
 
 #[test]
-fn a_key_for_all_is_not_for_init_containers_and_one_for_a_container_wins() {
+fn a_general_key_skips_init_containers_and_a_specific_one_overrides_it() {
     let spec = json!({"initContainers": [{"name": "init"}], "containers": [{"name": "a"}, {"name": "b"}]});
     let plan = plan(spec, &[("run-for", "1m"), ("run-for.b", "2m"), ("exit-code", "3")]);
     let runs: Vec<_> = plan
@@ -43,7 +43,7 @@ fn a_key_for_all_is_not_for_init_containers_and_one_for_a_container_wins() {
 }
 
 #[test]
-fn running_out_of_memory_comes_with_its_exit_code() {
+fn running_out_of_memory_has_its_exit_code() {
     let plan = plan(
         json!({"containers": [{"name": "a"}]}),
         &[("exit-reason", "OOMKilled"), ("run-for", "5s")],

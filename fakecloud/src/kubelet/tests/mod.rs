@@ -1,4 +1,4 @@
-//! The kubelets' model with virtual time: what is asked of the API server, and when.
+//! The kubelets' model in virtual time: API calls and their times.
 
 mod modes;
 mod pods;
@@ -15,7 +15,7 @@ use serde_json::json;
 use self::world::{World, at};
 use super::conditions::{self, Readiness};
 use super::facts::NodeFacts;
-use super::objects::{Host, OfPods, Renewal};
+use super::objects::{Host, PodStatusData, Renewal};
 use crate::Config;
 use crate::model::test_request as request;
 
@@ -46,12 +46,12 @@ fn a_vm_without_a_token_joins_renews_its_lease_and_reports_its_status() {
         "15 lease a",
         "25 lease a",
     ];
-    assert_eq!(world.told(), expected);
+    assert_eq!(world.log(), expected);
     assert!(world.cloud.vms().all(|vm| vm.joined));
     world.until(310);
     assert_eq!(
         world
-            .told()
+            .log()
             .iter()
             .filter(|line| line.ends_with("status a"))
             .collect::<Vec<_>>(),
@@ -60,12 +60,12 @@ fn a_vm_without_a_token_joins_renews_its_lease_and_reports_its_status() {
 }
 
 #[test]
-fn a_good_token_lets_the_kubelet_in() {
+fn a_valid_token_lets_the_kubelet_join() {
     let mut world = World::with_machine(&user_data());
     world.secret = secret("2100-01-01T00:00:00Z");
     world.until(6);
     assert_eq!(
-        world.told()[..3],
+        world.log()[..3],
         [
             "4 Started: the kubelet starts",
             "5 read bootstrap-token-abc123",
@@ -75,14 +75,14 @@ fn a_good_token_lets_the_kubelet_in() {
 }
 
 #[test]
-fn a_kubelet_that_is_refused_says_why_once_and_tries_again_every_ten_seconds() {
+fn a_rejected_kubelet_reports_the_reason_once_and_retries_every_ten_seconds() {
     let mut world = World::with_machine(&user_data());
     world.until(16);
     world.secret = secret("2000-01-01T00:00:00Z");
     world.until(26);
     world.secret = secret("2100-01-01T00:00:00Z");
     world.until(35);
-    let told = world.told();
+    let log = world.log();
     let expected = [
         "4 Started: the kubelet starts",
         "5 read bootstrap-token-abc123",
@@ -93,20 +93,20 @@ fn a_kubelet_that_is_refused_says_why_once_and_tries_again_every_ten_seconds() {
         "35 read bootstrap-token-abc123",
         "35 register a",
     ];
-    assert_eq!(told[..expected.len()], expected);
+    assert_eq!(log[..expected.len()], expected);
 }
 
 #[test]
-fn user_data_that_was_not_templated_never_lets_a_kubelet_in() {
+fn user_data_with_a_placeholder_never_lets_a_kubelet_join() {
     let mut world = World::with_machine("--token <<BOOTSTRAP_TOKEN>>");
     world.until(3600);
-    let told = world.told();
-    assert_eq!(told.len(), 2);
-    assert!(told[1].contains("was not templated"), "{told:?}");
+    let log = world.log();
+    assert_eq!(log.len(), 2);
+    assert!(log[1].contains("was not templated"), "{log:?}");
 }
 
 #[test]
-fn a_node_of_another_vm_is_left_alone() {
+fn a_node_of_another_vm_is_not_changed() {
     let mut world = World::with_machine("");
     let other = NodeFacts {
         uid: "1".to_owned(),
@@ -115,19 +115,19 @@ fn a_node_of_another_vm_is_left_alone() {
     };
     world.nodes.insert("a".to_owned(), other);
     world.until(30);
-    let told = world.told();
+    let log = world.log();
     assert!(
-        told[2].contains("a Node a is there with the provider id \"fakecloud:///z/other\""),
-        "{told:?}"
+        log[2].contains("a Node a is there with the provider id \"fakecloud:///z/other\""),
+        "{log:?}"
     );
     assert!(
-        told.iter()
+        log.iter()
             .all(|line| !line.ends_with("lease a") && !line.ends_with("status a")),
-        "{told:?}"
+        "{log:?}"
     );
     world.nodes.clear();
     world.until(36);
-    assert_eq!(world.told(), ["35 register a", "35 lease a", "35 status a"]);
+    assert_eq!(world.log(), ["35 register a", "35 lease a", "35 status a"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_vm_that_stops_writes_nothing_and_comes_back_as_the_same_node() {
     let mut world = World::joined();
     world.vm(|cloud, vm, now| drop(cloud.kill_vm(vm, now).map(|_| ())));
     world.until(100);
-    assert_eq!(world.told(), ["10 Ended: the kubelet has stopped"]);
+    assert_eq!(world.log(), ["10 Ended: the kubelet has stopped"]);
     world.vm(|cloud, vm, now| drop(cloud.start_vm(vm, now).map(|_| ())));
     world.until(102);
     let expected = [
@@ -144,7 +144,7 @@ fn a_vm_that_stops_writes_nothing_and_comes_back_as_the_same_node() {
         "101 lease a",
         "101 status a",
     ];
-    assert_eq!(world.told(), expected);
+    assert_eq!(world.log(), expected);
     assert_eq!(world.uids, 2, "the second registration found the Node");
     assert_eq!(world.nodes["a"].uid, "node-1");
 }
@@ -157,10 +157,10 @@ fn a_stopped_kubelet_comes_back_without_a_token() {
     world.secret = None;
     world.vm(|cloud, vm, now| drop(cloud.set_kubelet(vm, false, now).map(|_| ())));
     world.until(60);
-    world.told();
+    world.log();
     world.vm(|cloud, vm, now| drop(cloud.set_kubelet(vm, true, now).map(|_| ())));
     world.until(62);
-    assert_eq!(world.told()[1..], ["61 register a", "61 lease a", "61 status a"]);
+    assert_eq!(world.log()[1..], ["61 register a", "61 lease a", "61 status a"]);
 }
 
 #[test]
@@ -175,18 +175,18 @@ fn a_reboot_restarts_the_kubelet() {
         "11 lease a",
         "11 status a",
     ];
-    assert_eq!(world.told(), expected);
+    assert_eq!(world.log(), expected);
 }
 
 #[test]
-fn a_status_that_others_changed_is_mended_within_ten_seconds() {
+fn a_status_changed_by_others_is_reverted_within_ten_seconds() {
     let mut world = World::joined();
     let node = world.nodes.get_mut("a").unwrap();
     node.conditions.insert("Ready".to_owned(), "Unknown".to_owned());
     let facts = node.clone();
     world.fleet.node_seen("a", &facts, world.now);
     world.until(20);
-    assert_eq!(world.told(), ["15 lease a", "15 status a"]);
+    assert_eq!(world.log(), ["15 lease a", "15 status a"]);
     assert_eq!(world.nodes["a"].conditions["Ready"], "True");
 }
 
@@ -195,34 +195,34 @@ fn a_kubelet_whose_node_is_deleted_waits_for_its_restart() {
     let mut world = World::joined();
     world.nodes.clear();
     world.fleet.node_gone("a", "another-uid", world.now);
-    assert_eq!(world.told(), [""; 0]);
+    assert_eq!(world.log(), [""; 0]);
     world.fleet.node_gone("a", "node-1", world.now);
     world.until(600);
     assert_eq!(
-        world.told(),
+        world.log(),
         ["10 NodeGone: its Node was deleted; it registers again when it is restarted"]
     );
     world.vm(|cloud, vm, now| drop(cloud.reboot_vm(vm, now).map(|_| ())));
     world.until(602);
-    assert!(world.told().contains(&"601 register a".to_owned()));
+    assert!(world.log().contains(&"601 register a".to_owned()));
 }
 
 #[test]
-fn calls_that_fail_are_repeated_with_growing_pauses() {
+fn failed_calls_are_retried_with_growing_pauses() {
     let mut world = World::joined();
     world.failing = true;
     world.until(34);
     assert_eq!(
-        world.told(),
+        world.log(),
         ["15 lease a", "16 lease a", "18 lease a", "22 lease a", "30 lease a"]
     );
     world.failing = false;
     world.until(60);
-    assert_eq!(world.told(), ["40 lease a", "50 lease a", "60 lease a"]);
+    assert_eq!(world.log(), ["40 lease a", "50 lease a", "60 lease a"]);
 }
 
 #[test]
-fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
+fn a_node_and_its_lease_look_like_those_of_a_kubelet() {
     let mut world = World::new();
     let mut request = request("a");
     request.class.provider_spec["taints"] = json!([{"key": "starting", "effect": "NoSchedule"}]);
@@ -251,13 +251,13 @@ fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
         ..NodeFacts::of(&node)
     };
     let none = BTreeMap::new();
-    let wanted = conditions::wanted(Readiness::Ready, &none);
-    assert!(!conditions::are_shown(&wanted, &known));
-    let pods = OfPods {
+    let desired = conditions::desired(Readiness::Ready, &none);
+    assert!(!conditions::are_current(&desired, &known));
+    let pods = PodStatusData {
         images: ["nginx"].into(),
         volumes: ["kubernetes.io/csi/d^1"].into(),
     };
-    let patch = host.status_patch(false, &wanted, &known, &pods, at(6));
+    let patch = host.status_patch(false, &desired, &known, &pods, at(6));
     let conditions = patch["status"]["conditions"].as_array().unwrap();
     let moved = conditions
         .iter()
@@ -280,7 +280,7 @@ fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
 }
 
 #[test]
-fn with_an_external_cloud_provider_a_node_registers_with_what_its_kubelet_knows() {
+fn with_an_external_cloud_provider_a_node_registers_without_cloud_data() {
     let mut world = World::with_machine("");
     world.until(4);
     let vm = world.cloud.vms().next().unwrap();

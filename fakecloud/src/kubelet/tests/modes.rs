@@ -1,4 +1,4 @@
-//! What is wrong with kubelets, one fault after the other.
+//! Faults of kubelets, one after the other.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::kubelet::facts::NodeFacts;
 use crate::model::{Down, Flapping, KubeletFault, NodeCondition};
 
 fn leases(world: &mut World) -> Vec<i64> {
-    let told = world.told();
-    let leases = told.iter().filter_map(|line| line.strip_suffix(" lease a"));
+    let log = world.log();
+    let leases = log.iter().filter_map(|line| line.strip_suffix(" lease a"));
     leases.map(|second| second.parse().unwrap()).collect()
 }
 
 #[test]
-fn a_kubelet_in_good_health_beats_unheard_until_something_is_wrong() {
+fn a_healthy_kubelet_uses_a_pulse_until_a_fault_begins() {
     let mut world = World::with_machine("");
     let pulses = Pulses::default();
     world.fleet.pulses = Some(pulses.clone());
@@ -36,13 +36,13 @@ fn a_kubelet_in_good_health_beats_unheard_until_something_is_wrong() {
 }
 
 #[test]
-fn a_kubelet_that_beats_unheard_repeats_its_status_again_once_something_is_wrong() {
+fn a_kubelet_with_a_pulse_repeats_its_status_again_after_a_fault_begins() {
     let mut world = World::with_machine("");
     world.fleet.pulses = Some(Pulses::default());
     world.until(400);
     let statuses = |world: &mut World| {
-        let told = world.told();
-        let statuses = told.iter().filter_map(|line| line.strip_suffix(" status a"));
+        let log = world.log();
+        let statuses = log.iter().filter_map(|line| line.strip_suffix(" status a"));
         statuses
             .map(|second| second.parse::<i64>().unwrap())
             .collect::<Vec<_>>()
@@ -61,28 +61,28 @@ fn a_kubelet_that_beats_unheard_repeats_its_status_again_once_something_is_wrong
 }
 
 #[test]
-fn a_partitioned_kubelet_says_nothing_and_its_pods_run_on() {
+fn a_partitioned_kubelet_is_silent_and_its_pods_continue() {
     let mut world = World::joined();
     world.pod("p", &[("run-for", "30s")]);
     world.until(20);
     world.breaks(KubeletFault::Partitioned);
-    world.told();
+    world.log();
     world.pod("q", &[]);
     world.until(100);
-    assert_eq!(world.told(), [""; 0]);
+    assert_eq!(world.log(), [""; 0]);
     world.mend();
     world.until(110);
-    let told = world.told();
-    assert!(told.iter().any(|line| line.ends_with("lease a")), "{told:?}");
+    let log = world.log();
+    assert!(log.iter().any(|line| line.ends_with("lease a")), "{log:?}");
     assert_eq!(world.main("q").1, "running");
-    // The container ended at second 41, and its kubelet restarted it then.
+    // The container ended at second 41, and its kubelet restarted it at that time.
     assert_eq!(world.main("p").0, 2);
     let started = &world.status_of("p")["containerStatuses"][0]["state"]["running"]["startedAt"];
     assert!(started.as_str().unwrap() < at(100).to_string().as_str(), "{started}");
 }
 
 #[test]
-fn what_a_partitioned_kubelet_could_not_see_it_learns_afterwards() {
+fn a_partitioned_kubelet_catches_up_after_the_partition() {
     let mut world = World::joined();
     world.pod("p", &[]);
     world.pod("q", &[]);
@@ -92,29 +92,26 @@ fn what_a_partitioned_kubelet_could_not_see_it_learns_afterwards() {
     world.remove_pod("q");
     world.until(60);
     assert_eq!(world.main("p").1, "running");
-    world.told();
+    world.log();
     world.mend();
     world.until(65);
-    assert!(world.told_of_pods().contains(&"60 end pod p".to_owned()));
+    assert!(world.log_of_pods().contains(&"60 end pod p".to_owned()));
     assert!(world.pods.is_empty());
     assert_eq!(world.fleet.pods_on("a"), 0);
 }
 
 #[test]
-fn a_frozen_kubelet_goes_on_as_if_no_time_had_passed() {
+fn a_frozen_kubelet_continues_as_if_no_time_had_passed() {
     let mut world = World::joined();
     world.until(14);
     world.breaks(KubeletFault::Frozen);
-    world.told();
+    world.log();
     world.until(500);
-    assert_eq!(world.told(), [""; 0]);
+    assert_eq!(world.log(), [""; 0]);
     world.mend();
     world.until(501);
-    let told = world.told();
-    assert_eq!(
-        told,
-        ["500 Resumed: the kubelet is back", "500 lease a", "500 status a"]
-    );
+    let log = world.log();
+    assert_eq!(log, ["500 Resumed: the kubelet is back", "500 lease a", "500 status a"]);
     world.until(520);
     assert_eq!(leases(&mut world), [510, 520]);
 }
@@ -134,25 +131,22 @@ fn a_slow_kubelet_that_was_frozen_renews_its_lease_once_at_a_time() {
 fn a_slow_kubelet_makes_each_call_late() {
     let mut world = World::joined();
     world.breaks(KubeletFault::Slow(Duration::from_secs(3)));
-    world.told();
+    world.log();
     world.pod("p", &[]);
     world.until(35);
-    let told = world.told();
-    assert_eq!(
-        told,
-        ["14 pod p \"Running\" \"100.64.1.1\"", "18 lease a", "31 lease a"]
-    );
+    let log = world.log();
+    assert_eq!(log, ["14 pod p \"Running\" \"100.64.1.1\"", "18 lease a", "31 lease a"]);
 }
 
 #[test]
-fn a_flapping_kubelet_is_down_and_up_in_turn() {
+fn a_flapping_kubelet_alternates_between_down_and_up() {
     let mut world = World::joined();
     world.breaks(KubeletFault::Flapping(Flapping {
         period: Duration::from_secs(100),
         up_percent: 40,
         down: Down::Frozen,
     }));
-    world.told();
+    world.log();
     world.until(310);
     let leases = leases(&mut world);
     assert!(!leases.is_empty());
@@ -169,11 +163,11 @@ fn a_flapping_kubelet_that_stops_registers_each_time() {
         up_percent: 50,
         down: Down::Stopped,
     }));
-    world.told();
+    world.log();
     world.until(300);
-    let told = world.told();
+    let log = world.log();
     assert_eq!(
-        told.iter()
+        log.iter()
             .filter(|line| line.ends_with("register a"))
             .collect::<Vec<_>>(),
         ["61 register a", "161 register a", "261 register a"]
@@ -213,40 +207,40 @@ fn a_zombie_registers_again_when_its_node_is_deleted() {
     world.breaks(KubeletFault::Zombie);
     world.pod("p", &[]);
     world.until(20);
-    world.told();
+    world.log();
     let uid = world.nodes.remove("a").unwrap().uid;
     world.fleet.node_gone("a", &uid, world.now);
     world.until(22);
-    let told = world.told();
+    let log = world.log();
     let expected = [
         "20 NodeGone: its Node was deleted; it registers again",
         "21 register a",
         "21 lease a",
         "21 status a",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(log, expected);
     assert_ne!(world.nodes["a"].uid, uid);
 }
 
 #[test]
-fn a_node_that_went_during_a_partition_is_missed_afterwards() {
+fn a_node_deleted_during_a_partition_is_noticed_afterwards() {
     let mut world = World::joined();
     world.breaks(KubeletFault::Partitioned);
     let uid = world.nodes.remove("a").unwrap().uid;
     world.fleet.node_gone("a", &uid, world.now);
     world.until(60);
-    world.told();
+    world.log();
     world.mend();
     world.until(120);
-    let told = world.told();
+    let log = world.log();
     assert_eq!(
-        told[1..],
+        log[1..],
         ["60 NodeGone: its Node was deleted; it registers again when it is restarted"]
     );
 }
 
 #[test]
-fn a_new_vm_takes_over_the_node_of_the_one_before_only_when_told_to() {
+fn a_new_vm_takes_over_the_node_of_its_predecessor_only_with_the_fault() {
     let mut world = World::with_machine("");
     let other = NodeFacts {
         uid: "1".to_owned(),
@@ -257,9 +251,9 @@ fn a_new_vm_takes_over_the_node_of_the_one_before_only_when_told_to() {
     world.until(10);
     assert_eq!(world.nodes["a"].uid, "1");
     world.breaks(KubeletFault::TakeOver);
-    world.told();
+    world.log();
     world.until(16);
-    let told = world.told();
+    let log = world.log();
     let expected = [
         "15 register a",
         "15 TakesOver: it deletes the Node a of \"fakecloud:///z/other\"",
@@ -268,17 +262,17 @@ fn a_new_vm_takes_over_the_node_of_the_one_before_only_when_told_to() {
         "15 lease a",
         "15 status a",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(log, expected);
     assert!(world.nodes["a"].provider_id.starts_with("fakecloud:///local-1/vm-"));
 }
 
 #[test]
-fn a_configured_fault_comes_and_goes() {
+fn a_configured_fault_begins_and_ends() {
     let yaml = "kubelet: {faults: [{machine: a, mode: partitioned, after: 60s, lasts: 60s}]}";
     let mut world = World::with_config(Config::from_yaml("test", yaml).unwrap());
     world.create("a", "");
     world.until(64);
-    world.told();
+    world.log();
     world.until(123);
     assert_eq!(leases(&mut world), [0i64; 0]);
     world.until(135);
@@ -286,7 +280,7 @@ fn a_configured_fault_comes_and_goes() {
 }
 
 #[test]
-fn conditions_are_shown_and_taken_back() {
+fn conditions_are_set_and_cleared() {
     let mut world = World::joined();
     let condition = |status: &str| NodeCondition {
         status: status.to_owned(),

@@ -1,4 +1,4 @@
-//! Pods on a simulated kubelet, against an API server that remembers them.
+//! Pods on a simulated kubelet, against an API server that stores them.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ fn phase(world: &World) -> &Value {
 }
 
 #[test]
-fn a_pod_runs_with_one_write_is_mended_and_ends() {
+fn a_pod_runs_with_one_write_reverts_changes_and_ends() {
     let mut world = annotated(&[]);
     world.until(12);
-    assert_eq!(world.told_of_pods(), ["11 pod p \"Running\" \"100.64.1.1\""]);
+    assert_eq!(world.log_of_pods(), ["11 pod p \"Running\" \"100.64.1.1\""]);
     let status = world.status_of("p");
     let conditions = status["conditions"].as_array().unwrap();
     let mut kinds: Vec<_> = conditions
@@ -51,10 +51,10 @@ fn a_pod_runs_with_one_write_is_mended_and_ends() {
         ready.unwrap()["status"] = json!("False");
     });
     world.until(14);
-    assert_eq!(world.told_of_pods(), ["13 pod p \"Running\" \"100.64.1.1\""]);
+    assert_eq!(world.log_of_pods(), ["13 pod p \"Running\" \"100.64.1.1\""]);
     world.delete_pod("p", 44);
     world.until(16);
-    assert_eq!(world.told_of_pods(), ["15 end pod p"]);
+    assert_eq!(world.log_of_pods(), ["15 end pod p"]);
     assert!(world.pods.is_empty());
 }
 
@@ -72,16 +72,16 @@ fn a_pod_ends_within_its_grace(
     let mut world = annotated(annotations);
     world.until(30);
     world.change_pod("p", |pod| pod["metadata"]["finalizers"] = json!(["example.com/keep"]));
-    world.told();
+    world.log();
     world.delete_pod("p", deadline);
     world.until(100);
-    let told = world.told_of_pods();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[1], format!("{ended} end pod p"));
+    let log = world.log_of_pods();
+    assert_eq!(log.len(), 2, "{log:?}");
+    assert_eq!(log[1], format!("{ended} end pod p"));
     assert_eq!(world.main("p").1, state);
     assert!(!world.is_ready("p"));
     world.remove_pod("p");
-    assert_eq!(world.told_of_pods(), [""; 0]);
+    assert_eq!(world.log_of_pods(), [""; 0]);
 }
 
 #[test]
@@ -93,27 +93,27 @@ fn a_pod_that_never_terminates_stays_until_it_is_removed_by_force() {
     assert_eq!(world.main("p").1, "running");
     world.remove_pod("p");
     world.until(5100);
-    assert_eq!(world.told_of_pods()[1..], [""; 0]);
+    assert_eq!(world.log_of_pods()[1..], [""; 0]);
 }
 
 #[test]
-fn a_pod_that_never_ran_takes_a_moment_to_go() {
+fn a_pod_that_never_ran_takes_a_moment_to_terminate() {
     let mut world = annotated(&[("image-pull-fails", "true")]);
     world.until(30);
     world.delete_pod("p", 60);
     world.until(100);
-    assert_eq!(world.told_of_pods().last().unwrap(), "31 end pod p");
+    assert_eq!(world.log_of_pods().last().unwrap(), "31 end pod p");
 }
 
 #[test]
-fn a_shorter_grace_holds_from_then_on() {
+fn a_shortened_grace_period_applies_at_once() {
     let mut world = annotated(&[("terminates-after", "10m")]);
     world.until(30);
     world.delete_pod("p", 600);
     world.until(40);
     world.delete_pod("p", 45);
     world.until(50);
-    assert!(world.told_of_pods().contains(&"45 end pod p".to_owned()));
+    assert!(world.log_of_pods().contains(&"45 end pod p".to_owned()));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_container_that_crashes_backs_off_from_ten_seconds_to_five_minutes() {
 }
 
 #[test]
-fn a_long_run_forgives_the_crashes_before() {
+fn a_long_run_resets_the_back_off() {
     let mut world = annotated(&[("exit-code", "1"), ("run-for", "11m")]);
     world.until(10 + 5 * 700);
     let (restarts, state) = world.main("p");
@@ -167,12 +167,12 @@ fn restart_policies_are_followed(
     assert_eq!(phase(&world), expected);
     assert_eq!(world.main("p"), (restarts, state.to_owned()));
     world.until(100);
-    world.told();
+    world.log();
     world.until(5000);
     if expected != "Running" {
-        assert_eq!(world.told_of_pods(), [""; 0], "nothing happens to a finished pod");
+        assert_eq!(world.log_of_pods(), [""; 0], "nothing happens to a finished pod");
         world.delete_pod("p", 5030);
-        assert_eq!(world.told_of_pods(), ["5000 end pod p"]);
+        assert_eq!(world.log_of_pods(), ["5000 end pod p"]);
     }
 }
 
@@ -220,11 +220,7 @@ fn init_containers_run_one_by_one_and_a_sidecar_beside_the_others() {
 #[rstest]
 #[case::never("Never", "Failed", "Error 4")]
 #[case::always("Always", "Pending", "CrashLoopBackOff")]
-fn an_init_container_that_fails_keeps_the_others_from_starting(
-    #[case] policy: &str,
-    #[case] expected: &str,
-    #[case] state: &str,
-) {
+fn a_failing_init_container_blocks_the_others(#[case] policy: &str, #[case] expected: &str, #[case] state: &str) {
     let spec = json!({
         "restartPolicy": policy, "initContainers": [{"name": "init"}], "containers": [{"name": "main"}],
     });
@@ -298,7 +294,7 @@ fn a_container_can_be_killed_from_outside() {
 }
 
 #[test]
-fn a_pod_with_volumes_waits_until_they_are_attached_and_lets_them_go_at_its_end() {
+fn a_pod_waits_until_its_volumes_are_attached_and_releases_them_at_its_end() {
     let volume = "kubernetes.io/csi/csi.fakecloud.drydock^v1";
     let spec = json!({
         "containers": [{"name": "main"}],
@@ -329,11 +325,7 @@ fn a_pod_with_volumes_waits_until_they_are_attached_and_lets_them_go_at_its_end(
 #[case::bad_flag("never-terminates", "yes", "must be true or false")]
 #[case::no_such_container("run-for.side", "1s", "the pod has no container \"side\"; it has main")]
 #[case::not_about_containers("start-after.main", "1s", "there is no such key")]
-fn an_annotation_that_cannot_be_followed_fails_the_pod_and_says_why(
-    #[case] key: &str,
-    #[case] value: &str,
-    #[case] said: &str,
-) {
+fn an_invalid_annotation_fails_the_pod_with_the_reason(#[case] key: &str, #[case] value: &str, #[case] said: &str) {
     let mut world = annotated(&[(key, value)]);
     world.until(20);
     let status = world.status_of("p").clone();
@@ -343,10 +335,7 @@ fn an_annotation_that_cannot_be_followed_fails_the_pod_and_says_why(
         message.starts_with("annotation fakecloud.drydock.dev/") && message.contains(said),
         "{message}"
     );
-    assert_eq!(
-        world.told().iter().filter(|line| line.contains("PodRefused")).count(),
-        1
-    );
+    assert_eq!(world.log().iter().filter(|line| line.contains("PodRefused")).count(), 1);
     world.delete_pod("p", 50);
     assert!(world.pods.is_empty());
 }
@@ -354,7 +343,7 @@ fn an_annotation_that_cannot_be_followed_fails_the_pod_and_says_why(
 #[rstest]
 #[case::cpu(json!({"cpu": "1500m"}), "OutOfcpu", "requested: 1500, used: 1500, capacity: 2000")]
 #[case::memory(json!({"memory": "5Gi"}), "OutOfmemory", "used: 5368709120")]
-fn a_pod_that_does_not_fit_is_refused(#[case] requests: Value, #[case] reason: &str, #[case] said: &str) {
+fn a_pod_that_does_not_fit_is_rejected(#[case] requests: Value, #[case] reason: &str, #[case] message: &str) {
     let spec = json!({"containers": [{"name": "main", "resources": {"requests": requests}}]});
     let mut world = with_spec(&[], spec.clone());
     world.pod_of("q", &[], spec);
@@ -365,18 +354,18 @@ fn a_pod_that_does_not_fit_is_refused(#[case] requests: Value, #[case] reason: &
         (&status["phase"], &status["reason"]),
         (&json!("Failed"), &json!(reason))
     );
-    assert!(status["message"].as_str().unwrap().contains(said), "{status}");
+    assert!(status["message"].as_str().unwrap().contains(message), "{status}");
 }
 
 #[test]
-fn a_mirror_pod_comes_back_when_it_is_deleted_and_its_container_goes_on() {
+fn a_deleted_mirror_pod_is_created_again_and_its_container_continues() {
     let mut world = annotated(&[("kubernetes.io/config.mirror", "hash")]);
     world.until(20);
-    world.told();
+    world.log();
     world.delete_pod("p", 20);
     world.until(30);
-    let told = world.told_of_pods();
-    assert_eq!(told[0], "20 renew mirror p");
+    let log = world.log_of_pods();
+    assert_eq!(log[0], "20 renew mirror p");
     assert_eq!(phase(&world), "Running");
 }
 
@@ -408,7 +397,7 @@ fn readiness_gates_keep_a_pod_from_being_ready() {
     world.until(60);
     assert!(!world.is_ready("p"));
     assert_eq!(phase(&world), "Running");
-    assert_eq!(world.told_of_pods().len(), 1, "it is not written again and again");
+    assert_eq!(world.log_of_pods().len(), 1, "it is not written again and again");
     world.change_pod("p", |pod| {
         let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
         conditions.push(json!({"type": "example.com/gate", "status": "True"}));
@@ -438,13 +427,13 @@ fn a_reboot_restarts_all_containers_and_gives_the_pod_another_address() {
 }
 
 #[test]
-fn containers_go_on_while_their_kubelet_is_stopped_and_restart_when_it_is_back() {
+fn containers_continue_while_their_kubelet_is_stopped_and_restart_when_it_is_back() {
     let mut world = annotated(&[("run-for", "30s")]);
     world.until(20);
     world.vm(|cloud, vm, now| drop(cloud.set_kubelet(vm, false, now).unwrap().id.clone()));
-    world.told();
+    world.log();
     world.until(60);
-    assert_eq!(world.told_of_pods(), [""; 0]);
+    assert_eq!(world.log_of_pods(), [""; 0]);
     world.vm(|cloud, vm, now| drop(cloud.set_kubelet(vm, true, now).unwrap().id.clone()));
     world.until(62);
     assert_eq!(world.main("p"), (1, "running".to_owned()));
@@ -461,17 +450,17 @@ fn pods_of_a_stopped_kubelet_wait_until_it_runs_again() {
     world.change_pod("q", |pod| pod["status"] = json!({"phase": "Running"}));
     world.delete_pod("q", 12);
     world.until(50);
-    assert_eq!(world.told_of_pods(), [""; 0]);
+    assert_eq!(world.log_of_pods(), [""; 0]);
     world.vm(|cloud, vm, now| drop(cloud.set_kubelet(vm, true, now).unwrap().id.clone()));
     world.until(52);
     assert_eq!(
-        world.told_of_pods(),
+        world.log_of_pods(),
         ["51 end pod q", "52 pod p \"Running\" \"100.64.1.1\""]
     );
 }
 
 #[test]
-fn a_kubelet_that_finds_pods_running_takes_them_as_they_are() {
+fn a_kubelet_adopts_running_pods_unchanged() {
     let mut world = annotated(&[("exit-code", "1"), ("run-for", "10s")]);
     world.until(25);
     let before = world.status_of("p").clone();

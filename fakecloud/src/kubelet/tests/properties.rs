@@ -1,4 +1,4 @@
-//! What holds whatever happens.
+//! Properties that hold for random events.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::conditions::without_times;
 use super::world::World;
 use crate::model::{Down, Flapping, KubeletFault, VmState};
 
-/// Something that happens to a machine or its pods.
+/// An event of a machine or its pods.
 #[derive(Clone, Debug)]
 enum Event {
     Break(KubeletFault),
@@ -99,8 +99,7 @@ fn running(world: &World) -> bool {
     })
 }
 
-/// When the kubelet of machine `a` gave the last sign of life that came through, the status that its Node shows, and all
-/// that it wrote besides.
+/// When the kubelet of machine `a` last gave a sign of life, the status of its Node, and its other writes.
 fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Option<String>, Vec<String>) {
     let uid = world.nodes.get("a").map(|node| node.uid.clone()).unwrap_or_default();
     let beat = world
@@ -108,34 +107,34 @@ fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Option<String>, Vec<Str
         .pulses
         .as_ref()
         .and_then(|pulses| pulses.last(&uid, world.now));
-    let mut told = world.told();
-    told.retain(|line| !line.ends_with(" lease a") && !line.ends_with(" status a"));
+    let mut log = world.log();
+    log.retain(|line| !line.ends_with(" lease a") && !line.ends_with(" status a"));
     let status = world
         .statuses
         .last()
         .map(|status| without_times(&json!({ "status": status })));
-    (world.heard.max(beat), status, told)
+    (world.heard.max(beat), status, log)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whether_a_kubelet_renews_its_lease_or_beats_unheard_its_signs_of_life_are_the_same(
+    fn lease_renewals_and_pulses_give_the_same_signs_of_life(
         events in proptest::collection::vec(event(), 1..40),
     ) {
-        let (mut heard, mut unheard) = (World::joined(), World::joined());
-        unheard.fleet.pulses = Some(Pulses::default());
+        let (mut with_renewals, mut with_pulse) = (World::joined(), World::joined());
+        with_pulse.fleet.pulses = Some(Pulses::default());
         let (mut seconds, mut same) = (10, 10);
         for event in &events {
-            happen(&mut heard, event, &mut seconds);
-            happen(&mut unheard, event, &mut same);
-            prop_assert_eq!(signs(&mut heard), signs(&mut unheard), "after {:?} at {} s", event, seconds);
+            happen(&mut with_renewals, event, &mut seconds);
+            happen(&mut with_pulse, event, &mut same);
+            prop_assert_eq!(signs(&mut with_renewals), signs(&mut with_pulse), "after {:?} at {} s", event, seconds);
         }
     }
 
     #[test]
-    fn times_and_restarts_only_grow_and_a_kubelet_that_is_down_writes_nothing(
+    fn times_and_restarts_only_grow_and_a_stopped_kubelet_writes_nothing(
         events in proptest::collection::vec(event(), 1..40),
     ) {
         let mut world = World::joined();
@@ -159,7 +158,7 @@ proptest! {
                 prop_assert!(count >= before, "{:?} restarted {} times, then {}", key, before, count);
             }
         }
-        // Once all is well, every pod that is to run runs.
+        // Without faults, every pod that should run runs.
         world.mend();
         world.vm(|cloud, vm, now| drop(cloud.start_vm(vm, now).map(|_| ())));
         world.vm(|cloud, vm, now| drop(cloud.reboot_vm(vm, now).map(|_| ())));

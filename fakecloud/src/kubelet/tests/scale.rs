@@ -6,7 +6,7 @@ use crate::kubelet::calls::{Effect, Outcome, Request};
 use crate::kubelet::facts::NodeFacts;
 use crate::kubelet::objects::Host;
 
-/// A world with that many machines, which all have joined.
+/// A world with a number of machines that have all joined.
 fn joined(count: usize) -> World {
     let mut world = World::with_config(Config::default());
     for index in 0..count {
@@ -21,8 +21,7 @@ fn joined(count: usize) -> World {
     world
 }
 
-/// Lets the fleet go on until `end` with an API server that keeps nothing; answers how many calls it
-/// made.
+/// Runs the fleet until `end` with an API server that stores nothing; returns the number of calls.
 fn run(world: &mut World, end: i64) -> usize {
     let end = super::world::at(end);
     let mut calls = 0;
@@ -57,7 +56,7 @@ fn run(world: &mut World, end: i64) -> usize {
 }
 
 #[test]
-fn a_node_costs_one_call_each_ten_seconds_and_a_status_each_five_minutes() {
+fn a_node_costs_one_call_per_ten_seconds_and_a_status_per_five_minutes() {
     let mut world = joined(50);
     run(&mut world, 10);
     assert_eq!(run(&mut world, 10 + 300), 50 * (30 + 1));

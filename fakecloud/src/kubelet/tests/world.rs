@@ -1,4 +1,4 @@
-//! A cloud, its fleet, and an API server with just enough memory to answer.
+//! A cloud, its fleet, and a minimal API server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct World {
     pub(super) fleet: Fleet,
     pub(super) nodes: BTreeMap<String, NodeFacts>,
     pub(super) secret: Option<BTreeMap<String, ByteString>>,
-    /// The pods as the API server has them.
+    /// The pods of the API server.
     pub(super) pods: BTreeMap<PodKey, Value>,
     /// The volumes behind claims; `None`: not bound.
     pub(super) volumes: Option<Vec<String>>,
@@ -37,7 +37,7 @@ pub(super) struct World {
     pub(super) narrative: Vec<String>,
     /// The renewal times of the Lease, and the status patches of Nodes.
     pub(super) renewals: Vec<Timestamp>,
-    /// When the last renewal came through.
+    /// Time of the last successful renewal.
     pub(super) heard: Option<Timestamp>,
     pub(super) statuses: Vec<Value>,
 }
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// A world in which machine `a` has a VM that boots at second 4, with this user data.
+    /// A world in which machine `a` has a VM that boots at second 4, with the given user data.
     pub(super) fn with_machine(user_data: &str) -> Self {
         let mut world = Self::new();
         world.create("a", user_data);
@@ -82,7 +82,7 @@ impl World {
     pub(super) fn joined() -> Self {
         let mut world = Self::with_machine("");
         world.until(10);
-        world.told();
+        world.log();
         world
     }
 
@@ -107,7 +107,7 @@ impl World {
         self.vm(|cloud, vm, now| drop(cloud.mend_kubelet(vm, &[], now).unwrap().id.clone()));
     }
 
-    /// Lets time pass, deadline by deadline.
+    /// Advances time, deadline by deadline.
     pub(super) fn until(&mut self, seconds: i64) {
         let end = at(seconds);
         loop {
@@ -125,7 +125,7 @@ impl World {
         self.settle();
     }
 
-    /// Carries out what is due now, calls included.
+    /// Performs what is due now, including calls.
     pub(super) fn settle(&mut self) {
         for _ in 0..1000 {
             self.cloud.advance(self.now);
@@ -271,16 +271,16 @@ impl World {
         }
     }
 
-    /// Shows the fleet all pods as they are, and which are gone.
+    /// Shows the fleet all pods and the removed ones.
     pub(super) fn show(&mut self) {
-        let gone: Vec<PodKey> = self
+        let removed: Vec<PodKey> = self
             .fleet
             .pods
             .keys()
             .filter(|key| !self.pods.contains_key(*key))
             .cloned()
             .collect();
-        for key in gone {
+        for key in removed {
             self.fleet.pod_gone(&key, self.now);
         }
         for pod in self.pods.values() {
@@ -296,15 +296,15 @@ impl World {
         self.narrative.push(format!("{seconds} {text}"));
     }
 
-    pub(super) fn told(&mut self) -> Vec<String> {
+    pub(super) fn log(&mut self) -> Vec<String> {
         std::mem::take(&mut self.narrative)
     }
 
-    /// What was told of pods, and forgets the rest.
-    pub(super) fn told_of_pods(&mut self) -> Vec<String> {
-        let mut told = self.told();
-        told.retain(|line| line.contains(" pod ") || line.contains("volumes") || line.contains("mirror"));
-        told
+    /// The log of pods; drops the rest.
+    pub(super) fn log_of_pods(&mut self) -> Vec<String> {
+        let mut log = self.log();
+        log.retain(|line| line.contains(" pod ") || line.contains("volumes") || line.contains("mirror"));
+        log
     }
 
     /// Binds a pod with these annotations and one container to Node `a`.
@@ -316,7 +316,7 @@ impl World {
         );
     }
 
-    /// Binds a pod of that spec to Node `a`.
+    /// Binds a pod with a spec to Node `a`.
     pub(super) fn pod_of(&mut self, name: &str, annotations: &[(&str, &str)], mut spec: Value) {
         spec["nodeName"] = json!("a");
         let annotations: BTreeMap<String, &str> = annotations
@@ -330,13 +330,13 @@ impl World {
                 (format!("{prefix}{key}"), *value)
             })
             .collect();
-        // The version grows with each change: a pod of the name of one that is gone is another pod.
+        // The version grows with each change: a pod with the name of a removed one is another pod.
         let uid = format!("uid-{name}-{}", self.version);
         let metadata = json!({ "name": name, "namespace": "default", "uid": uid, "annotations": annotations });
         self.change_pod(name, |pod| *pod = json!({"metadata": metadata, "spec": spec}));
     }
 
-    /// Changes a pod as some client does.
+    /// Changes a pod like any client.
     pub(super) fn change_pod(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         self.version += 1;
         let pod = self.pods.entry(("default".to_owned(), name.to_owned())).or_default();
@@ -371,8 +371,8 @@ impl World {
             .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     }
 
-    /// Restarts and state of a pod's container, shortly: `running`, a waiting reason, or a
-    /// terminated one with its code.
+    /// Restarts and state of a pod's container in short form: `running`, a waiting reason, or a terminated reason with
+    /// its exit code.
     pub(super) fn container(&self, name: &str, list: &str, index: usize) -> (u64, String) {
         let container = &self.status_of(name)[list][index];
         let state = &container["state"];

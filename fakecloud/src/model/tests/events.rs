@@ -1,4 +1,4 @@
-//! What happens to VMs and zones.
+//! Events of VMs and zones.
 
 use super::*;
 use crate::model::{Availability, TERMINATION_SCHEDULED, ZoneFailure, ZoneOutage};
@@ -27,7 +27,7 @@ fn fail(cloud: &mut Cloud, failure: ZoneFailure, lasts: Option<u64>, now: i64) {
 }
 
 #[test]
-fn a_vm_that_is_preempted_says_so_first_and_stops_after_the_notice() {
+fn a_preempted_vm_has_a_condition_and_stops_after_the_notice() {
     let mut cloud = two_zones();
     let notice = Duration::from_secs(120);
     let vm = cloud.preempt_vm(&machine("a"), notice, at(20)).unwrap();
@@ -81,12 +81,12 @@ fn while_the_api_of_a_zone_is_down_its_vms_run_and_calls_about_them_fail() {
 }
 
 #[test]
-fn when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it() {
+fn vms_stop_when_the_hosts_of_their_zone_fail_and_boot_again_after_recovery() {
     let mut cloud = two_zones();
     let before: Vec<String> = cloud.vms().map(|vm| vm.boot_id.clone()).collect();
     fail(&mut cloud, ZoneFailure::Compute, Some(600), 20);
     assert_eq!(states(&cloud), [VmState::Stopped, VmState::Running]);
-    // Calls are answered, and what is made waits.
+    // Calls are answered, and new VMs wait.
     cloud.create_machine(&request("c"), at(30)).result.unwrap();
     let refused = cloud.start_vm(&machine("a"), at(40)).unwrap_err().to_string();
     assert!(refused.contains("hosts of its zone"), "{refused}");
@@ -102,7 +102,7 @@ fn when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it() {
 }
 
 #[test]
-fn a_vm_that_was_switched_off_stays_off_when_its_zone_returns() {
+fn a_vm_that_was_switched_off_stays_off_when_its_zone_recovers() {
     let mut cloud = two_zones();
     cloud.stop_vm(&machine("a"), at(15)).unwrap();
     fail(&mut cloud, ZoneFailure::Both, None, 20);
@@ -113,7 +113,7 @@ fn a_vm_that_was_switched_off_stays_off_when_its_zone_returns() {
 }
 
 #[test]
-fn a_second_failure_does_not_lose_what_the_first_one_stopped() {
+fn a_second_failure_keeps_track_of_vms_that_the_first_one_stopped() {
     let mut cloud = two_zones();
     fail(&mut cloud, ZoneFailure::Compute, None, 20);
     fail(&mut cloud, ZoneFailure::Both, None, 30);
@@ -125,7 +125,7 @@ fn a_second_failure_does_not_lose_what_the_first_one_stopped() {
 }
 
 #[test]
-fn in_a_brown_out_some_calls_fail_and_the_others_are_late() {
+fn in_a_brown_out_some_calls_fail_and_the_others_are_slow() {
     let mut cloud = two_zones();
     fail(&mut cloud, ZoneFailure::BrownOut, None, 20);
     let (mut failed, mut late) = (0, 0);
@@ -145,7 +145,7 @@ fn in_a_brown_out_some_calls_fail_and_the_others_are_late() {
 }
 
 #[test]
-fn a_failure_that_makes_no_sense_is_refused() {
+fn an_invalid_failure_is_rejected() {
     let settings = Settings {
         zones: vec!["near".to_owned()],
         ..configured("")

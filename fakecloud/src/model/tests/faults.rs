@@ -1,11 +1,11 @@
-//! What each effect of a fault rule makes of a call.
+//! The effects of fault rules on calls.
 
 use mcm_api::cloud::VmIdentity;
 
 use super::*;
 use crate::model::{Partial, Trouble};
 
-fn struck(cloud: &mut Cloud, yaml: &str) {
+fn add_rule(cloud: &mut Cloud, yaml: &str) {
     let rule: FaultRule = serde_saphyr::from_str(yaml).unwrap();
     cloud.add_fault(rule, at(0)).unwrap();
 }
@@ -38,7 +38,7 @@ fn listed(cloud: &mut Cloud, now: i64) -> usize {
 #[case("credentialsWrong", Trouble::CredentialsWrong)]
 #[case("denied", Trouble::Denied)]
 #[case("outage", Trouble::Outage)]
-fn a_common_trouble_has_its_code_and_its_text(#[case] word: &str, #[case] trouble: Trouble) {
+fn a_named_error_has_its_code_and_message(#[case] word: &str, #[case] trouble: Trouble) {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -50,7 +50,7 @@ fn a_common_trouble_has_its_code_and_its_text(#[case] word: &str, #[case] troubl
 }
 
 #[rstest]
-fn every_machine_code_can_be_answered(
+fn every_machine_code_can_be_returned(
     #[values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)] number: i32,
 ) {
     let expected = Code::from_number(number).unwrap();
@@ -61,7 +61,7 @@ fn every_machine_code_can_be_answered(
 }
 
 #[test]
-fn a_reply_that_is_lost_leaves_the_vm() {
+fn a_lost_reply_leaves_the_vm_behind() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -81,7 +81,7 @@ fn a_reply_that_is_lost_leaves_the_vm() {
 #[test]
 fn the_latency_of_a_reply_is_drawn_for_each_call() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{latency: 1s-3s}");
+    add_rule(&mut cloud, "{latency: 1s-3s}");
     let mut drawn = BTreeSet::new();
     for second in 0..50 {
         let delay = cloud.machine_status(&request("a"), "", at(second)).delay;
@@ -95,7 +95,7 @@ fn the_latency_of_a_reply_is_drawn_for_each_call() {
 }
 
 #[test]
-fn throttled_calls_come_through_as_often_as_the_rule_says() {
+fn a_throttle_rule_limits_the_rate_of_calls() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -111,7 +111,7 @@ fn throttled_calls_come_through_as_often_as_the_rule_says() {
 #[rstest]
 #[case(Partial::Nics, 0, 1)]
 #[case(Partial::Disks, 1, 1)]
-fn a_partial_creation_leaves_parts_that_the_next_one_uses(
+fn a_partial_creation_leaves_parts_that_the_next_attempt_uses(
     #[case] partial: Partial,
     #[case] disks: usize,
     #[case] nics: usize,
@@ -135,9 +135,9 @@ fn a_partial_creation_leaves_parts_that_the_next_one_uses(
 }
 
 #[test]
-fn a_driver_that_reuses_nothing_leaks_parts_at_every_try() {
+fn a_driver_that_reuses_no_parts_leaks_them_at_every_attempt() {
     let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: createMachine, times: 3}, action: {code: Internal, partial: nics}}",
     );
@@ -153,13 +153,13 @@ fn a_driver_that_reuses_nothing_leaks_parts_at_every_try() {
         ),
         (4, 3)
     );
-    // What was left behind for the machine goes with its deletion.
+    // The deletion also removes parts that were left behind for the machine.
     assert_eq!(code(cloud.delete_machine(&request("a"), "", at(5))), Code::Ok);
     assert_eq!((cloud.nics().count(), cloud.disks().count()), (0, 0));
 }
 
 #[test]
-fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one() {
+fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_attempt() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
     struck(
@@ -174,7 +174,7 @@ fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one() {
 }
 
 #[test]
-fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialized() {
+fn a_partial_initialization_changes_one_interface_and_the_vm_stays_uninitialized() {
     let settings = Settings {
         require_initialize: true,
         ..settings(DuplicateCreates::One)
@@ -191,7 +191,7 @@ fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialize
     };
     let expect = |first, second| BTreeMap::from([("eth0".to_owned(), first), ("eth1".to_owned(), second)]);
     assert_eq!(flags(&cloud), expect((true, false), (true, false)));
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: initializeMachine, times: 1}, action: {code: Internal, partial: nics}}",
     );
@@ -204,7 +204,7 @@ fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialize
 }
 
 #[test]
-fn a_stale_answer_shows_the_ledger_as_it_was_so_long_ago() {
+fn a_stale_reply_shows_the_ledger_of_an_earlier_time() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -226,7 +226,7 @@ fn a_stale_answer_shows_the_ledger_as_it_was_so_long_ago() {
 }
 
 #[test]
-fn a_stale_answer_shows_the_ledger_as_it_was_so_many_calls_ago() {
+fn a_stale_reply_shows_the_ledger_before_earlier_calls() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -238,7 +238,7 @@ fn a_stale_answer_shows_the_ledger_as_it_was_so_many_calls_ago() {
 }
 
 #[test]
-fn a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever() {
+fn a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends() {
     let mut cloud = cloud();
     for name in ["slow", "stuck"] {
         created(&mut cloud, name, 0).unwrap();
@@ -268,7 +268,7 @@ fn a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever() {
 }
 
 #[test]
-fn a_stuck_creation_makes_a_vm_that_never_boots() {
+fn a_stuck_creation_creates_a_vm_that_never_boots() {
     let mut cloud = cloud();
     struck(&mut cloud, "{match: {call: createMachine}, action: {stuck: true}}");
     created(&mut cloud, "a", 0).unwrap();
@@ -279,7 +279,7 @@ fn a_stuck_creation_makes_a_vm_that_never_boots() {
 }
 
 #[test]
-fn a_lying_cloud_says_that_it_did_what_it_did_not() {
+fn a_lying_cloud_reports_success_without_an_effect() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -303,7 +303,7 @@ fn a_lying_cloud_says_that_it_did_what_it_did_not() {
 }
 
 #[test]
-fn an_answer_may_not_name_the_node() {
+fn a_reply_may_lack_the_node_name() {
     let mut cloud = cloud();
     struck(
         &mut cloud,
@@ -326,9 +326,9 @@ fn an_answer_may_not_name_the_node() {
 }
 
 #[test]
-fn a_rule_strikes_one_caller_and_not_another() {
+fn a_rule_hits_only_matching_callers() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{caller: mcm-*, code: PermissionDenied}");
+    add_rule(&mut cloud, "{caller: mcm-*, code: PermissionDenied}");
     assert_eq!(
         code(cloud.machine_status(&request("a"), "mcm-0", at(1))),
         Code::PermissionDenied
@@ -348,7 +348,7 @@ fn a_rule_strikes_one_caller_and_not_another() {
 }
 
 #[test]
-fn volumes_can_refuse_to_be_attached_and_detached() {
+fn attaching_and_detaching_volumes_can_fail() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
     cloud.create_volume("v", "local-1", "1Gi", at(0)).unwrap();
@@ -374,7 +374,7 @@ fn volumes_can_refuse_to_be_attached_and_detached() {
 fn a_partial_update_sets_tags_and_not_flags() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: updateMachine, times: 1}, action: {code: Internal, partial: tags}}",
     );
@@ -403,9 +403,9 @@ fn a_partial_update_sets_tags_and_not_flags() {
 }
 
 #[test]
-fn the_storage_of_a_cluster_meets_the_rules_too() {
+fn rules_also_hit_the_storage_of_a_cluster() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: detachVolume, machine: node-1, times: 2}, action: {code: Internal}}",
     );

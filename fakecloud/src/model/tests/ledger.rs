@@ -1,4 +1,4 @@
-//! Parts, volumes, limits, credentials, hot updates, and the ledger's own audit.
+//! Parts, volumes, limits, credentials, hot updates, and the audit of the ledger.
 
 use super::*;
 use crate::model::{FindingKind, Looking, MachineType, Token};
@@ -12,7 +12,7 @@ fn with(yaml: &str) -> Cloud {
 }
 
 #[test]
-fn a_vm_comes_and_goes_with_its_disks_and_interfaces_and_leaves_volumes_alone() {
+fn a_vm_is_created_and_deleted_with_its_disks_and_interfaces_but_not_its_volumes() {
     let mut cloud = cloud();
     let mut wanted = request("a");
     wanted.class.provider_spec["disks"] = json!([{"name": "boot", "size": "50Gi"}, {"name": "local", "type": "ssd"}]);
@@ -43,7 +43,7 @@ fn a_vm_comes_and_goes_with_its_disks_and_interfaces_and_leaves_volumes_alone() 
 }
 
 #[test]
-fn a_volume_is_in_one_place_and_in_its_zone() {
+fn a_volume_is_attached_to_one_vm_of_its_zone() {
     let mut cloud = with("csi: {volumesPerNode: 2}");
     for name in ["a", "b"] {
         cloud.create_machine(&request(name), at(0)).result.unwrap();
@@ -90,7 +90,7 @@ fn a_volume_is_in_one_place_and_in_its_zone() {
 }
 
 #[test]
-fn a_quota_counts_what_exists_and_capacity_what_runs() {
+fn a_quota_counts_existing_vms_and_capacity_running_ones() {
     let mut cloud =
         with("quotas: [{machineType: small, zone: local-*, vms: 3}]\ncapacity: [{machineType: small, vms: 2}]");
     let create = |cloud: &mut Cloud, name: &str| cloud.create_machine(&request(name), at(1)).result;
@@ -105,7 +105,7 @@ fn a_quota_counts_what_exists_and_capacity_what_runs() {
         full.message
     );
     assert_eq!(cloud.nics().count(), 2);
-    // A stopped VM makes room, and needs it again.
+    // A stopped VM frees capacity, and needs it again.
     cloud.stop_vm(&machine("a"), at(2)).unwrap();
     create(&mut cloud, "c").unwrap();
     assert!(
@@ -128,7 +128,7 @@ fn a_quota_counts_what_exists_and_capacity_what_runs() {
     cloud.set_limit(LimitKind::Quota, "small", "local-*", Some(4), at(7));
     create(&mut cloud, "e").unwrap();
     assert_eq!(cloud.limits(LimitKind::Quota)[0].1, 4);
-    // A second call for a machine that has its VM needs no room.
+    // A second call for a machine with a VM needs no capacity.
     assert!(create(&mut cloud, "e").is_ok());
 }
 
@@ -146,7 +146,7 @@ fn each_api_has_its_rate() {
 }
 
 #[test]
-fn credentials_are_checked_at_every_call_and_can_be_exchanged() {
+fn credentials_are_checked_at_every_call_and_can_be_replaced() {
     let mut cloud = with("apiTokens: [planted-credential]");
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud.set_credentials(vec![Token::new("new")], at(1));
@@ -168,7 +168,7 @@ fn credentials_are_checked_at_every_call_and_can_be_exchanged() {
 }
 
 #[test]
-fn the_region_of_a_vm_is_its_zones() {
+fn the_region_of_a_vm_is_that_of_its_zone() {
     let mut cloud = with("regions: {north: [local-1], south: [far-1]}");
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     assert_eq!(cloud.vms().next().unwrap().region, "north");
@@ -185,7 +185,7 @@ fn machine_types_have_a_price() {
 }
 
 #[test]
-fn an_update_changes_what_it_names_and_foreign_tags_stay() {
+fn an_update_changes_only_the_named_fields_and_keeps_foreign_tags() {
     let mut cloud = with("requiredTags: [kubernetes.io/role/node]");
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let update = |set: &[(&str, &str)], remove: &[&str], nic: Option<&str>| VmUpdate {
@@ -310,7 +310,7 @@ fn the_audit_finds_deletions_of_healthy_vms() {
         (FindingKind::HealthyVmDeleted, "default/healthy")
     );
     assert!(found[0].message.contains("by mcm-0"), "{}", found[0].message);
-    // For a machine that is not there any more the deletion was right.
+    // For a removed machine the deletion was legal.
     assert_eq!(findings(&mut cloud, Some(&[]), 0, 14), []);
 }
 

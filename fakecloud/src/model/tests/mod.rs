@@ -1,4 +1,4 @@
-//! The cloud in tables and in random sequences.
+//! Tables and random sequences for the cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_secs(seconds)
 }
 
-/// What a configuration sets.
+/// The settings of a configuration.
 fn configured(yaml: &str) -> Settings {
     Config::from_yaml("test", yaml).unwrap().settings().cloud
 }
@@ -82,7 +82,7 @@ fn code<T: std::fmt::Debug>(reply: Reply<T>) -> Code {
 }
 
 #[test]
-fn a_vm_boots_after_its_delay_and_at_its_own_time() {
+fn a_vm_boots_after_its_delay_whenever_time_advances() {
     let mut cloud = cloud();
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     assert_eq!(vm.node_name, "a");
@@ -101,7 +101,7 @@ fn a_vm_boots_after_its_delay_and_at_its_own_time() {
 }
 
 #[test]
-fn with_the_switch_at_one_a_second_creation_answers_the_vm_that_is_there() {
+fn with_duplicate_creates_one_a_second_creation_returns_the_existing_vm() {
     let mut cloud = cloud();
     let first = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let second = cloud.create_machine(&request("a"), at(1)).result.unwrap();
@@ -114,7 +114,7 @@ fn with_the_switch_at_one_a_second_creation_answers_the_vm_that_is_there() {
 }
 
 #[test]
-fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
+fn with_duplicate_creates_two_a_second_creation_creates_a_second_vm() {
     let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
     let first = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let second = cloud.create_machine(&request("a"), at(1)).result.unwrap();
@@ -127,7 +127,7 @@ fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
 }
 
 #[test]
-fn a_vm_that_must_be_initialized_says_so_and_names_itself() {
+fn an_uninitialized_vm_is_named_in_the_error() {
     let settings = Settings {
         require_initialize: true,
         ..settings(DuplicateCreates::One)
@@ -142,7 +142,7 @@ fn a_vm_that_must_be_initialized_says_so_and_names_itself() {
 }
 
 #[test]
-fn only_vms_with_the_classs_tags_are_listed() {
+fn only_vms_with_the_tags_of_the_class_are_listed() {
     let mut cloud = cloud();
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let mut foreign = request("b");
@@ -165,7 +165,7 @@ fn only_vms_with_the_classs_tags_are_listed() {
 }
 
 #[test]
-fn an_update_changes_the_tags_that_stem_from_the_spec_alone() {
+fn an_update_changes_only_tags_of_the_spec() {
     let mut cloud = cloud();
     let made = request("a");
     cloud.create_machine(&made, at(0)).result.unwrap();
@@ -186,7 +186,7 @@ fn an_update_changes_the_tags_that_stem_from_the_spec_alone() {
 }
 
 #[test]
-fn only_this_clouds_volumes_are_named() {
+fn only_volumes_of_this_cloud_have_ids() {
     let volume = |driver: &str| PersistentVolumeSpec {
         csi: Some(CSIPersistentVolumeSource {
             driver: driver.to_owned(),
@@ -223,7 +223,7 @@ fn credentials_are_checked(#[case] token: Option<&str>, #[case] expected: Code) 
 }
 
 #[test]
-fn an_error_after_the_effect_leaves_a_vm() {
+fn an_error_after_the_effect_leaves_a_vm_behind() {
     let mut cloud = cloud();
     let rule = FaultRule::of("before", CloudCall::CreateMachine)
         .code(Code::Internal)
@@ -249,7 +249,7 @@ fn an_error_after_the_effect_leaves_a_vm() {
 }
 
 #[test]
-fn a_slow_call_commits_at_once_and_answers_late() {
+fn a_slow_call_commits_at_once_and_replies_late() {
     let settings = Settings {
         call_latency: Duration::from_millis(100),
         ..settings(DuplicateCreates::One)
@@ -278,7 +278,7 @@ fn an_injected_uninitialized_names_the_vm() {
 }
 
 #[test]
-fn a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id() {
+fn a_killed_vm_still_exists_and_restarts_with_a_new_boot_id() {
     let mut cloud = cloud();
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud.advance(at(5));
@@ -296,7 +296,7 @@ fn a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id() {
 }
 
 #[test]
-fn a_command_in_the_wrong_state_says_what_is_needed() {
+fn a_command_in_the_wrong_state_names_the_required_states() {
     let mut cloud = cloud();
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let error = cloud.start_vm(&machine("a"), at(1)).unwrap_err().to_string();
@@ -315,7 +315,7 @@ fn a_pending_vm_that_dies_does_not_boot() {
 }
 
 #[test]
-fn a_held_vm_waits_for_its_step_or_its_release() {
+fn a_held_vm_waits_for_a_step_or_the_release() {
     let mut cloud = cloud();
     cloud.hold("a*", at(0)).unwrap();
     for name in ["a1", "a2", "b"] {
@@ -335,7 +335,7 @@ fn a_held_vm_waits_for_its_step_or_its_release() {
 }
 
 #[test]
-fn a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion() {
+fn a_hold_also_applies_to_pending_vms_and_deletions() {
     let settings = Settings {
         termination_delay: BOOT,
         ..settings(DuplicateCreates::One)
@@ -456,7 +456,7 @@ fn check(cloud: &Cloud, at_most_one: bool, ended: &mut BTreeSet<String>, ids: &m
 
 proptest! {
     #[test]
-    fn whatever_happens_the_ledger_stays_sound(
+    fn random_sequences_keep_the_ledger_consistent(
         steps in proptest::collection::vec(step(), 1..60),
         two in any::<bool>(),
         termination in 0..4u64,
@@ -481,7 +481,7 @@ proptest! {
 }
 
 #[test]
-fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
+fn a_delayed_creation_takes_effect_even_if_its_caller_gave_up() {
     let mut cloud = cloud();
     cloud
         .add_fault(
@@ -498,7 +498,7 @@ fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
     assert_eq!(cloud.next_deadline(), Some(at(301)));
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(300))), Code::NotFound);
     assert!(cloud.end_creation(ticket, at(300)).is_none());
-    // Nobody waits; a second one finds the first one's VM.
+    // No caller waits; a second call finds the VM of the first.
     assert_eq!(code(cloud.machine_status(&request("a"), "", at(302))), Code::Ok);
     let call = cloud
         .log()
@@ -510,5 +510,8 @@ fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
         Some(("mcm-0", Some("slow")))
     );
     assert_eq!(code(cloud.end_creation(ticket, at(303)).unwrap()), Code::Ok);
-    assert!(cloud.end_creation(ticket, at(303)).is_none(), "it is told once");
+    assert!(
+        cloud.end_creation(ticket, at(303)).is_none(),
+        "the result is returned once"
+    );
 }

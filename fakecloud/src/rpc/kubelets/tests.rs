@@ -1,4 +1,4 @@
-//! The control calls about kubelets, through the generated client on the server struct in process.
+//! Control calls for kubelets, through the generated client on the server struct.
 
 use clock::{Clock, Seed};
 use mcm_driver::Driver;
@@ -15,7 +15,7 @@ use crate::{Config, ControlService, Fakecloud};
 
 const NOTHING: proto::Nothing = proto::Nothing {};
 
-/// A cloud with a running VM for the machine `a`, and no kubelets that run.
+/// A cloud with a running VM for the machine `a`, without running kubelets.
 async fn world() -> (Fakecloud, CloudClient<CloudServer<ControlService>>) {
     let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
     let cloud = Fakecloud::new(Config::default(), clock, Seed::new(1));
@@ -75,24 +75,30 @@ async fn listed(control: &mut CloudClient<CloudServer<ControlService>>, pattern:
 #[case::zombie(Fault::Zombie(NOTHING), KubeletFault::Zombie)]
 #[case::take_over(Fault::TakeOver(NOTHING), KubeletFault::TakeOver)]
 #[tokio::test(start_paused = true)]
-async fn each_fault_is_read_kept_and_answered_as_it_was_said(#[case] said: Fault, #[case] kept: KubeletFault) {
+async fn each_fault_is_read_stored_and_returned_unchanged(#[case] message_fault: Fault, #[case] stored: KubeletFault) {
     let (cloud, mut control) = world().await;
-    let kubelet = control.break_kubelet(breaking(said)).await.unwrap().into_inner();
-    let message = proto::KubeletFault { fault: Some(said) };
+    let kubelet = control
+        .break_kubelet(breaking(message_fault))
+        .await
+        .unwrap()
+        .into_inner();
+    let message = proto::KubeletFault {
+        fault: Some(message_fault),
+    };
     assert_eq!((kubelet.node.as_str(), &kubelet.faults), ("a", &vec![message]));
     let faults = cloud.step(|cloud, _| cloud.vms().map(|vm| vm.kubelet.list()).collect::<Vec<_>>());
-    assert_eq!(faults, [vec![kept]]);
+    assert_eq!(faults, [vec![stored]]);
     assert_eq!(listed(&mut control, "").await, [kubelet]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn flapping_goes_down_by_partition_where_nothing_else_is_said() {
+async fn flapping_uses_a_partition_by_default() {
     let (_cloud, mut control) = world().await;
-    let said = breaking(flapping(60_000_000_000, 50, 0));
-    let kubelet = control.break_kubelet(said).await.unwrap().into_inner();
+    let message_fault = breaking(flapping(60_000_000_000, 50, 0));
+    let kubelet = control.break_kubelet(message_fault).await.unwrap().into_inner();
     let read = flapping(60_000_000_000, 50, KubeletState::Partitioned.into());
     assert_eq!(kubelet.faults, [proto::KubeletFault { fault: Some(read) }]);
-    // Half a period later it goes up by itself.
+    // After half a period it is up again.
     assert_eq!(kubelet.changes_unix_nanos, 1_800_000_033_000_000_000);
 }
 
@@ -107,7 +113,10 @@ async fn flapping_goes_down_by_partition_where_nothing_else_is_said() {
 #[case::no_recovery(Some(Fault::SlowRecoveryNanos(0).into()), "delay must be longer than zero")]
 #[case::no_skew(Some(Fault::ClockSkewNanos(0).into()), "by must not be zero")]
 #[tokio::test(start_paused = true)]
-async fn a_bad_fault_is_named_and_nothing_happens(#[case] fault: Option<proto::KubeletFault>, #[case] said: &str) {
+async fn an_invalid_fault_is_rejected_without_an_effect(
+    #[case] fault: Option<proto::KubeletFault>,
+    #[case] message_fault: &str,
+) {
     let (cloud, mut control) = world().await;
     let last = cloud.step(|cloud, _| cloud.log().last());
     let bad = proto::BreakKubeletRequest {
@@ -117,7 +126,7 @@ async fn a_bad_fault_is_named_and_nothing_happens(#[case] fault: Option<proto::K
     };
     let error = control.break_kubelet(bad).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
-    assert!(error.message().contains(said), "{}", error.message());
+    assert!(error.message().contains(message_fault), "{}", error.message());
     assert_eq!(cloud.step(|cloud, _| cloud.log().last()), last);
     assert!(listed(&mut control, "").await[0].faults.is_empty());
 }
@@ -129,7 +138,7 @@ impl From<Fault> for proto::KubeletFault {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_ends_by_itself_and_must_last() {
+async fn a_fault_ends_after_its_duration_which_must_be_positive() {
     let (cloud, mut control) = world().await;
     let never = proto::BreakKubeletRequest {
         lasts_nanos: Some(0),
@@ -147,7 +156,7 @@ async fn a_fault_ends_by_itself_and_must_last() {
     assert_eq!(listed(&mut control, "").await[0].faults.len(), 1);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(listed(&mut control, "").await[0].faults.is_empty());
-    let said = cloud.step(|cloud, _| {
+    let message_fault = cloud.step(|cloud, _| {
         cloud
             .log()
             .after(0)
@@ -155,11 +164,11 @@ async fn a_fault_ends_by_itself_and_must_last() {
             .last()
             .map(|record| record.operation.clone())
     });
-    assert_eq!(said.as_deref(), Some("KubeletMended"));
+    assert_eq!(message_fault.as_deref(), Some("KubeletMended"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn some_faults_or_all_are_mended() {
+async fn some_or_all_faults_are_removed() {
     let (_cloud, mut control) = world().await;
     let faults = [
         Fault::Frozen(NOTHING),
@@ -176,7 +185,7 @@ async fn some_faults_or_all_are_mended() {
         vm: machine("a"),
         kinds: kinds.to_vec(),
     };
-    // A kind of each number, from the last on.
+    // A kind with each number, starting with the last.
     for kind in (3..=6).rev() {
         let left = control
             .mend_kubelet(mending(&[kind]))
@@ -199,7 +208,7 @@ async fn some_faults_or_all_are_mended() {
     assert_eq!(
         listed(&mut control, "").await[0].faults.len(),
         2,
-        "a bad kind mends nothing"
+        "an invalid kind removes nothing"
     );
     assert!(
         control
@@ -249,14 +258,14 @@ async fn conditions_are_set_listed_and_cleared() {
         r#type: String::new(),
         ..condition
     };
-    for (bad, said) in [
+    for (bad, message_fault) in [
         (None, "condition: is missing"),
         (Some(no_status), "status"),
         (Some(no_type), "type"),
     ] {
         let error = control.set_node_condition(setting(bad)).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
-        assert!(error.message().contains(said), "{}", error.message());
+        assert!(error.message().contains(message_fault), "{}", error.message());
     }
     let error = control.clear_node_condition(clearing).await.unwrap_err();
     assert_eq!(error.code(), Code::InvalidArgument);
@@ -264,7 +273,7 @@ async fn conditions_are_set_listed_and_cleared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kubelets_are_listed_by_machine_and_off_while_none_run() {
+async fn kubelets_are_listed_by_machine_and_are_off_while_none_run() {
     let (cloud, mut control) = world().await;
     let driver = GrpcDriver::new(cloud.driver_server());
     driver.create_machine(request("b")).await.unwrap();
@@ -285,12 +294,12 @@ async fn kubelets_are_listed_by_machine_and_off_while_none_run() {
         .await
         .unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
-    let nobody = proto::BreakKubeletRequest {
+    let unknown = proto::BreakKubeletRequest {
         vm: None,
         ..breaking(Fault::Zombie(NOTHING))
     };
     assert_eq!(
-        control.break_kubelet(nobody).await.unwrap_err().code(),
+        control.break_kubelet(unknown).await.unwrap_err().code(),
         Code::InvalidArgument
     );
 }
@@ -315,14 +324,14 @@ async fn no_container_is_killed_while_no_kubelets_run() {
 )]
 #[case::several(PodError::Several("web".to_owned(), "a, b".to_owned()), Code::InvalidArgument)]
 #[case::not_running(PodError::NotRunning("web".to_owned(), "a".to_owned()), Code::FailedPrecondition)]
-fn why_no_container_was_killed_has_a_code(#[case] error: PodError, #[case] code: Code) {
+fn errors_of_killing_a_container_have_codes(#[case] error: PodError, #[case] code: Code) {
     let status = pod_error(&error);
     assert_eq!(status.code(), code);
     assert!(status.message().contains("web"), "{}", status.message());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_shows_what_it_does_and_what_was_just_commanded() {
+async fn a_kubelet_shows_its_state_and_pending_commands() {
     let (cloud, mut control) = world().await;
     control
         .break_kubelet(breaking(Fault::Partitioned(NOTHING)))
@@ -341,7 +350,7 @@ async fn a_kubelet_shows_what_it_does_and_what_was_just_commanded() {
     assert_eq!(
         shown.state(),
         KubeletState::Partitioned,
-        "though it has not heard of it yet"
+        "although it has not received it yet"
     );
     assert_eq!(
         (shown.stage.as_str(), shown.node_uid.as_str(), shown.refused.as_str()),

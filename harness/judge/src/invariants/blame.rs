@@ -1,7 +1,7 @@
-//! I19, of the numbers that sets and deployments tell: a failed machine that is kept on purpose is not in `failedMachines`,
-//! or whoever watches over the deployment takes it for broken.
+//! I19, second part: sets and deployments do not list a preserved Machine in `failedMachines`, because tools that watch
+//! a deployment would take it for broken.
 //!
-//! A status follows the machines, and a deployment's that of its sets: two passes of grace.
+//! The status of a set follows its machines, and that of a deployment follows its sets: two passes of grace.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,22 @@ use crate::world::WorldState;
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
-/// By set and deployment: since when it names a machine that is kept among those that failed.
+/// By set and deployment: since when its `failedMachines` contains a preserved Machine.
 #[derive(Debug, Default)]
 pub(super) struct Blame(BTreeMap<(&'static str, String), Timestamp>);
 
 impl Check for Blame {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineSet", "MachineDeployment"] {
             if let Some(object) = context.applied(kind).or_else(|| context.deleted(kind)) {
-                self.look(kind, name(object), context);
+                self.check_object(kind, name(object), context);
             }
         }
         let machine = context.applied("Machine").or_else(|| context.deleted("Machine"))?;
         let set = owner(machine, "MachineSet")?;
-        self.look("MachineSet", set, context);
+        self.check_object("MachineSet", set, context);
         let deployment = owner(context.world.object("MachineSet", set)?, "MachineDeployment")?;
-        self.look("MachineDeployment", deployment, context);
+        self.check_object("MachineDeployment", deployment, context);
         None
     }
 
@@ -42,18 +42,18 @@ impl Check for Blame {
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
         let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.0.iter().find(|(_, since)| late(since))?;
-        let machine = blamed(world.object(kind, named)?, world)?;
+        let machine = wrongly_listed(world.object(kind, named)?, world)?;
         Some(format!(
-            "{kind} {named} names machine {machine} among those that failed since {since}, and it is kept on purpose"
+            "{kind} {named} lists machine {machine} in failedMachines since {since}, although it is preserved"
         ))
     }
 }
 
 impl Blame {
-    fn look(&mut self, kind: &'static str, named: &str, context: &CheckContext) {
+    fn check_object(&mut self, kind: &'static str, named: &str, context: &CheckContext) {
         let object = context.world.object(kind, named).filter(|object| !is_deleting(object));
         let key = (kind, named.to_owned());
-        if object.is_some_and(|object| blamed(object, context.world).is_some()) {
+        if object.is_some_and(|object| wrongly_listed(object, context.world).is_some()) {
             self.0.entry(key).or_insert(context.at());
         } else {
             self.0.remove(&key);
@@ -61,15 +61,15 @@ impl Blame {
     }
 }
 
-/// A machine that is kept, and that its owner says has failed.
-fn blamed<'a>(owner: &'a Value, world: &WorldState) -> Option<&'a str> {
+/// A preserved Machine in the owner's `failedMachines`.
+fn wrongly_listed<'a>(owner: &'a Value, world: &WorldState) -> Option<&'a str> {
     let failed = owner.pointer("/status/failedMachines").and_then(Value::as_array)?;
-    let is_kept = |named: &&str| world.object("Machine", named).is_some_and(is_kept);
-    failed.iter().map(|one| text(one, "/name")).find(is_kept)
+    let is_preserved = |named: &&str| world.object("Machine", named).is_some_and(is_preserved);
+    failed.iter().map(|one| text(one, "/name")).find(is_preserved)
 }
 
-/// It has failed and is kept, or is about to be.
-fn is_kept(machine: &Value) -> bool {
+/// Whether the Machine has failed and is preserved or drains for preservation.
+fn is_preserved(machine: &Value) -> bool {
     let kept = match text(machine, "/status/preservation/stage") {
         "Draining" | "Preserved" => true,
         "" => time(machine, EXPIRY).is_some(),

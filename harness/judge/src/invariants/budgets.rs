@@ -1,9 +1,9 @@
-//! I6: until a Machine's deletionTimestamp and drain timeout are over, the pods on its Node leave only through eviction,
-//! and its VM does not go while a pod that could be evicted still runs.
+//! I6: until a Machine's deletionTimestamp plus its drain timeout, the pods on its Node leave only through eviction,
+//! and its VM is not deleted while an evictable pod runs.
 //!
-//! Exceptions: the label `force-deletion`; a machine that says itself how often its pods are evicted before they are
-//! deleted; a Node that is not Ready, or whose file system is read-only, for more than
-//! five minutes; a Node that nobody cordoned, for it registered after the drain, while mcm may not see that.
+//! Exceptions: the label `force-deletion`; a Machine that sets its own limit of eviction retries; a Node that has been
+//! NotReady, or whose file system has been read-only, for more than five minutes; a Node that is not cordoned because
+//! it registered after the drain, while mcm may not see that.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, is_deleting, is_forced, label, name, text, time, timeout_of};
 
-/// A node in that state for so long ends no pods any more.
+/// A node that has been in such a state for this long ends no pods.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 #[derive(Debug)]
 pub(super) struct Budgets;
 
 impl Check for Budgets {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Seen::Request(request) = &context.observation.what {
             let deletes = request.verb == "delete" && request.resource == "pods";
             let pod = context.world.object("Pod", &request.name).filter(|_| deletes)?;
-            // Its successor has its name, and may be seen before the request.
-            let made = time(pod, "/metadata/creationTimestamp");
-            if made.is_some_and(|made| after(made, Duration::from_secs(1)) >= context.at()) {
+            // A successor pod has the same name, and the watch may deliver it before the request.
+            let created = time(pod, "/metadata/creationTimestamp");
+            if created.is_some_and(|created| after(created, Duration::from_secs(1)) >= context.at()) {
                 return None;
             }
             let machine = machine_on(context, text(pod, "/spec/nodeName"))?;
-            // Its own number of evictions may be up, or none be allowed.
+            // The machine's own limit of evictions may be reached, or be zero.
             let limited = machine.pointer("/spec/maxEvictRetries").is_some();
             return (!limited && !may_force(context, machine)).then(|| {
                 format!(
-                    "pod {} on the node of machine {} was deleted and not evicted, before the drain timeout",
+                    "pod {} on the node of machine {} was deleted instead of evicted before the drain timeout",
                     request.name,
                     name(machine)
                 )
@@ -59,7 +59,7 @@ impl Check for Budgets {
             .collect();
         (!left.is_empty()).then(|| {
             format!(
-                "the VM of machine {} goes before the drain timeout, and pods that could be evicted run on it: {}",
+                "the VM of machine {} was deleted before the drain timeout while evictable pods run on it: {}",
                 call.machine,
                 left.join(", ")
             )
@@ -74,7 +74,7 @@ fn machine_on<'a>(context: &CheckContext<'a>, node: &str) -> Option<&'a Value> {
         .find(|machine| !node.is_empty() && label(machine, keys::NODE_LABEL) == node)
 }
 
-/// Whether nobody has to wait for the machine's pods.
+/// Whether the machine's pods may be deleted without eviction.
 fn may_force(context: &CheckContext, machine: &Value) -> bool {
     let forced = is_forced(machine);
     let limit = timeout_of(machine, "drainTimeout", context.rules.timeouts.drain);
@@ -93,11 +93,11 @@ fn may_force(context: &CheckContext, machine: &Value) -> bool {
         bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= context.at())
     });
     let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
-    let unseen = context.rules.calm_since.is_none() && !node.is_some_and(cordoned);
+    let unseen = context.rules.undisturbed_since.is_none() && !node.is_some_and(cordoned);
     forced || timed_out || dead || unseen || node.is_none()
 }
 
-/// Whether the pod runs and could be evicted.
+/// Whether the pod runs and can be evicted.
 fn is_evictable(pod: &Value) -> bool {
     let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let daemon = owners

@@ -1,4 +1,4 @@
-//! What an invariant is shown of one event, and the terms under which it is judged.
+//! What an invariant sees of one event, and the rules under which it judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,11 +47,11 @@ impl ServerTruth {
 /// One event.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckContext<'a> {
-    /// The world with the event in it.
+    /// The world after the event.
     pub world: &'a WorldState,
-    /// What was seen, and when.
+    /// The event and its time.
     pub observation: &'a Observation,
-    /// Of an object: as it was before; `None`: it was not there.
+    /// The object's previous version; `None`: it did not exist.
     pub before: Option<&'a Value>,
     /// Of a call about a machine: the Machine as the server has it now.
     pub truth: &'a ServerTruth,
@@ -59,59 +59,61 @@ pub struct CheckContext<'a> {
     pub rules: &'a JudgingRules,
 }
 
-/// Under what an invariant is judged.
+/// The rules under which invariants are judged: the stage's timeouts, active faults, and what the scenario itself did.
 #[derive(Clone, Debug)]
 pub struct JudgingRules {
-    /// What timeouts are worth on the stage.
+    /// The controller's timeouts on this stage.
     pub timeouts: Timeouts,
-    /// Faults in force by which the cloud or the API server breaks its own contract: weak forms hold, where there are any.
+    /// Active faults with which the cloud or the API server violates its own contract. While there are any, invariants
+    /// with a weak form apply it.
     pub byzantine: BTreeSet<String>,
-    /// Rules by which a creation takes effect, and is told, later than it was asked for.
+    /// Rules that let a creation take effect, and be reported, later than it was requested.
     pub late: BTreeSet<String>,
-    /// Rules by which mcm does not reach an API server at all, and since when.
+    /// Rules that cut mcm off from an API server completely, and since when.
     pub away: BTreeMap<String, Timestamp>,
-    /// Since when nothing keeps the controller from its work; `None`: something does. Deadlines count from here.
-    pub calm_since: Option<Timestamp>,
-    /// Until when the scenario let the controller stand still last; `None`: it never did.
-    pub stood_still: Option<Timestamp>,
-    /// The words of preservation that the controller goes by.
+    /// Since when no disturbance keeps the controller from its work; `None`: a disturbance is active. Deadlines count
+    /// from here.
+    pub undisturbed_since: Option<Timestamp>,
+    /// Until when the scenario last paused the controller; `None`: never.
+    pub paused_until: Option<Timestamp>,
+    /// The annotation values and phases of preservation that the controller uses.
     pub dialect: PreservationDialect,
-    /// Objects that the scenario itself changed or deleted, as a person does.
+    /// Objects (kind, name) that the scenario itself changed or deleted, as a user.
     pub by_user: BTreeSet<(String, String)>,
-    /// Objects that the scenario itself deleted, as a person does.
+    /// Objects (kind, name) that the scenario itself deleted, as a user.
     pub deleted_by_user: BTreeSet<(String, String)>,
-    /// Machines that the scenario itself removed by force, whoever still had to do something for them.
+    /// Machines that the scenario itself removed by force, with finalizers pending.
     pub forced: BTreeSet<String>,
-    /// Sets that were read at that moment with changes of their spec between that nobody saw.
-    pub leapt: BTreeMap<String, Timestamp>,
-    /// Nodes that the scenario itself cordoned, as a person does, and did not open again.
+    /// By set: when a read returned it with spec changes in between that the watch has not delivered.
+    pub skipped_changes: BTreeMap<String, Timestamp>,
+    /// Nodes that the scenario itself cordoned, as a user, and has not uncordoned.
     pub cordons: BTreeSet<String>,
-    /// By Machine: what the scenario itself wrote last, as a person does, to ask for its preservation; `None`: nothing any
-    /// more.
+    /// By Machine: the preservation request that the scenario itself wrote last, as a user; `None`: it removed the
+    /// request.
     pub requests: BTreeMap<String, Option<String>>,
-    /// Machines whose expiry the scenario itself removed, as an operator does.
+    /// Machines whose preservation expiry the scenario itself removed, as an operator does.
     pub ended_by_user: BTreeSet<String>,
-    /// Whether there is a keeper, who deletes machines that belong to no set as a set would its own.
+    /// Whether the scenario runs a keeper, which deletes Machines without a set as a set would.
     pub keeper: bool,
-    /// How often the scenario itself changed an object.
+    /// By object (kind, name): how often the scenario itself changed it.
     pub edits: BTreeMap<(String, String), u64>,
 }
 
 impl JudgingRules {
-    /// Of a run that begins calmly.
+    /// The rules of a run that starts without a disturbance.
     pub fn new(timeouts: Timeouts, started: Timestamp) -> Self {
         Self {
             timeouts,
             byzantine: BTreeSet::new(),
             late: BTreeSet::new(),
             away: BTreeMap::new(),
-            calm_since: Some(started),
-            stood_still: None,
+            undisturbed_since: Some(started),
+            paused_until: None,
             dialect: PreservationDialect::default(),
             by_user: BTreeSet::new(),
             deleted_by_user: BTreeSet::new(),
             forced: BTreeSet::new(),
-            leapt: BTreeMap::new(),
+            skipped_changes: BTreeMap::new(),
             cordons: BTreeSet::new(),
             requests: BTreeMap::new(),
             ended_by_user: BTreeSet::new(),
@@ -120,42 +122,43 @@ impl JudgingRules {
         }
     }
 
-    /// The scenario changed or deleted an object.
+    /// Records that the scenario changed or deleted an object.
     pub fn touched(&mut self, kind: &str, name: &str) {
         let key = (kind.to_owned(), name.to_owned());
         *self.edits.entry(key.clone()).or_default() += 1;
         self.by_user.insert(key);
     }
 
-    /// Whether the scenario changed or deleted that object.
+    /// Whether the scenario changed or deleted the object.
     pub fn is_by_user(&self, kind: &str, name: &str) -> bool {
         self.by_user.contains(&(kind.to_owned(), name.to_owned()))
     }
 
-    /// Whether the scenario deleted that Machine, or its Node.
+    /// Whether the scenario deleted the Machine or its Node.
     pub fn is_deleted_by_user(&self, machine: &Value) -> bool {
         let of = |kind: &str, name: &str| self.deleted_by_user.contains(&(kind.to_owned(), name.to_owned()));
         of("Machine", name(machine)) || of("Node", label(machine, keys::NODE_LABEL))
     }
 
-    /// When something that began at `since` and may take `limit` is late; `None`: nobody can say now.
+    /// The deadline of something that began at `since` and may take `limit`; `None`: unknown while a disturbance is
+    /// active.
     pub fn due(&self, since: Timestamp, limit: Duration) -> Option<Timestamp> {
-        Some(self.timeouts.deadline(since.max(self.calm_since?), limit))
+        Some(self.timeouts.deadline(since.max(self.undisturbed_since?), limit))
     }
 
-    /// One pass of a controller, with room.
+    /// Upper bound for one pass of a controller.
     pub fn pass(&self) -> Duration {
         self.timeouts.slack + self.timeouts.short_retry
     }
 
-    /// When a pass that began at `since` is over at the latest.
+    /// The latest end of a pass that began at `since`.
     pub fn pass_after(&self, since: Timestamp) -> Timestamp {
         self.timeouts.deadline(since, self.pass())
     }
 }
 
 impl<'a> CheckContext<'a> {
-    /// The object that was written, if it is of that kind.
+    /// The object that this event writes, if it has that kind.
     pub fn applied(&self, kind: &str) -> Option<&'a Value> {
         match &self.observation.what {
             Seen::Applied(of, object) if of.kind == kind => Some(object),
@@ -163,7 +166,7 @@ impl<'a> CheckContext<'a> {
         }
     }
 
-    /// The object that went, if it is of that kind.
+    /// The object that this event removes, if it has that kind.
     pub fn deleted(&self, kind: &str) -> Option<&'a Value> {
         match &self.observation.what {
             Seen::Deleted(of, object) if of.kind == kind => Some(object),
@@ -171,7 +174,7 @@ impl<'a> CheckContext<'a> {
         }
     }
 
-    /// The call of the driver that was answered.
+    /// The driver call of this event.
     pub fn call(&self) -> Option<&'a Call> {
         match &self.observation.what {
             Seen::Cloud(CloudEvent::Call(call)) => Some(call),
@@ -179,7 +182,7 @@ impl<'a> CheckContext<'a> {
         }
     }
 
-    /// The VM that changed.
+    /// The VM that this event changes.
     pub fn vm(&self) -> Option<&'a Vm> {
         match &self.observation.what {
             Seen::Cloud(CloudEvent::Vm(vm)) => Some(vm),
@@ -187,7 +190,7 @@ impl<'a> CheckContext<'a> {
         }
     }
 
-    /// When.
+    /// Time of the event.
     pub fn at(&self) -> Timestamp {
         self.observation.at
     }

@@ -1,7 +1,8 @@
-//! I16: a clean end. A deletion leaves no Node and no VolumeAttachment behind, at most one pass after the Machine is gone;
-//! at the end of the quiet time no object is Terminating, and no bootstrap token, disk or network interface is left over.
+//! I16: a clean end. A deletion leaves no Node and no VolumeAttachment behind, at most one pass after the Machine is
+//! removed. At the end of the quiet period no object is Terminating, and no bootstrap token, disk or network interface
+//! is left over.
 //!
-//! A Machine that the scenario removes by force is not the controller's to clean up after.
+//! A Machine that the scenario removes by force is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +15,12 @@ use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{is_deleting, label, name, phase, text, uid};
 use crate::world::WorldState;
 
-/// By Node: the Machine that is gone, its VM's provider id, and since when.
+/// By Node: the removed Machine, its VM's provider ID, and the time of removal.
 #[derive(Debug, Default)]
 pub(super) struct CleanEnd(BTreeMap<String, (String, String, Timestamp)>);
 
 impl Check for CleanEnd {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
             let node = node_of(machine, context);
             let terminated = phase(machine) == "Terminating";
@@ -43,7 +44,7 @@ impl Check for CleanEnd {
             self.0.remove(label(machine, keys::NODE_LABEL));
         }
         if let Seen::Quiet(Quiet::Silent { tokens, parts }) = context.observation.what {
-            let lost = || format!("{parts} disks and network interfaces are left that no VM has");
+            let lost = || format!("{parts} disks and network interfaces are left that belong to no VM");
             return left_over(context, tokens).or_else(|| (parts > 0).then(lost));
         }
         None
@@ -69,7 +70,7 @@ impl Check for CleanEnd {
             let own = |object: &&serde_json::Value| text(object, "/spec/providerID") == provider_id;
             if world.object("Node", &node).filter(own).is_some() {
                 return Some(format!(
-                    "machine {machine} is gone since {since}, and its node {node} is there"
+                    "machine {machine} was removed at {since}, but its node {node} still exists"
                 ));
             }
             let mut attachments = world.of_kind("VolumeAttachment");
@@ -77,7 +78,7 @@ impl Check for CleanEnd {
                 .find(|attachment| text(attachment, "/spec/nodeName") == node && world.object("Node", &node).is_none());
             left.filter(|attachment| !is_deleting(attachment)).map(|attachment| {
                 format!(
-                    "machine {machine} is gone since {since}, and VolumeAttachment {} of its node {node} is there",
+                    "machine {machine} was removed at {since}, but VolumeAttachment {} of its node {node} still exists",
                     name(attachment)
                 )
             })
@@ -85,7 +86,7 @@ impl Check for CleanEnd {
     }
 }
 
-/// The Machine's Node: that of its label, else the one that names a VM of its.
+/// The Machine's Node: the one in its label, otherwise the one whose provider ID is that of one of its VMs.
 fn node_of<'a>(machine: &'a serde_json::Value, context: &CheckContext<'a>) -> &'a str {
     let labelled = label(machine, keys::NODE_LABEL);
     if !labelled.is_empty() {
@@ -111,7 +112,7 @@ fn left_over(context: &CheckContext, tokens: usize) -> Option<String> {
     for kind in kinds {
         if let Some(object) = context.world.of_kind(kind).find(|object| is_deleting(object)) {
             return Some(format!(
-                "{kind} {} is Terminating since {} after the quiet time",
+                "{kind} {} is Terminating since {}, still after the quiet period",
                 name(object),
                 text(object, "/metadata/deletionTimestamp")
             ));
@@ -123,6 +124,8 @@ fn left_over(context: &CheckContext, tokens: usize) -> Option<String> {
         .filter(|machine| !phase(machine).starts_with("Running") && phase(machine) != "Unknown")
         .count();
     (tokens > waiting).then(|| {
-        format!("{tokens} bootstrap tokens are left after the quiet time, for {waiting} Machines that have not joined")
+        format!(
+            "{tokens} bootstrap tokens are left after the quiet period, but only {waiting} Machines have not joined"
+        )
     })
 }

@@ -1,9 +1,11 @@
-//! I19: coherent state. Terminating only with a deletionTimestamp; past creation a Machine names its VM and its Node; the
-//! two name the same VM; a provider id is written once; preserved means that an expiry is set, both ways.
+//! I19: consistent state. A Machine is Terminating only with a deletionTimestamp. After its creation it names its VM
+//! and its Node, and both name the same VM. Its provider ID is written once. It is preserved if and only if it has an
+//! expiry.
 //!
-//! Of two objects, one pass of grace; of a phase without its `:Preserved` as well, as another dialect or a person may have
-//! written it. A Failed Machine whose pods leave once more is shown without. An expiry that a person removed is missing until
-//! the controller sees that, which I13 times. The other direction of Terminating is I14's.
+//! Two objects may disagree for one pass; so may a phase lack `:Preserved`, because another dialect or a user may have
+//! written it. A Failed Machine whose pods are drained again has no `:Preserved`. After a user removes an expiry, it is
+//! missing until the controller sees that; I13 times this. I14 checks that a Machine with a deletionTimestamp becomes
+//! Terminating.
 
 use std::collections::BTreeMap;
 
@@ -19,49 +21,51 @@ use crate::world::WorldState;
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
-/// By Machine.
+/// State by Machine name.
 #[derive(Debug, Default)]
 pub(super) struct Coherent {
-    /// Since when its Node names another VM than it does.
-    apart: BTreeMap<String, Timestamp>,
-    /// Since when it is preserved and its phase does not say so.
-    silent: BTreeMap<String, Timestamp>,
+    /// Since when its Node has a different provider ID.
+    disagreeing: BTreeMap<String, Timestamp>,
+    /// Since when it is preserved without `:Preserved` in its phase.
+    unmarked: BTreeMap<String, Timestamp>,
 }
 
 impl Check for Coherent {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(node) = context.applied("Node") {
             let machine = label(node, keys::MACHINE_NAME_LABEL).to_owned();
             self.compare(machine, context);
             return None;
         }
         if let Some(machine) = context.deleted("Machine") {
-            self.apart.remove(name(machine));
-            self.silent.remove(name(machine));
+            self.disagreeing.remove(name(machine));
+            self.unmarked.remove(name(machine));
         }
         let machine = context.applied("Machine")?;
         self.compare(name(machine).to_owned(), context);
-        if context.rules.dialect == PreservationDialect::V2 && is_silent(machine) {
-            self.silent.entry(name(machine).to_owned()).or_insert(context.at());
+        if context.rules.dialect == PreservationDialect::V2 && is_unmarked(machine) {
+            self.unmarked.entry(name(machine).to_owned()).or_insert(context.at());
         } else {
-            self.silent.remove(name(machine));
+            self.unmarked.remove(name(machine));
         }
-        let named = name(machine);
+        let machine_name = name(machine);
         let in_phase = phase(machine);
         if in_phase == "Terminating" && !is_deleting(machine) {
-            return Some(format!("machine {named} is Terminating without a deletionTimestamp"));
+            return Some(format!(
+                "machine {machine_name} is Terminating without a deletionTimestamp"
+            ));
         }
         let provider_id = text(machine, "/spec/providerID");
         let past =
             ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
         let new_phase = context.before.is_none_or(|before| phase(before) != in_phase);
-        if past && new_phase && !context.rules.is_by_user("Machine", named) {
+        if past && new_phase && !context.rules.is_by_user("Machine", machine_name) {
             if provider_id.is_empty() {
-                return Some(format!("machine {named} is {in_phase} without a provider id"));
+                return Some(format!("machine {machine_name} is {in_phase} without a provider id"));
             }
             if in_phase != "Available" && label(machine, keys::NODE_LABEL).is_empty() {
                 return Some(format!(
-                    "machine {named} is {in_phase} without the label {}",
+                    "machine {machine_name} is {in_phase} without the label {}",
                     keys::NODE_LABEL
                 ));
             }
@@ -69,10 +73,10 @@ impl Check for Coherent {
         if let Some(before) = context.before.map(|before| text(before, "/spec/providerID"))
             && !before.is_empty()
             && before != provider_id
-            && !context.rules.is_by_user("Machine", named)
+            && !context.rules.is_by_user("Machine", machine_name)
         {
             return Some(format!(
-                "machine {named} had the provider id {before} and has {provider_id:?}"
+                "machine {machine_name} had the provider ID {before} and has {provider_id:?}"
             ));
         }
         let owners = |machine| owner(machine, "MachineSet").map(str::to_owned);
@@ -81,54 +85,55 @@ impl Check for Coherent {
             && in_phase == "InPlaceUpdating"
         {
             return Some(format!(
-                "machine {named} went from set {:?} to {:?} while its update in place goes on",
+                "machine {machine_name} moved from set {:?} to {:?} during its in-place update",
                 owners(before).unwrap_or_default(),
                 owners(machine).unwrap_or_default()
             ));
         }
-        let shown = in_phase.ends_with(":Preserved");
-        let removed = context.rules.ended_by_user.contains(named) && !new_phase;
-        (shown && !removed && time(machine, EXPIRY).is_none())
-            .then(|| format!("machine {named} is {in_phase} without an expiry"))
+        let marked = in_phase.ends_with(":Preserved");
+        let removed = context.rules.ended_by_user.contains(machine_name) && !new_phase;
+        (marked && !removed && time(machine, EXPIRY).is_none())
+            .then(|| format!("machine {machine_name} is {in_phase} without an expiry"))
     }
 
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
-        let since = self.apart.values().chain(self.silent.values());
+        let since = self.disagreeing.values().chain(self.unmarked.values());
         since.filter_map(|since| rules.due(*since, rules.pass())).min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
         let is_late = |since: &Timestamp| rules.due(*since, rules.pass()).is_some_and(|due| due <= now);
-        let apart = self.apart.iter().filter(|(_, since)| is_late(since));
-        let mut apart = apart.filter_map(|(machine, since)| {
-            let (own, nodes) = both(world, machine)?;
+        let disagreeing = self.disagreeing.iter().filter(|(_, since)| is_late(since));
+        let mut disagreeing = disagreeing.filter_map(|(machine, since)| {
+            let (own, nodes) = differing_provider_ids(world, machine)?;
             Some(format!(
-                "machine {machine} names VM {own} and its node names {nodes} since {since}"
+                "machine {machine} names VM {own} but its node names {nodes} since {since}"
             ))
         });
-        let silent = self.silent.iter().filter(|(_, since)| is_late(since));
-        let mut silent = silent.filter_map(|(machine, since)| {
+        let unmarked = self.unmarked.iter().filter(|(_, since)| is_late(since));
+        let mut unmarked = unmarked.filter_map(|(machine, since)| {
             let phase = phase(world.object("Machine", machine)?);
             Some(format!(
-                "machine {machine} is preserved since {since}, and its phase is {phase} without :Preserved"
+                "machine {machine} is preserved since {since}, but its phase is {phase} without :Preserved"
             ))
         });
-        apart.next().or_else(|| silent.next())
+        disagreeing.next().or_else(|| unmarked.next())
     }
 }
 
 impl Coherent {
     fn compare(&mut self, machine: String, context: &CheckContext) {
-        if both(context.world, &machine).is_some() {
-            self.apart.entry(machine).or_insert(context.at());
+        if differing_provider_ids(context.world, &machine).is_some() {
+            self.disagreeing.entry(machine).or_insert(context.at());
         } else {
-            self.apart.remove(&machine);
+            self.disagreeing.remove(&machine);
         }
     }
 }
 
-/// The provider ids of a Machine that stays and of its Node, which names it, where they differ.
-fn both<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> {
+/// The provider IDs of a Machine and of its Node, if they differ. The Machine is neither Failed nor deleted, and the
+/// Node names it.
+fn differing_provider_ids<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> {
     let object = world
         .object("Machine", machine)
         .filter(|object| !is_deleting(object) && phase(object) != "Failed")?;
@@ -138,8 +143,8 @@ fn both<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> 
     (!own.is_empty() && !nodes.is_empty() && own != nodes).then_some((own, nodes))
 }
 
-/// Whether it runs or has failed, is preserved until its expiry, and its phase does not say so.
-fn is_silent(machine: &Value) -> bool {
+/// Whether the Machine runs or has failed, is preserved until its expiry, and has no `:Preserved` in its phase.
+fn is_unmarked(machine: &Value) -> bool {
     let kept = text(machine, "/status/preservation/stage") == "Preserved" && time(machine, EXPIRY).is_some();
     ["Running", "Failed"].contains(&phase(machine)) && kept && !is_deleting(machine)
 }

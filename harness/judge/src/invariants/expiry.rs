@@ -1,8 +1,8 @@
-//! I13, of preservations: one begins to end within a second of its expiry, or of the edit that moved it into the past or
-//! removed it.
+//! I13 for preservations: a preservation starts to end within a second of its expiry, or of the edit that moved the
+//! expiry into the past or removed it.
 //!
-//! That much is asked of a controller that has led for a while with nothing in its way; of any other that it ends within a
-//! pass, once somebody leads and all is calm. That none ends too early is I5's.
+//! This holds for a controller that has led undisturbed for some time. Otherwise the preservation must end within a
+//! pass after a leader exists and the last disturbance ended. I5 checks that none ends too early.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{after, is_deleting, name, text, time, uid};
 use crate::world::WorldState;
 
-/// Times in a status are whole seconds.
-const SECOND: Duration = Duration::from_secs(1);
+/// Timestamps in a status have whole seconds.
+const ONE_SECOND: Duration = Duration::from_secs(1);
 
-/// How long it may take until everything that was written at one moment has been seen.
+/// How long the watches may take to deliver everything that was written at one moment.
 const SEEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
-    /// Of preserved Machines, by uid.
+    /// By uid of a preserved Machine.
     known: BTreeMap<String, Expiry>,
     leader: Leader,
-    /// Ends that came late, unless another one leads by now. Of a Lease and of Machines is told side by side.
-    doubtful: Vec<Doubt>,
+    /// Late ends that are violations unless the leader changed meanwhile. The watches of Leases and Machines have no
+    /// common order.
+    suspected: Vec<Suspicion>,
 }
 
 /// The end of a preservation.
@@ -35,15 +36,15 @@ pub(super) struct Expiries {
 struct Expiry {
     machine: String,
     end: End,
-    /// Since when that is its end: one that somebody puts into the past, or removes, is due then.
+    /// Since when this end is known. An expiry that is moved into the past, or removed, is due at that time.
     known: Timestamp,
 }
 
-/// When a preservation is to end.
+/// When a preservation has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     At(Timestamp),
-    /// At once: somebody removed its expiry.
+    /// At once, because its expiry was removed.
     Removed,
 }
 
@@ -56,24 +57,24 @@ impl std::fmt::Display for End {
     }
 }
 
-/// Who leads among the controllers.
+/// The current leader among the controllers.
 #[derive(Debug, Default)]
 struct Leader {
     holder: String,
-    /// `None`: there was no other one.
+    /// Since when it leads; `None`: there was no other leader before.
     since: Option<Timestamp>,
 }
 
 #[derive(Debug)]
-struct Doubt {
+struct Suspicion {
     at: Timestamp,
-    moment: Timestamp,
+    due_time: Timestamp,
     text: String,
 }
 
 impl Expiry {
-    /// When it is due.
-    fn moment(&self) -> Timestamp {
+    /// When the end is due.
+    fn due_time(&self) -> Timestamp {
         match self.end {
             End::At(at) => at.max(self.known),
             End::Removed => self.known,
@@ -81,20 +82,21 @@ impl Expiry {
     }
 
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
-        rules.due(self.moment(), settling(rules))
+        rules.due(self.due_time(), settling(rules))
     }
 
-    /// It ends with what is seen; what is wrong with that, if the same one led before it was due.
-    fn ended(&self, context: &CheckContext) -> Option<Doubt> {
-        let (moment, rules) = (self.moment(), context.rules);
-        let late = context.at() > rules.timeouts.deadline(moment, SECOND + rules.timeouts.reaction);
-        let long_since = |since: Timestamp| settled(since, rules, moment);
-        let undisturbed = rules.calm_since.is_some_and(long_since) && rules.stood_still.is_none_or(long_since);
-        (late && undisturbed).then(|| Doubt {
+    /// Returns a suspicion if this event ends the preservation late in an undisturbed run; it is confirmed unless the
+    /// leader changed.
+    fn ended(&self, context: &CheckContext) -> Option<Suspicion> {
+        let (due_time, rules) = (self.due_time(), context.rules);
+        let late = context.at() > rules.timeouts.deadline(due_time, ONE_SECOND + rules.timeouts.reaction);
+        let long_since = |since: Timestamp| settled(since, rules, due_time);
+        let undisturbed = rules.undisturbed_since.is_some_and(long_since) && rules.paused_until.is_none_or(long_since);
+        (late && undisturbed).then(|| Suspicion {
             at: context.at(),
-            moment,
+            due_time,
             text: format!(
-                "the preservation of machine {} ends at {}, and was to end at {moment}: {} is known since {}",
+                "the preservation of machine {} ends at {} instead of {due_time}: {} is known since {}",
                 self.machine,
                 context.at(),
                 self.end,
@@ -105,7 +107,7 @@ impl Expiry {
 }
 
 impl Leader {
-    fn look(&mut self, context: &CheckContext) {
+    fn update(&mut self, context: &CheckContext) {
         let holder = context.world.leadership.as_ref().map(|leads| leads.holder.as_str());
         let holder = holder.unwrap_or_default();
         if self.holder != holder {
@@ -116,8 +118,8 @@ impl Leader {
 }
 
 impl Check for Expiries {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
-        self.leader.look(context);
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        self.leader.update(context);
         if let Some(machine) = context.deleted("Machine") {
             self.known.remove(uid(machine));
         }
@@ -136,7 +138,7 @@ impl Check for Expiries {
             None => {
                 let known = self.known.remove(uid(machine));
                 let ended = known.filter(|_| is_releasing(machine) && !is_deleting(machine));
-                self.doubtful.extend(ended.and_then(|known| known.ended(context)));
+                self.suspected.extend(ended.and_then(|known| known.ended(context)));
             }
         }
         None
@@ -144,48 +146,47 @@ impl Check for Expiries {
 
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         let expiries = self.known.values().filter_map(|expiry| expiry.due(rules));
-        let doubts = self.doubtful.iter().map(|doubt| after(doubt.at, SEEN));
-        expiries.chain(doubts).min()
+        let suspicions = self.suspected.iter().map(|suspicion| after(suspicion.at, SEEN));
+        expiries.chain(suspicions).min()
     }
 
     fn overdue(&mut self, now: Timestamp, _: &WorldState, rules: &JudgingRules) -> Option<String> {
         let over = |expiry: &&Expiry| expiry.due(rules).is_some_and(|due| due <= now);
         if let Some(Expiry { machine, end, known }) = self.known.values().find(over) {
             return Some(format!(
-                "machine {machine} is still preserved, and {end} is known since {known}"
+                "machine {machine} is still preserved, although {end} is known since {known}"
             ));
         }
-        let (seen, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.doubtful)
+        let (seen, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.suspected)
             .into_iter()
-            .partition(|doubt| after(doubt.at, SEEN) <= now);
-        self.doubtful = open;
+            .partition(|suspicion| after(suspicion.at, SEEN) <= now);
+        self.suspected = open;
         let leader = self.leader.since;
-        let led = |doubt: &Doubt| leader.is_none_or(|since| settled(since, rules, doubt.moment));
-        seen.into_iter().find(led).map(|doubt| doubt.text)
+        let led = |suspicion: &Suspicion| leader.is_none_or(|since| settled(since, rules, suspicion.due_time));
+        seen.into_iter().find(led).map(|suspicion| suspicion.text)
     }
 }
 
-/// How long a controller may take to be at work: a pass, and a process that has just started may have to wait for the
-/// Lease of the one before.
+/// How long a controller may take to become ready: one pass, plus the Lease of its predecessor.
 fn settling(rules: &JudgingRules) -> Duration {
     rules.pass() + rules.timeouts.lease_duration
 }
 
-/// Whether what is so since then was long enough so at that moment.
-fn settled(since: Timestamp, rules: &JudgingRules, moment: Timestamp) -> bool {
-    rules.timeouts.deadline(since, settling(rules)) <= moment
+/// Whether a state that exists since `since` had settled by `due_time`.
+fn settled(since: Timestamp, rules: &JudgingRules, due_time: Timestamp) -> bool {
+    rules.timeouts.deadline(since, settling(rules)) <= due_time
 }
 
-/// When a preservation that is under way is over.
+/// The end of a preservation that has not ended.
 fn end(machine: &Value) -> Option<End> {
     if is_deleting(machine) || is_releasing(machine) {
         return None;
     }
     let record = |field: &str| text(machine, &format!("/status/preservation/{field}"));
-    // What was kept before has an expiry also while its pods leave once more.
-    let had_one = record("stage") == "Preserved" || record("stage") == "Draining" && record("reason") == "Relapse";
+    // A Machine that was preserved before keeps its expiry while its pods are drained again.
+    let had_expiry = record("stage") == "Preserved" || record("stage") == "Draining" && record("reason") == "Relapse";
     let at = time(machine, "/status/currentStatus/preserveExpiryTime").map(End::At);
-    at.or(had_one.then_some(End::Removed))
+    at.or(had_expiry.then_some(End::Removed))
 }
 
 fn is_releasing(machine: &Value) -> bool {

@@ -1,8 +1,8 @@
-//! I8: frozen means frozen. Without a valid Lease, or while an API server is away for longer than its timeout, no process
-//! makes or deletes a VM, and no set that is frozen makes a Machine.
+//! I8: frozen means frozen. Without a valid Lease, or while an API server is unreachable for longer than the timeout,
+//! no process creates or deletes a VM, and a frozen set creates no Machine.
 //!
-//! The holder of the Lease is judged where calls say who made them: in virtual time. A Lease that its holder does not
-//! renew for its duration is not valid.
+//! The holder of the Lease is checked where driver calls name their caller: in virtual time. A Lease is invalid when
+//! its holder has not renewed it for its duration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,32 +16,34 @@ use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{after, label, name, owner, version};
 use crate::world::{Leadership, WorldState};
 
-/// The label of a set or deployment that is frozen.
+/// The label of a frozen set or deployment.
 const FREEZE: &str = "freeze";
 
-/// How long it may take until everything that was written at one moment has been seen.
+/// How long the watches may take to deliver everything that was written at one moment.
 const SEEN: Duration = Duration::from_secs(1);
 
-/// Sets and Machines are told of side by side: which was written first their versions say.
+/// The watches of sets and Machines have no common order: resourceVersions show which write came first.
 #[derive(Debug, Default)]
 pub(super) struct Frozen {
-    /// By kind and name of what is frozen: the resourceVersion at which it was seen so first.
+    /// By kind and name of a frozen object: the resourceVersion at which it was first observed as frozen.
     since: BTreeMap<(&'static str, String), Option<u64>>,
-    /// Machines that were made for what was frozen when it was seen last. It may have been thawed before.
-    doubtful: Vec<Doubt>,
+    /// Machines that were created while their owner was frozen by what was observed so far. It may have been thawed
+    /// before.
+    suspected: Vec<Suspicion>,
 }
 
 #[derive(Debug)]
-struct Doubt {
+struct Suspicion {
     at: Timestamp,
-    /// The Machine's resourceVersion.
-    made: u64,
+    /// The created Machine's resourceVersion.
+    created: u64,
     of: (&'static str, String),
     text: String,
 }
 
 impl Frozen {
-    /// Sees a set or deployment; the Machine that was made while it was frozen.
+    /// Records a set or deployment. Returns the violation if a suspected Machine was certainly created while it was
+    /// frozen.
     fn note(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineSet", "MachineDeployment"] {
             let Some(object) = context.applied(kind) else { continue };
@@ -53,17 +55,17 @@ impl Frozen {
                 self.since.remove(&key);
             }
             let seen = version(object).unwrap_or(u64::MAX);
-            let guilty = |doubt: &Doubt| doubt.of == key && doubt.made < seen;
-            if let Some(position) = self.doubtful.iter().position(guilty) {
-                return Some(self.doubtful.remove(position).text);
+            let is_certain = |suspicion: &Suspicion| suspicion.of == key && suspicion.created < seen;
+            if let Some(position) = self.suspected.iter().position(is_certain) {
+                return Some(self.suspected.remove(position).text);
             }
-            self.doubtful.retain(|doubt| frozen || doubt.of != key);
+            self.suspected.retain(|suspicion| frozen || suspicion.of != key);
         }
         None
     }
 
-    /// A Machine is made; what is wrong, if that is sure.
-    fn made(&mut self, context: &CheckContext, machine: &Value) -> Option<String> {
+    /// Records a new Machine. Returns a violation if it is certain.
+    fn created(&mut self, context: &CheckContext, machine: &Value) -> Option<String> {
         let set = owner(machine, "MachineSet").and_then(|set| context.world.object("MachineSet", set))?;
         let deployment = context
             .world
@@ -73,15 +75,15 @@ impl Frozen {
                 continue;
             };
             let of = (kind, name(object).to_owned());
-            let text = format!("machine {} was made while {} is frozen", name(machine), name(object));
-            // What was read beside the watches was frozen by then at the latest.
+            let text = format!("machine {} was created while {} is frozen", name(machine), name(object));
+            // An object that was read outside the watches was frozen at that version at the latest.
             let frozen = self.since.get(&of).copied().unwrap_or_else(|| version(object));
-            let Some((made, frozen)) = version(machine).zip(frozen) else {
+            let Some((created, frozen)) = version(machine).zip(frozen) else {
                 return Some(text);
             };
-            if made > frozen {
+            if created > frozen {
                 let at = context.at();
-                self.doubtful.push(Doubt { at, made, of, text });
+                self.suspected.push(Suspicion { at, created, of, text });
             }
         }
         None
@@ -89,33 +91,33 @@ impl Frozen {
 }
 
 impl Check for Frozen {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
-        if let Some(broken) = self.note(context) {
-            return Some(broken);
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(violation) = self.note(context) {
+            return Some(violation);
         }
         if let Some(machine) = context.applied("Machine").filter(|_| context.before.is_none()) {
-            return self.made(context, machine);
+            return self.created(context, machine);
         }
         let call = context.call().filter(|call| {
             ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
         })?;
-        if let Some((rule, since)) = long_away(context) {
+        if let Some((rule, since)) = long_unreachable(context) {
             return Some(format!(
-                "{} called {} for {} at {}, and {rule} keeps an API server from it since {since}",
+                "{} called {} for {} at {}, although {rule} has made an API server unreachable since {since}",
                 call.client,
                 call.call,
                 call.machine,
                 context.at()
             ));
         }
-        // The cloud began it when it was asked for, and carries it out whoever leads by then.
+        // The cloud accepted the call earlier and executes it, whoever leads by then.
         let late = call.rule.as_ref().is_some_and(|rule| context.rules.late.contains(rule));
         let lease = context.world.leadership.as_ref().filter(|_| !late)?;
         if may_lead(lease, &call.client, context.at()) {
             return None;
         }
         Some(format!(
-            "{} called {} for {} at {}; the Lease is held by {:?}, renewed at {}",
+            "{} called {} for {} at {}, but the Lease is held by {:?}, renewed at {}",
             call.client,
             call.call,
             call.machine,
@@ -126,27 +128,30 @@ impl Check for Frozen {
     }
 
     fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
-        self.doubtful.iter().map(|doubt| after(doubt.at, SEEN)).min()
+        self.suspected.iter().map(|suspicion| after(suspicion.at, SEEN)).min()
     }
 
     fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
-        let late = self.doubtful.iter().position(|doubt| after(doubt.at, SEEN) <= now)?;
-        Some(self.doubtful.remove(late).text)
+        let late = self
+            .suspected
+            .iter()
+            .position(|suspicion| after(suspicion.at, SEEN) <= now)?;
+        Some(self.suspected.remove(late).text)
     }
 }
 
-/// A rule by which an API server has been away for so long that the controller is frozen: for the timeout, counted from
-/// the next look at it.
-fn long_away<'a>(context: &'a CheckContext) -> Option<(&'a String, Timestamp)> {
+/// A rule that has made an API server unreachable for so long that the controller is frozen: for the timeout, counted
+/// from the controller's next probe.
+fn long_unreachable<'a>(context: &'a CheckContext) -> Option<(&'a String, Timestamp)> {
     let timeouts = &context.rules.timeouts;
-    let noticed = timeouts.api_timeout * 3 + timeouts.slack;
+    let freeze_delay = timeouts.api_timeout * 3 + timeouts.slack;
     let mut away = context.rules.away.iter().map(|(rule, since)| (rule, *since));
-    away.find(|(_, since)| timeouts.deadline(*since, noticed) < context.at())
+    away.find(|(_, since)| timeouts.deadline(*since, freeze_delay) < context.at())
 }
 
-/// Whether `client` leads at that time, as far as the Lease says.
+/// Whether `client` holds a valid Lease at `at`.
 pub fn may_lead(lease: &Leadership, client: &str, at: Timestamp) -> bool {
     // Renewals are stamped before they are sent.
-    let room = Duration::from_secs(1);
-    lease.holder == client && after(after(lease.renewed, lease.duration), room) >= at
+    let tolerance = Duration::from_secs(1);
+    lease.holder == client && after(after(lease.renewed, lease.duration), tolerance) >= at
 }

@@ -1,10 +1,10 @@
-//! I13: timeouts hold. Creation, health and drain end neither earlier nor later than their limit, a minute and a retry
-//! period; a bootstrap token does not run out while its Machine may still join.
+//! I13: timeouts hold. Creation, health and drain timeouts expire neither earlier nor later than their limit, with a
+//! tolerance of a minute and a retry period. A bootstrap token does not expire while its Machine may still join.
 //!
-//! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
-//! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
-//! waits for its turn (I12); where its time ran out before that one joined, it has a medium retry period to come back. Ends
-//! of preservations are in `expiry`; those of detaching are not timed.
+//! Deadlines count from the moment at which the last disturbance of the controller ended: while the cloud fails, an API
+//! server is cut off or no process runs, no deadline can be met. An Unknown Machine whose sibling is being replaced
+//! waits for its turn (I12). If its timeout expired before the replacement joined, it has a medium retry period to
+//! recover. The expiry of preservations is checked in `expiry`; volume detach is not timed.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{after, creation_timeout, is_deleting, is_forced, label, name, phase, time, timeout_of, uid};
 use crate::world::{WorldState, machines_of};
 
-/// What runs out for a Machine.
+/// The timeouts of a Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Creation,
@@ -29,36 +29,36 @@ enum Limit {
     Drain,
 }
 
-/// One that runs.
+/// A timeout that is running.
 #[derive(Clone, Debug)]
 struct Running {
     machine: String,
     limit: Limit,
     since: Timestamp,
     time: Duration,
-    /// Whether it waited for its turn when it was looked at last.
-    waits: bool,
-    /// When it waited last.
-    waited: Option<Timestamp>,
+    /// Whether the Machine waited for its turn at the last check.
+    is_waiting: bool,
+    /// When the Machine last waited for its turn.
+    last_waited: Option<Timestamp>,
 }
 
-/// By Machine uid.
+/// Running timeouts by Machine uid.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     running: BTreeMap<String, Running>,
-    /// The first moment at which one of them is due, with what it depends on besides; `None`: it is not known.
+    /// The first deadline, cached; `None`: it must be recomputed.
     first: Cell<Option<Due>>,
 }
 
-/// Since when all is calm, and what is due first then.
+/// The first deadline, and the start of the undisturbed time for which it was computed.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    calm_since: Option<Timestamp>,
+    undisturbed_since: Option<Timestamp>,
     at: Option<Timestamp>,
 }
 
 impl Check for Limits {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
             self.first.take();
             self.running.remove(uid(machine));
@@ -73,7 +73,7 @@ impl Check for Limits {
             let may_join = !is_deleting(machine) && phase(machine) != "Failed" && context.at() < until;
             return may_join.then(|| {
                 format!(
-                    "the kubelet of machine {}, which may join until {until}, is refused: {}",
+                    "the kubelet of machine {}, which may join until {until}, is rejected: {}",
                     kubelet.machine, kubelet.message
                 )
             });
@@ -89,19 +89,19 @@ impl Check for Limits {
                     .get(uid(machine))
                     .filter(|known| known.limit == running.limit);
                 let since = known.map_or(running.since, |known| known.since);
-                // Time that somebody takes from it cannot be over before.
+                // A shortened timeout starts to count at the edit at the earliest.
                 let shortened = known.is_some_and(|known| running.time < known.time);
                 let since = if shortened {
-                    since.max(began(context.at(), running.time))
+                    since.max(start_of(context.at(), running.time))
                 } else {
                     since
                 };
-                let waits = known.is_some_and(|known| known.waits);
-                let waited = known.and_then(|known| known.waited);
+                let is_waiting = known.is_some_and(|known| known.is_waiting);
+                let last_waited = known.and_then(|known| known.last_waited);
                 let running = Running {
                     since,
-                    waits,
-                    waited,
+                    is_waiting,
+                    last_waited,
                     ..running
                 };
                 self.running.insert(uid(machine).to_owned(), running);
@@ -112,18 +112,22 @@ impl Check for Limits {
     }
 
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
-        let calm_since = rules.calm_since;
-        if let Some(known) = self.first.get().filter(|known| known.calm_since == calm_since) {
+        let undisturbed_since = rules.undisturbed_since;
+        if let Some(known) = self
+            .first
+            .get()
+            .filter(|known| known.undisturbed_since == undisturbed_since)
+        {
             return known.at;
         }
         let running = self.running.values().filter_map(|running| running.due(rules));
         let at = running.min();
-        self.first.set(Some(Due { calm_since, at }));
+        self.first.set(Some(Due { undisturbed_since, at }));
         at
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
-        // One that waits for its turn is looked at again when its turn may have come.
+        // A Machine that waits for its turn is checked again when its turn may have come.
         self.first.take();
         self.wait_for_turns(now, world);
         let late = self
@@ -133,7 +137,7 @@ impl Check for Limits {
         let what = match late.limit {
             Limit::Creation => "has neither joined nor failed",
             Limit::Health => "is Unknown and not Failed",
-            Limit::Drain => "is being deleted and its VM is still there",
+            Limit::Drain => "is being deleted and its VM still exists",
         };
         Some(format!(
             "machine {} {what} since {}; the limit is {:?}",
@@ -146,7 +150,7 @@ impl Running {
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         let timeouts = &rules.timeouts;
         let retry = match self.limit {
-            // A call that failed may be repeated once more before anybody looks at the limit.
+            // A failed call may be repeated once more before the controller checks the limit.
             Limit::Creation => timeouts.long_retry,
             Limit::Health => timeouts.short_retry + timeouts.slack / 2,
             Limit::Drain => timeouts.long_retry + Duration::from_mins(2),
@@ -154,39 +158,39 @@ impl Running {
         let due = timeouts.deadline(self.since, self.time + timeouts.slack + retry);
         let grace = timeouts.medium_retry + timeouts.slack + retry;
         let due = self
-            .waited
-            .map_or(due, |waited| due.max(timeouts.deadline(waited, grace)));
-        let calm = timeouts.deadline(rules.calm_since?, timeouts.slack + retry);
-        Some(due.max(calm))
+            .last_waited
+            .map_or(due, |last_waited| due.max(timeouts.deadline(last_waited, grace)));
+        let after_disturbance = timeouts.deadline(rules.undisturbed_since?, timeouts.slack + retry);
+        Some(due.max(after_disturbance))
     }
 }
 
 impl Limits {
-    /// The timeout of one that waits for its turn has as long left as it takes to see that the turn has come.
+    /// The timeout of a waiting Machine restarts, so that the controller has time to see that the turn has come.
     fn wait_for_turns(&mut self, now: Timestamp, world: &WorldState) {
         for running in self.running.values_mut() {
-            let waits = running.limit == Limit::Health && waits_for_turn(running, world);
-            if waits || running.waits {
-                running.since = running.since.max(began(now, running.time));
-                running.waited = Some(now);
+            let is_waiting = running.limit == Limit::Health && waits_for_turn(running, world);
+            if is_waiting || running.is_waiting {
+                running.since = running.since.max(start_of(now, running.time));
+                running.last_waited = Some(now);
             }
-            running.waits = waits;
+            running.is_waiting = is_waiting;
         }
     }
 
-    /// A phase that a timeout ends, before it is over.
+    /// A phase that a timeout ends was left before the timeout.
     fn too_early(&self, machine: &Value, context: &CheckContext) -> Option<String> {
         let before = context
             .before
             .filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
         let known = self.running.get(uid(machine))?;
-        let named_limit = match known.limit {
+        let limit_name = match known.limit {
             Limit::Creation if text_of(machine).contains("using old node") => return None,
             Limit::Creation => "creation timeout",
             Limit::Health if phase(before) == "Unknown" => {
                 if let Some(sibling) = joined_lately(before, known.time, context) {
                     return Some(format!(
-                        "machine {} is Failed at {}, and its sibling {sibling}, for which it waited, has just joined",
+                        "machine {} is Failed at {}, although its sibling {sibling}, for which it waited, has just joined",
                         name(machine),
                         context.at()
                     ));
@@ -195,11 +199,11 @@ impl Limits {
             }
             Limit::Health | Limit::Drain => return None,
         };
-        // Times in a status are whole seconds.
+        // Timestamps in a status have whole seconds.
         let earliest = after(known.since, known.time.saturating_sub(Duration::from_secs(1)));
         (context.at() < earliest).then(|| {
             format!(
-                "machine {} is Failed at {}, before its {named_limit} of {:?} since {} is over",
+                "machine {} is Failed at {}, before its {limit_name} of {:?} since {} has expired",
                 name(machine),
                 context.at(),
                 known.time,
@@ -209,21 +213,21 @@ impl Limits {
     }
 }
 
-/// When a time began that is over now.
-fn began(now: Timestamp, time: Duration) -> Timestamp {
-    let began = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
-    began.unwrap_or(now)
+/// When a timeout of `time` that expires now began.
+fn start_of(now: Timestamp, time: Duration) -> Timestamp {
+    let start_of = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
+    start_of.unwrap_or(now)
 }
 
 fn text_of(machine: &Value) -> &str {
     crate::object::text(machine, "/status/lastOperation/description")
 }
 
-/// What runs out for a Machine in its state; `None`: nothing.
+/// The timeout that runs for a Machine in its state; `None`: none.
 fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
     let timeouts = &context.rules.timeouts;
     let (limit, since, time) = if let Some(deleted) = time(machine, "/metadata/deletionTimestamp") {
-        // What a person holds with finalizers of their own, or without ours, nobody can end.
+        // A deletion cannot end while users hold the Machine with their own finalizers, or without mcm's finalizer.
         let ours = machine["metadata"]["finalizers"] == serde_json::json!([keys::MACHINE_FINALIZER]);
         let vm = context.world.vms_of(name(machine)).any(|vm| vm.state.is_live());
         if !ours || !vm {
@@ -247,7 +251,7 @@ fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
             ),
             "Unknown" if machine["spec"]["disableHealthTimeout"] != true => (
                 Limit::Health,
-                decided(machine, context),
+                found_unhealthy_at(machine, context),
                 timeout_of(machine, "healthTimeout", timeouts.health),
             ),
             _ => return None,
@@ -258,25 +262,24 @@ fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
         limit,
         since,
         time,
-        waits: false,
-        waited: None,
+        is_waiting: false,
+        last_waited: None,
     })
 }
 
-/// When it was found to be unhealthy: the write that says so may have been held up for as long as a pass may take, and names
-/// the moment.
-fn decided(machine: &Value, context: &CheckContext) -> Timestamp {
+/// When the controller found the Machine unhealthy. The write may be delayed by up to a pass and contains the time.
+fn found_unhealthy_at(machine: &Value, context: &CheckContext) -> Timestamp {
     let pass = jiff::SignedDuration::try_from(context.rules.pass()).unwrap_or_default();
     let earliest = context.at().checked_sub(pass).unwrap_or(context.at());
     let named = time(machine, "/status/currentStatus/lastUpdateTime");
     named.map_or(context.at(), |named| named.clamp(earliest, context.at()))
 }
 
-/// A sibling that joined after the machine's time was over, less than a medium retry period ago.
+/// A sibling that joined after the machine's timeout, less than a medium retry period ago.
 fn joined_lately<'a>(machine: &Value, timeout: Duration, context: &CheckContext<'a>) -> Option<&'a str> {
     let over = after(time(machine, "/status/currentStatus/lastUpdateTime")?, timeout);
     let deployment = label(machine, keys::DEPLOYMENT_LABEL);
-    // Times in a status are whole seconds.
+    // Timestamps in a status have whole seconds.
     let grace = context.rules.timeouts.medium_retry.min(timeout);
     let grace = grace.saturating_sub(Duration::from_secs(1));
     let mut siblings = context.world.of_kind("Machine").filter(|sibling| {
@@ -292,7 +295,7 @@ fn joined_lately<'a>(machine: &Value, timeout: Duration, context: &CheckContext<
     siblings.next().map(name)
 }
 
-/// Whether a sibling is being replaced.
+/// Whether another Machine of the deployment is being replaced.
 fn waits_for_turn(running: &Running, world: &WorldState) -> bool {
     let Some(machine) = world.object("Machine", &running.machine) else {
         return false;

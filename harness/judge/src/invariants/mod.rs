@@ -40,10 +40,10 @@ pub use crate::object::{after, annotation, is_deleting, label, owner};
 use crate::world::WorldState;
 pub use crate::world::machines_of;
 
-/// Watches for one invariant over one run.
+/// Checks one invariant over one run.
 trait Check: std::fmt::Debug + Send {
     /// Sees an event; what is broken, with names and times.
-    fn see(&mut self, context: &CheckContext) -> Option<String>;
+    fn observe(&mut self, context: &CheckContext) -> Option<String>;
 
     /// When something will be late; `None`: nothing is awaited.
     fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
@@ -59,24 +59,24 @@ trait Check: std::fmt::Debug + Send {
 /// One invariant.
 #[derive(Clone, Copy, Debug)]
 pub struct Invariant {
-    /// Its short name, as in `I1`.
+    /// Short name, for example `I1`.
     pub name: &'static str,
     /// What it says.
     pub statement: &'static str,
     /// What there is of it to see today.
-    pub bites: Bites,
+    pub coverage: Coverage,
     check: fn() -> Box<dyn Check>,
 }
 
 /// What there is of an invariant to see today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bites {
-    /// Whatever the controller does is judged.
-    Yes,
+pub enum Coverage {
+    /// The whole rule.
+    Full,
     /// A part; the other waits for a controller that does not exist yet.
-    InPart(&'static str),
+    Partial(&'static str),
     /// It holds trivially: nothing does what it is about.
-    NotYet(&'static str),
+    Nothing(&'static str),
 }
 
 /// All invariants, checked in this order.
@@ -84,123 +84,125 @@ pub static ALL: [Invariant; 19] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
-        bites: Bites::Yes,
+        coverage: Coverage::Full,
         check: || Box::new(one_vm::OneVm),
     },
     Invariant {
         name: "I2",
-        statement: "when a Machine object is removed no VM of it is left, and after a quiet time no VM lacks a Machine",
-        bites: Bites::Yes,
+        statement: "when a Machine object disappears it has no VM left, and after the quiet period every VM has a Machine",
+        coverage: Coverage::Full,
         check: || Box::new(no_leak::NoLeak),
     },
     Invariant {
         name: "I3",
         statement: "the VM of a Machine that is not Terminating is never deleted as an orphan",
-        bites: Bites::Yes,
+        coverage: Coverage::Full,
         check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected::default()),
     },
     Invariant {
         name: "I4",
-        statement: "Machines that are preserved automatically stay within their deployment's and set's limit",
-        bites: Bites::Yes,
+        statement: "automatically preserved Machines stay within the limit of their deployment and set",
+        coverage: Coverage::Full,
         check: || Box::new(preservation::Limit::default()),
     },
     Invariant {
         name: "I5",
-        statement: "a Machine that fails and asks to be preserved is, and a preserved one's VM lives until its expiry or a legal release",
-        bites: Bites::Yes,
-        check: || Box::<preservation::Lives>::default(),
+        statement: "a failing Machine that requests preservation is preserved, and its VM lives until the expiry or a legal release",
+        coverage: Coverage::Full,
+        check: || Box::<preservation::PreservedVmLives>::default(),
     },
     Invariant {
         name: "I6",
-        statement: "until the drain timeout pods leave by eviction alone, and a VM waits for them",
-        bites: Bites::Yes,
+        statement: "until the drain timeout pods leave only by eviction, and the VM is not deleted before they have left",
+        coverage: Coverage::Full,
         check: || Box::new(budgets::Budgets),
     },
     Invariant {
         name: "I7",
-        statement: "a deployment has neither more Machines than replicas and surge nor fewer available than it allows",
-        bites: Bites::Yes,
+        statement: "a deployment has at most replicas plus maxSurge Machines, and at least replicas minus maxUnavailable available ones",
+        coverage: Coverage::Full,
         check: || Box::new(size::Size::default()),
     },
     Invariant {
         name: "I8",
-        statement: "without a valid Lease, or frozen, nobody makes or deletes anything",
-        bites: Bites::InPart("Lease and outages of the API server are judged in virtual time"),
+        statement: "without a valid Lease, or while frozen, no process creates or deletes anything",
+        coverage: Coverage::Partial("Lease and outages of the API server are checked in virtual time only"),
         check: || Box::new(frozen::Frozen::default()),
     },
     Invariant {
         name: "I9",
-        statement: "creations are bounded by what is asked for and lost, follow the retry table, and stop with the Machine",
-        bites: Bites::Yes,
+        statement: "creations are bounded by the requested and the lost Machines, follow the retry table, and stop with the Machine",
+        coverage: Coverage::Full,
         check: || Box::new(bounded_creation::BoundedCreation::default()),
     },
     Invariant {
         name: "I10",
-        statement: "nodes that are not ours are never written to, and a person's cordon and annotations stay",
-        bites: Bites::Yes,
+        statement: "foreign nodes are never written to, and the cordons and annotations of a user are kept",
+        coverage: Coverage::Full,
         check: || Box::new(foreign::ForeignIntent),
     },
     Invariant {
         name: "I11",
-        statement: "in the quiet time at the end no object is written",
-        bites: Bites::Yes,
+        statement: "no object is written in the quiet period at the end",
+        coverage: Coverage::Full,
         check: || Box::new(silence::Silence::default()),
     },
     Invariant {
         name: "I12",
-        statement: "at most one Machine of a deployment is in replacement because of the health timeout",
-        bites: Bites::Yes,
+        statement: "at most one Machine of a deployment is being replaced because of the health timeout",
+        coverage: Coverage::Full,
         check: || Box::new(one_replacement::OneReplacementAtATime),
     },
     Invariant {
         name: "I13",
-        statement: "timeouts end neither early nor late",
-        bites: Bites::InPart("creation, health, drain, tokens and preservation; detaching is not timed"),
+        statement: "timeouts expire neither early nor late",
+        coverage: Coverage::Partial(
+            "creation, health, drain, bootstrap tokens and preservation; volume detach is not timed",
+        ),
         check: || Box::new((limits::Limits::default(), expiry::Expiries::default())),
     },
     Invariant {
         name: "I14",
-        statement: "creations and deletions begin within a minute",
-        bites: Bites::Yes,
+        statement: "creations and deletions start within a minute",
+        coverage: Coverage::Full,
         check: || Box::new(starvation::Starvation::default()),
     },
     Invariant {
         name: "I15",
-        statement: "what is removed is what was asked for, and nothing is made to be removed",
-        bites: Bites::Yes,
+        statement: "only the requested Machines are removed, in the documented order, and no Machine is created just to be removed",
+        coverage: Coverage::Full,
         check: || Box::new(victims::Victims::default()),
     },
     Invariant {
         name: "I16",
-        statement: "a deletion leaves nothing behind, and nothing stays Terminating",
-        bites: Bites::Yes,
+        statement: "a deletion leaves no object behind, and no object stays Terminating",
+        coverage: Coverage::Full,
         check: || Box::new(clean_end::CleanEnd::default()),
     },
     Invariant {
         name: "I17",
-        statement: "a feature that no object uses changes nothing (a pair of runs)",
-        bites: Bites::InPart("preservation, over pairs of runs: the corpus compares them"),
+        statement: "a feature that no object uses changes nothing (compares two runs)",
+        coverage: Coverage::Partial("preservation; the regression corpus compares the two runs"),
         check: || Box::new(PairOfRuns),
     },
     Invariant {
         name: "I18",
-        statement: "requests for one object stay under 30 a minute",
-        bites: Bites::Yes,
+        statement: "requests for one object stay below 30 per minute",
+        coverage: Coverage::Full,
         check: || Box::new(api_budget::ApiBudget::default()),
     },
     Invariant {
         name: "I19",
-        statement: "Machine, Node and VM agree with each other, a provider id never changes, and who is kept is not called failed",
-        bites: Bites::Yes,
+        statement: "Machine, Node and VM are consistent, a provider ID never changes, and a preserved Machine is not reported as failed",
+        coverage: Coverage::Full,
         check: || Box::new((coherent::Coherent::default(), blame::Blame::default())),
     },
 ];
 
-/// Two parts of one invariant.
+/// An invariant that has two checks.
 impl<A: Check, B: Check> Check for (A, B) {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
-        let (one, other) = (self.0.see(context), self.1.see(context));
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        let (one, other) = (self.0.observe(context), self.1.observe(context));
         one.or(other)
     }
 
@@ -219,7 +221,7 @@ impl<A: Check, B: Check> Check for (A, B) {
 struct PairOfRuns;
 
 impl Check for PairOfRuns {
-    fn see(&mut self, _: &CheckContext) -> Option<String> {
+    fn observe(&mut self, _: &CheckContext) -> Option<String> {
         None
     }
 }
@@ -231,7 +233,7 @@ pub struct Violation {
     pub invariant: &'static str,
     /// What it says.
     pub statement: &'static str,
-    /// The objects that break it.
+    /// The objects that violate it, with times.
     pub objects: String,
 }
 
@@ -252,7 +254,7 @@ pub struct Invariants {
     pub rules: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
     /// Up to when it was asked what is late.
-    asked: Timestamp,
+    last_overdue_check: Timestamp,
 }
 
 impl Invariants {
@@ -262,13 +264,13 @@ impl Invariants {
         Self {
             rules,
             checks,
-            asked: Timestamp::MIN,
+            last_overdue_check: Timestamp::MIN,
         }
     }
 
     /// Shows them an event; the first breach. `before` is the object as it was, `truth` the Machine of a call as the
     /// server has it now.
-    pub fn see(
+    pub fn observe(
         &mut self,
         world: &WorldState,
         observation: &Observation,
@@ -285,8 +287,8 @@ impl Invariants {
         let mut found = None;
         for (invariant, check) in &mut self.checks {
             // Every check sees every event, also when another one has found something.
-            let objects = check.see(&context);
-            found = found.or(objects.map(|objects| breach(invariant, objects)));
+            let objects = check.observe(&context);
+            found = found.or(objects.map(|objects| violation(invariant, objects)));
         }
         found
     }
@@ -294,12 +296,12 @@ impl Invariants {
     /// When something will be late that was not late when it was asked last.
     pub fn due(&self) -> Option<Timestamp> {
         let dues = self.checks.iter().filter_map(|(_, check)| check.due(&self.rules));
-        dues.filter(|due| *due > self.asked).min()
+        dues.filter(|due| *due > self.last_overdue_check).min()
     }
 
     /// The time that [`Self::due`] named has come, or passed; the first breach.
     pub fn overdue(&mut self, now: Timestamp, world: &WorldState) -> Option<Violation> {
-        self.asked = now;
+        self.last_overdue_check = now;
         let rules = &self.rules;
         self.checks.iter_mut().find_map(|(invariant, check)| {
             if check.due(rules).is_none_or(|due| due > now) {
@@ -307,12 +309,12 @@ impl Invariants {
             }
             check
                 .overdue(now, world, rules)
-                .map(|objects| breach(invariant, objects))
+                .map(|objects| violation(invariant, objects))
         })
     }
 }
 
-fn breach(invariant: &Invariant, objects: String) -> Violation {
+fn violation(invariant: &Invariant, objects: String) -> Violation {
     Violation {
         invariant: invariant.name,
         statement: invariant.statement,

@@ -1,10 +1,11 @@
-//! I3: collection of orphans never deletes the VM of a Machine that is not Terminating in truth, whatever caches say:
-//! neither the one that it names by its provider id nor its only one while it names none.
+//! I3: orphan collection never deletes the VM of a Machine that is not Terminating on the API server, whatever caches
+//! contain: neither the VM that the Machine names by its provider ID, nor its only VM while it names none.
 //!
-//! After the collection of a VM without a Machine, none of its name comes within an orphan period: restores take their time.
+//! After a VM without a Machine was collected, no Machine of its name appears within an orphan period: a restore takes
+//! some time.
 //!
-//! Every DeleteMachine of the driver is looked at, whoever made it: a deletion that a Machine's own end asks for finds a
-//! deletionTimestamp. The one exception is a VM whose node name an older Node has: that VM goes again at once.
+//! Every DeleteMachine call is checked, whatever its cause: a call for a deleted Machine finds a deletionTimestamp. One
+//! exception: a VM whose node name belongs to an older Node is deleted at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,25 +19,26 @@ use crate::object::{after, is_deleting, name, text, time};
 
 #[derive(Debug, Default)]
 pub(super) struct NoHealthyVmCollected {
-    /// When the VM of a machine that was not there was deleted, by name.
+    /// By machine name: when a VM without a Machine was deleted.
     collected: BTreeMap<String, Timestamp>,
-    /// Machines that went, as they do: the deletion of their VMs may be seen after them.
-    gone: BTreeSet<String>,
+    /// Machines that were removed regularly. The deletion of their VMs may be observed later.
+    removed: BTreeSet<String>,
 }
 
 impl Check for NoHealthyVmCollected {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
-            self.gone.insert(name(machine).to_owned());
+            self.removed.insert(name(machine).to_owned());
         }
         if let Some(machine) = context.applied("Machine").filter(|_| context.before.is_none()) {
             let collected = self.collected.remove(name(machine))?;
-            // One that was made before is seen late, and may be gone.
-            let made = time(machine, "/metadata/creationTimestamp").is_none_or(|made| made > collected);
-            let restored = made && context.at() < after(collected, context.rules.timeouts.orphan_period);
+            // A Machine that was created before the collection may be observed late, and may already be removed.
+            let created_later =
+                time(machine, "/metadata/creationTimestamp").is_none_or(|created_later| created_later > collected);
+            let restored = created_later && context.at() < after(collected, context.rules.timeouts.orphan_period);
             return restored.then(|| {
                 format!(
-                    "the VM of machine {}, which was restored at {}, had been collected at {collected}",
+                    "the VM of machine {}, which was restored at {}, was collected at {collected}",
                     name(machine),
                     context.at()
                 )
@@ -57,10 +59,10 @@ impl Check for NoHealthyVmCollected {
             .values()
             .filter(|vm| vm.machine == call.machine && !vm.state.is_live())
             .max_by_key(|vm| vm.revision)?;
-        let named = text(machine, "/spec/providerID");
+        let provider_id = text(machine, "/spec/providerID");
         let another_lives = context.world.vms_of(&call.machine).any(|other| other.state.is_live());
-        let its_own = named == vm.provider_id || (named.is_empty() && !another_lives);
-        (its_own && !has_foreign_node(context, machine, vm)).then(|| {
+        let is_current_vm = provider_id == vm.provider_id || (provider_id.is_empty() && !another_lives);
+        (is_current_vm && !has_foreign_node(context, machine, vm)).then(|| {
             format!(
                 "VM {} of machine {}, which is not being deleted, was deleted",
                 vm.id,
@@ -70,17 +72,17 @@ impl Check for NoHealthyVmCollected {
     }
 }
 
-/// Whether the name under which the VM would join is taken: by the Node of another VM, or by one of nobody's that is older
+/// Whether the VM's node name is taken: by the Node of another VM, or by a Node without a provider ID that is older
 /// than the machine.
 fn has_foreign_node(context: &CheckContext, machine: &Value, vm: &Vm) -> bool {
     let Some(node) = context.world.object("Node", &vm.node) else {
         return false;
     };
-    let of = text(node, "/spec/providerID");
+    let node_provider_id = text(node, "/spec/providerID");
     let created = |object| time(object, "/metadata/creationTimestamp");
-    if of.is_empty() {
+    if node_provider_id.is_empty() {
         created(node) < created(machine)
     } else {
-        of != vm.provider_id
+        node_provider_id != vm.provider_id
     }
 }

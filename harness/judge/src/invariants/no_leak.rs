@@ -1,7 +1,8 @@
-//! I2: (a) at the commit that removes a Machine object no live VM carries its uid, unless the cloud answered falsely, or a
-//! person removed the object by force.
-//! (b) After a quiet time of an orphan period, what listing lags and what a deletion takes, no live VM is without a
-//! Machine.
+//! I2: (a) at the commit that removes a Machine object no live VM carries its uid. Exceptions: the cloud gave false
+//! answers, or a user removed the object by force.
+//!
+//! (b) After a quiet period of the orphan period plus the lag of listings plus the duration of a deletion, every live
+//! VM has a Machine.
 
 use scenario::cloud::Vm;
 use scenario::observation::{Quiet, Seen};
@@ -14,11 +15,12 @@ use crate::object::{name, uid};
 pub(super) struct NoLeak;
 
 impl Check for NoLeak {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
-            let left = tell(context, |vm| vm.machine_uid == uid(machine));
+            let left = describe_live(context, |vm| vm.machine_uid == uid(machine));
             let excused = !context.rules.byzantine.is_empty() || context.rules.forced.contains(name(machine));
-            return (!left.is_empty() && !excused).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
+            return (!left.is_empty() && !excused)
+                .then(|| format!("machine {} has been removed, but VM {left}", name(machine)));
         }
         if !matches!(context.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
             return None;
@@ -29,13 +31,17 @@ impl Check for NoLeak {
                 .of_kind("Machine")
                 .any(|machine| uid(machine) == vm.machine_uid)
         };
-        let left = tell(context, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
-        (!left.is_empty()).then(|| format!("after the quiet time no Machine stands behind VM {left}"))
+        let left = describe_live(context, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
+        (!left.is_empty()).then(|| format!("after the quiet period these VMs have no Machine: VM {left}"))
     }
 }
 
-fn tell(context: &CheckContext, wanted: impl Fn(&Vm) -> bool) -> String {
-    let live = context.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
+fn describe_live(context: &CheckContext, predicate: impl Fn(&Vm) -> bool) -> String {
+    let live = context
+        .world
+        .vms
+        .values()
+        .filter(|vm| vm.state.is_live() && predicate(vm));
     let each: Vec<String> = live
         .map(|vm| {
             format!(

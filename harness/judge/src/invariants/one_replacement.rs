@@ -1,7 +1,7 @@
-//! I12: the brake against meltdown. Of a MachineDeployment at most one Machine is in replacement because of the health
-//! timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved.
+//! I12: the brake against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
+//! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved.
 //!
-//! Siblings have the same label `name`, with or without a MachineDeployment of that name.
+//! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::check_context::CheckContext;
 use crate::object::{after, label, name, phase, time};
 use crate::world::machines_of;
 
-/// Times of objects have whole seconds.
-const MOMENT: Duration = Duration::from_secs(1);
+/// Timestamps in objects have whole seconds.
+const ONE_SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct OneReplacementAtATime;
 
 impl Check for OneReplacementAtATime {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         let machine = context
             .applied("Machine")
             .filter(|machine| phase(machine) == "Failed")?;
@@ -29,7 +29,7 @@ impl Check for OneReplacementAtATime {
             return None;
         }
         let other = |sibling: &&Value| {
-            name(sibling) != name(machine) && !is_settled(sibling) && !is_unheard_of(context, sibling)
+            name(sibling) != name(machine) && !is_settled(sibling) && !is_just_created(context, sibling)
         };
         let others: Vec<String> = machines_of(context.world, deployment)
             .filter(other)
@@ -37,7 +37,7 @@ impl Check for OneReplacementAtATime {
             .collect();
         (!others.is_empty()).then(|| {
             format!(
-                "machine {} of {deployment} is Failed after the health timeout, and its sibling {}",
+                "machine {} of {deployment} is Failed after the health timeoutwhile its sibling {}",
                 name(machine),
                 others.join(", ")
             )
@@ -45,16 +45,16 @@ impl Check for OneReplacementAtATime {
     }
 }
 
-/// Whether the machine was made in this moment, by a rollout or in another one's place: nobody can have heard of it who was
-/// about to write.
-fn is_unheard_of(context: &CheckContext, machine: &Value) -> bool {
-    let made = time(machine, "/metadata/creationTimestamp");
-    phase(machine).is_empty() && made.is_some_and(|made| context.at() <= after(made, MOMENT))
+/// Whether the machine was created at this moment, by a rollout or as a replacement: a controller that is about to
+/// write cannot have observed it.
+fn is_just_created(context: &CheckContext, machine: &Value) -> bool {
+    let created = time(machine, "/metadata/creationTimestamp");
+    phase(machine).is_empty() && created.is_some_and(|created| context.at() <= after(created, ONE_SECOND))
 }
 
 fn is_settled(machine: &Value) -> bool {
     let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
-    // One whose expiry a person removed is kept until the controller sees that.
+    // After a user removes the expiry, the Machine stays preserved until the controller sees that.
     let kept = machine
         .pointer("/status/preservation/stage")
         .is_some_and(|stage| stage == "Draining" || stage == "Preserved");

@@ -1,17 +1,19 @@
-//! I4 and I5: what preservation promises.
+//! I4 and I5: the guarantees of preservation.
 //!
-//! I4: Machines that are preserved automatically are no more than their MachineDeployment's limit (and a MachineSet's,
-//! where it has one of its own), at most two passes after any change. They are counted by the list
-//! `status.preservations`, which holds Draining and Failed:Preserved ones. No automatic entry is ever made beyond the limit,
-//! and none at all of a machine that was not kept before while a rollout is under way. One that was kept before, recovered
-//! and fails again is entered whatever the limit (decisions.md), and stays until the limit is lowered once more.
+//! I4: automatically preserved Machines do not exceed the limit of their MachineDeployment (or of their MachineSet, if
+//! it has its own) longer than two passes after a change. The list `status.preservations` is counted, which holds
+//! Draining and Failed:Preserved Machines. No automatic entry is added beyond the limit. While a rollout is in
+//! progress, no Machine is added that was not preserved before. A Machine that was preserved before, recovered and
+//! fails again is added whatever the limit is (decisions.md), and stays until the limit is lowered once more.
 //!
-//! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, the expiry removed,
-//! replicas lowered below what is left, explicit deletion of Machine, Node, set or deployment; or until the VM is deleted
-//! behind everybody's back, as its Node goes then. A Machine that fails while its own
-//! annotation asks for it becomes one, unless a rollout is under way, which a set alone never has. The write by which it
-//! fails is made on the version that was decided on, so that what it asks for was known. A request may stand in the word of
-//! the proposal's first version.
+//! I5: the VM of a preserved Machine lives until its expiry or a legal release. Legal releases: the annotation is
+//! `false` or removed; the expiry is removed; replicas are lowered below the number of remaining Machines; a user
+//! deletes the Machine, Node, set or deployment; the VM is deleted outside the controller's control, because its Node
+//! disappears then.
+//!
+//! A Machine that fails while its own annotation requests preservation is preserved, unless a rollout is in progress,
+//! which a standalone set never has. The write that sets the Failed phase is based on the version that was decided on,
+//! so the request was known. A request may use the annotation of the proposal's first version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,35 +27,35 @@ use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{annotation, is_deleting, label, name, owner, phase, text, time};
 use crate::world::WorldState;
 
-/// The annotation by which a person asks for a preservation or ends it.
+/// The annotation with which a user requests a preservation or ends it.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
-/// The field that makes a Machine a preserved one.
+/// The field that marks a Machine as preserved.
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
 /// I4.
 #[derive(Debug, Default)]
 pub(super) struct Limit {
-    /// By object: since when it is above its limit.
+    /// By object: since when it exceeds its limit.
     above: BTreeMap<(&'static str, String), Timestamp>,
-    /// By object: the uids of those that were entered when they failed again, since the limit was lowered last.
+    /// By object: uids of entries that were added because a Machine failed again, since the limit was last lowered.
     relapsed: BTreeMap<(&'static str, String), BTreeSet<String>>,
     rollouts: Rollouts,
 }
 
-/// Which deployments are being rolled out, as far as they say so.
+/// Rollouts that are in progress, by what deployments report.
 #[derive(Debug, Default)]
 struct Rollouts(BTreeMap<String, Rollout>);
 
 #[derive(Debug)]
 struct Rollout {
-    /// What of the template was rolled out last; `None`: not known.
-    rolled: Option<Value>,
-    /// Since when one is, or none is, under way.
+    /// The part of the template that was rolled out last; `None`: unknown.
+    rolled_template: Option<Value>,
+    /// Since when a rollout is, or none is, in progress.
     since: Timestamp,
 }
 
 impl Rollouts {
-    /// Takes a deployment in. Asked before that, it tells what was so until then.
+    /// Records a change of a deployment. Queries that precede this call see the state before the change.
     fn note(&mut self, context: &CheckContext) {
         if let Some(deployment) = context.deleted("MachineDeployment") {
             self.0.remove(name(deployment));
@@ -65,11 +67,11 @@ impl Rollouts {
         let rolled_out = |object: &Value| object.pointer("/status/rolledOut").cloned();
         let hash = rolled_out(deployment);
         let rollout = self.0.entry(name(deployment).to_owned()).or_insert(Rollout {
-            rolled: None,
+            rolled_template: None,
             since: context.at(),
         });
         if hash.is_some() && context.before.and_then(rolled_out) != hash {
-            rollout.rolled = Some(rolled(deployment));
+            rollout.rolled_template = Some(rolled_template(deployment));
         }
         if self.is_under_way(deployment) != was
             && let Some(rollout) = self.0.get_mut(name(deployment))
@@ -79,19 +81,24 @@ impl Rollouts {
     }
 
     fn is_under_way(&self, deployment: &Value) -> bool {
-        let known = self.0.get(name(deployment)).and_then(|rollout| rollout.rolled.as_ref());
-        deployment["spec"]["paused"] != true && known.is_some_and(|known| *known != rolled(deployment))
+        let known = self
+            .0
+            .get(name(deployment))
+            .and_then(|rollout| rollout.rolled_template.as_ref());
+        deployment["spec"]["paused"] != true && known.is_some_and(|known| *known != rolled_template(deployment))
     }
 
-    /// Whether it is known since then that none is under way.
+    /// Whether no rollout has been in progress since `then`.
     fn none_since(&self, deployment: &Value, then: Timestamp) -> bool {
         let known = self.0.get(name(deployment));
-        !self.is_under_way(deployment) && known.is_some_and(|rollout| rollout.rolled.is_some() && rollout.since <= then)
+        !self.is_under_way(deployment)
+            && known.is_some_and(|rollout| rollout.rolled_template.is_some() && rollout.since <= then)
     }
 }
 
-/// What of a deployment's template makes machines new. Node template, settings and the class's kind are handed on in place.
-fn rolled(deployment: &Value) -> Value {
+/// The part of a deployment's template whose change replaces machines. Node template, settings and the class's kind are
+/// updated in place.
+fn rolled_template(deployment: &Value) -> Value {
     let template = &deployment["spec"]["template"];
     let spec = &template["spec"];
     let class = json!([spec["class"]["apiGroup"], spec["class"]["name"]]);
@@ -99,7 +106,7 @@ fn rolled(deployment: &Value) -> Value {
 }
 
 impl Check for Limit {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineDeployment", "MachineSet"] {
             if let Some(object) = context.deleted(kind) {
                 let key = (kind, name(object).to_owned());
@@ -135,7 +142,7 @@ impl Check for Limit {
         let ((kind, named), since) = self.above.iter().find(|(_, since)| late(since))?;
         let (count, limit) = self.excess(kind, world.object(kind, named)?)?;
         Some(format!(
-            "{kind} {named} has {count} Machines preserved automatically, and its limit is {limit}, since {since}"
+            "{kind} {named} has {count} automatically preserved Machines since {since}, but its limit is {limit}"
         ))
     }
 }
@@ -147,11 +154,11 @@ impl Limit {
         if limit(owner) < limit(before) {
             known.clear();
         }
-        let again = new_entries(before, owner).filter(|entry| was_kept(entry, context.world));
+        let again = new_entries(before, owner).filter(|entry| was_preserved(entry, context.world));
         known.extend(again.map(|entry| text(entry, "/uid").to_owned()));
     }
 
-    /// How many automatic entries there are beside relapses, and the limit that they are above.
+    /// Number of automatic entries without relapses, and the limit, if they exceed it.
     fn excess(&self, kind: &'static str, object: &Value) -> Option<(usize, usize)> {
         let relapsed = self.relapsed.get(&(kind, name(object).to_owned()));
         let is_relapse = |entry: &Value| relapsed.is_some_and(|uids| uids.contains(text(entry, "/uid")));
@@ -161,21 +168,21 @@ impl Limit {
         (automatic > limit).then_some((automatic, limit))
     }
 
-    /// A machine is entered that was not kept before: automatically only while there is room, and by nobody while a
-    /// rollout is under way. The list is written on the version that was decided on.
+    /// Finds a new entry for a Machine that was not preserved before and that is illegal: an automatic one beyond the
+    /// limit, or any one during a rollout. The list is written based on the version that was decided on.
     fn wrongly_entered(&self, context: &CheckContext, owner: &Value) -> Option<String> {
         let all = entries(owner);
-        let entry = new_entries(context.before?, owner).find(|entry| !was_kept(entry, context.world))?;
+        let entry = new_entries(context.before?, owner).find(|entry| !was_preserved(entry, context.world))?;
         if self.rollouts.is_under_way(owner) {
             return Some(format!(
-                "machine {} is preserved, and {} is being rolled out",
+                "machine {} is preserved while {} is being rolled out",
                 entry["name"],
                 name(owner)
             ));
         }
         (entry["by"] == "auto" && all.len() > limit(owner)).then(|| {
             format!(
-                "machine {} is preserved automatically as the {}. of {}, and the limit is {}",
+                "machine {} is preserved automatically as number {} of {}, but the limit is {}",
                 entry["name"],
                 all.len(),
                 name(owner),
@@ -190,19 +197,19 @@ fn entries(owner: &Value) -> &[Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What is in the list and was not before.
+/// Entries that the previous version of the list does not have.
 fn new_entries<'a>(before: &'a Value, owner: &'a Value) -> impl Iterator<Item = &'a Value> {
     let is_new = |entry: &&Value| !entries(before).iter().any(|one| one["uid"] == entry["uid"]);
     entries(owner).iter().filter(is_new)
 }
 
-/// Whether the machine of an entry was kept already when it failed.
-fn was_kept(entry: &Value, world: &WorldState) -> bool {
+/// Whether the entry's Machine was already preserved when it failed.
+fn was_preserved(entry: &Value, world: &WorldState) -> bool {
     let machine = world.object("Machine", text(entry, "/name"));
     machine.is_some_and(|machine| stage(machine) == "Draining" || time(machine, EXPIRY).is_some())
 }
 
-/// How many machines of a set or deployment may be preserved automatically.
+/// The maximum of automatically preserved Machines of a set or deployment.
 pub fn limit(owner: &Value) -> usize {
     let spec = &owner["spec"];
     let limit = spec["autoPreserveFailedMax"]
@@ -213,25 +220,25 @@ pub fn limit(owner: &Value) -> usize {
 
 /// I5.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
+pub(super) struct PreservedVmLives {
     rollouts: Rollouts,
 }
 
-impl Check for Lives {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+impl Check for PreservedVmLives {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         self.rollouts.note(context);
         if let Some(machine) = context.applied("Machine") {
-            if let Some(broken) = self.is_not_heard(context, machine) {
-                return Some(broken);
+            if let Some(violation) = self.ignores_request(context, machine) {
+                return Some(violation);
             }
             let before = context.before.filter(|before| is_preserved(before, context))?;
-            if let Some(broken) = released_early(context, before, machine) {
-                return Some(broken);
+            if let Some(violation) = released_early(context, before, machine) {
+                return Some(violation);
             }
-            let falls = is_deleting(machine) && !is_deleting(before);
-            return (falls && !is_release_legal(context, before)).then(|| {
+            let begins_deletion = is_deleting(machine) && !is_deleting(before);
+            return (begins_deletion && !is_release_legal(context, before)).then(|| {
                 format!(
-                    "machine {}, preserved until {}, is to be deleted, and nothing released it",
+                    "machine {}, preserved until {}, is being deleted without a release",
                     name(machine),
                     time(before, EXPIRY).unwrap_or_default()
                 )
@@ -249,34 +256,34 @@ impl Check for Lives {
     }
 }
 
-impl Lives {
-    /// It fails in this write, and is not kept though it asks for that itself. What comes from its Node is left out: it
-    /// may have changed there meanwhile.
-    fn is_not_heard(&self, context: &CheckContext, machine: &Value) -> Option<String> {
+impl PreservedVmLives {
+    /// The Machine fails in this write and is not preserved, although its own annotation requests that. Requests of its
+    /// Node are left out, because they may have changed meanwhile.
+    fn ignores_request(&self, context: &CheckContext, machine: &Value) -> Option<String> {
         let before = context.before?;
         let fails = phase(machine) == "Failed" && !phase(before).starts_with("Failed") && !is_deleting(machine);
-        let asked = annotation(before, PRESERVE).filter(|asked| ["now", "when-failed"].contains(asked))?;
+        let requested = annotation(before, PRESERVE).filter(|requested| ["now", "when-failed"].contains(requested))?;
         let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
         let of_node =
             annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some() || node.and_then(request).is_some();
-        let heard = !stage(machine).is_empty() || context.rules.dialect == PreservationDialect::Off;
-        if !fails || of_node || heard || annotation(machine, PRESERVE) != Some(asked) {
+        let honoured = !stage(machine).is_empty() || context.rules.dialect == PreservationDialect::Off;
+        if !fails || of_node || honoured || annotation(machine, PRESERVE) != Some(requested) {
             return None;
         }
         let set = context.world.object("MachineSet", owner(machine, "MachineSet")?)?;
         let Some(deployment) = owner(set, "MachineDeployment") else {
-            // A set alone rolls nothing out.
+            // A standalone set has no rollouts.
             return (!is_deleting(set)).then(|| {
-                let named = name(machine);
-                format!("machine {named} fails and is not kept, though its annotation says {asked}")
+                let machine_name = name(machine);
+                format!("machine {machine_name} fails and is not preserved, although its annotation is {requested}")
             });
         };
         let deployment = context.world.object("MachineDeployment", deployment)?;
-        // Two streams have no order between them.
+        // The watches of two kinds have no common order.
         let settled = context.at().checked_sub(context.rules.pass()).ok()?;
         self.rollouts.none_since(deployment, settled).then(|| {
             format!(
-                "machine {} fails and is not kept, though its annotation says {asked} and no rollout of {} is under way",
+                "machine {} fails and is not preserved, although its annotation is {requested} and no rollout of {} is in progress",
                 name(machine),
                 name(deployment)
             )
@@ -284,7 +291,7 @@ impl Lives {
     }
 }
 
-/// Draining or kept; one that is released already is judged when that begins.
+/// Whether the Machine is draining for preservation or preserved. A release is judged when it begins.
 fn is_preserved(machine: &Value, context: &CheckContext) -> bool {
     match stage(machine) {
         "Draining" => true,
@@ -293,7 +300,7 @@ fn is_preserved(machine: &Value, context: &CheckContext) -> bool {
     }
 }
 
-/// What an object asks for, in today's word or the first version's.
+/// The preservation request of an object, by the current annotation or the one of the proposal's first version.
 fn request(object: &Value) -> Option<&str> {
     let first = || match annotation(object, keys::PRESERVE_WHEN_FAILED_ANNOTATION)? {
         "true" => Some("when-failed"),
@@ -307,7 +314,7 @@ fn stage(machine: &Value) -> &str {
     stage.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A preservation that ends, and what its Machine says of it contradicts the reason.
+/// A preservation that ends for a reason that contradicts the state of its Machine.
 fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Option<String> {
     if stage(machine) != "Releasing" || is_deleting(machine) {
         return None;
@@ -317,9 +324,9 @@ fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Op
             .pointer(&format!("/status/preservation/{field}"))
             .and_then(Value::as_str)
     };
-    let asked = annotation(machine, PRESERVE);
+    let requested = annotation(machine, PRESERVE);
     let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
-    // What the Node says is written to the Machine, which may fail or recover before.
+    // mcm copies the Node's request to the Machine, which may fail or recover before that.
     let of_node = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some();
     let reason = record("reason").unwrap_or_default();
     let legal = match reason {
@@ -329,8 +336,8 @@ fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Op
             .flatten()
             .any(|one| request(one) == Some("false")),
         "Removed" => request(machine).is_none() || of_node && node.is_some_and(|node| request(node).is_none()),
-        // In the reference's dialect, of what was kept automatically as well.
-        "NotFailed" => asked.is_some_and(|asked| ["when-failed", "auto-preserved"].contains(&asked)),
+        // In the upstream dialect also for automatically preserved Machines.
+        "NotFailed" => requested.is_some_and(|requested| ["when-failed", "auto-preserved"].contains(&requested)),
         "MaximumLowered" => record("by") == Some("auto"),
         "ExpiryRemoved" => time(before, EXPIRY).is_none(),
         "RollingOut" => true,
@@ -338,7 +345,7 @@ fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Op
     };
     (!legal).then(|| {
         format!(
-            "the preservation of machine {} ends because of {reason:?}, and its annotation is {asked:?}, its expiry {:?}",
+            "the preservation of machine {} ends because of {reason:?}, but its annotation is {requested:?} and its expiry {:?}",
             name(machine),
             time(before, EXPIRY)
         )
@@ -354,11 +361,11 @@ fn is_release_legal(context: &CheckContext, machine: &Value) -> bool {
     if rules.is_deleted_by_user(machine) || has_lost_its_vm {
         return true;
     }
-    // A machine without a set is its keeper's, whose number is honoured like a set's.
+    // A Machine without a set belongs to a keeper, whose replica count is honoured like that of a set.
     let Some(set) = owner(machine, "MachineSet") else {
         return rules.keeper;
     };
-    let fewer = |object: &Value| {
+    let scaled_down = |object: &Value| {
         let left = world
             .of_kind("Machine")
             .filter(|other| owner(other, "MachineSet") == Some(set) && !is_deleting(other))
@@ -368,5 +375,5 @@ fn is_release_legal(context: &CheckContext, machine: &Value) -> bool {
             .is_some_and(|replicas| replicas as usize <= left)
     };
     let set = world.object("MachineSet", set);
-    set.is_none_or(|set| is_deleting(set) || fewer(set))
+    set.is_none_or(|set| is_deleting(set) || scaled_down(set))
 }

@@ -1,8 +1,8 @@
-//! I11: convergence, then silence. When faults and the desired state have stopped changing and the bound of the scenario
-//! is over, no object is written any more: not for two hours of virtual time. Leases and the heartbeats of kubelets are
+//! I11: convergence, then silence. After the last fault and the last change of the desired state, and after the
+//! scenario's settling time, no object is written for two hours of virtual time. Leases and kubelet heartbeats are
 //! excepted.
 //!
-//! That the desired state is reached within the bound is what the scenario itself expects before its quiet end.
+//! The scenario itself expects the desired state before its quiet end.
 
 use scenario::observation::{Quiet, Seen};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::Check;
 use super::check_context::CheckContext;
 use crate::object::name;
 
-/// Fields that heartbeats change, and what every write changes.
+/// Fields that heartbeats change, and fields that every write changes.
 const VOLATILE: [&str; 5] = [
     "resourceVersion",
     "managedFields",
@@ -26,19 +26,27 @@ pub(super) struct Silence {
 }
 
 impl Check for Silence {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         match &context.observation.what {
             Seen::Quiet(Quiet::Silent { .. }) => self.silent = true,
             Seen::Quiet(Quiet::Over) => self.silent = false,
             Seen::Applied(kind, object) if self.silent && kind.kind != "Lease" => {
                 let change = match context.before {
-                    None => "made".to_owned(),
+                    None => "created".to_owned(),
                     Some(before) => format!("written ({})", difference(before, object, "")?),
                 };
-                return Some(format!("{} {} was {change} in the quiet time", kind.kind, name(object)));
+                return Some(format!(
+                    "{} {} was {change} in the quiet period",
+                    kind.kind,
+                    name(object)
+                ));
             }
             Seen::Deleted(kind, object) if self.silent && kind.kind != "Lease" => {
-                return Some(format!("{} {} went in the quiet time", kind.kind, name(object)));
+                return Some(format!(
+                    "{} {} was removed in the quiet period",
+                    kind.kind,
+                    name(object)
+                ));
             }
             _ => {}
         }
@@ -46,7 +54,7 @@ impl Check for Silence {
     }
 }
 
-/// The first field that differs beyond heartbeats: its path and both values.
+/// The first field that differs, heartbeats excepted: its path and both values.
 fn difference(before: &Value, after: &Value, path: &str) -> Option<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {

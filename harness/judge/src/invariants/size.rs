@@ -1,13 +1,16 @@
 //! I7: size bounds of a MachineDeployment.
 //!
-//! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
-//! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one,
-//! resized the deployment, or paused it in the midst of a Recreate: its last set gets the whole number back at once
-//! (mcd-mcs.md 2.7, scaling while paused). (c) When a controller removes a Running one, what is available is at least
-//! replicas - maxUnavailable, less what faults took; for a pass after a change of that, by the smaller number: an order of
-//! before may still be carried out.
+//! (a) When a Machine is created, at most replicas + maxSurge Machines are not Terminating.
 //!
-//! Nothing to judge while no MachineDeployment of the Machine's label exists.
+//! (b) The same bound holds with Terminating Machines included, as long as nothing failed (VMs that others deleted
+//! count as failures) and no user deleted a Machine, resized the deployment, or paused it during a Recreate: after that
+//! its last set scales back to the full size at once (mcd-mcs.md 2.7, scaling while paused).
+//!
+//! (c) When a controller removes a Running Machine, at least replicas - maxUnavailable Machines are available, minus
+//! those lost to faults. For one pass after a change of that number the smaller one counts, because an earlier decision
+//! may still be executed.
+//!
+//! Nothing is checked while the MachineDeployment that the Machine's label names does not exist.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,71 +25,71 @@ use super::named::{Lately, listed};
 use crate::object::{after, annotation, bounds, is_deleting, label, name, phase, share, time, version};
 use crate::world::{WorldState, machines_of};
 
-/// How long requests may be under way that mcm made before it knew of a change: one for each machine of a batch.
+/// How long requests may be in flight that mcm started before it observed a change: one for each machine of a batch.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
-/// Deployments one of whose machines has failed, or whose size was changed.
+/// State by deployment.
 #[derive(Debug, Default)]
 pub(super) struct Size {
-    /// By deployment: how many Machines it has.
+    /// Number of Machines.
     machines: BTreeMap<String, Count>,
     disturbed: BTreeSet<String>,
-    /// By deployment: how many were to be available before, and until when orders of then may still be carried out.
+    /// Minimum of available Machines before a change, and until when earlier decisions may still be executed.
     before: BTreeMap<String, (i64, Timestamp)>,
-    /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
+    /// When a Machine was removed that a user deleted, whose VM had ended, or that had failed and was preserved.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     named: Lately,
-    /// By deployment: how many Machines it might have before, and how that changed.
+    /// Maximum of Machines before a change, and the change.
     limits: BTreeMap<String, Changed>,
-    /// Who leads, and since when.
+    /// The current leader, and since when it leads.
     leader: Option<(String, Timestamp)>,
-    /// A machine too many, as far as was known when it was seen.
+    /// A possible violation: one Machine too many by what was observed so far.
     suspected: Option<Suspected>,
 }
 
-/// How many Machines a deployment has. Counting them anew for each one that is made takes minutes where thousands are.
+/// Number of Machines of a deployment, kept incrementally: a recount for each new Machine takes minutes with thousands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     all: i64,
-    /// Those that are not Terminating.
+    /// Not Terminating.
     live: i64,
 }
 
-/// A machine too many, unless its deployment was changed before it was made: who watches through an outage sees writes to
-/// objects of two kinds in any order.
+/// One Machine too many, unless a change of its deployment preceded its creation: during an outage watches deliver
+/// writes to objects of two kinds in any order.
 #[derive(Debug)]
 struct Suspected {
     deployment: String,
-    /// The machine's resourceVersion.
-    made: Option<u64>,
-    /// When it was made.
+    /// The Machine's resourceVersion.
+    created_version: Option<u64>,
+    /// The Machine's creationTimestamp.
     created: Option<Timestamp>,
     until: Timestamp,
     excess: Excess,
 }
 
-/// More Machines than there may be.
+/// More Machines than allowed.
 #[derive(Debug)]
 struct Excess {
-    /// How many there are, by the count that is too high.
+    /// Number of Machines, by the count that exceeds the limit.
     count: i64,
-    /// How many there may be.
-    most: i64,
-    /// Whether those that go are among them.
-    going: bool,
-    words: String,
+    /// The limit.
+    limit: i64,
+    /// Whether `count` includes Terminating Machines.
+    with_terminating: bool,
+    message: String,
 }
 
-/// A change that mcm may not have seen yet.
+/// A change that mcm may not have observed yet.
 #[derive(Clone, Copy, Debug)]
 struct Changed {
-    /// The most Machines that there might be before.
-    most: i64,
+    /// The limit before the change.
+    limit: i64,
     at: Timestamp,
-    /// The deployment's generation since then.
+    /// The deployment's generation after the change.
     generation: i64,
-    /// The write by which mcm said first that it knows of it.
-    told: Option<Acknowledgement>,
+    /// The first write that proves that mcm observed the change.
+    acknowledged: Option<Acknowledgement>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,43 +99,43 @@ struct Acknowledgement {
 }
 
 impl Check for Size {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         self.count(context);
         self.look_for_leader(context);
-        if let Some(words) = self.confirmed(context.at()) {
-            return Some(words);
+        if let Some(message) = self.confirmed(context.at()) {
+            return Some(message);
         }
         if let Some(deployment) = context.applied("MachineDeployment") {
             self.explain(deployment);
             let before = context.before?;
             self.named.note(context);
             self.limit_changed(context, before, deployment);
-            self.note_told(context, deployment);
+            self.note_acknowledgement(context, deployment);
             let resized = before["spec"]["replicas"] != deployment["spec"]["replicas"];
             if resized || interrupts_recreate(before, deployment) {
                 self.disturbed.insert(name(deployment).to_owned());
             }
-            self.promise_changed(context, before, deployment);
+            self.requirement_changed(context, before, deployment);
             return None;
         }
         let machine = context.applied("Machine")?;
-        let called = label(machine, keys::DEPLOYMENT_LABEL);
-        let deployment = context.world.object("MachineDeployment", called)?;
+        let deployment_name = label(machine, keys::DEPLOYMENT_LABEL);
+        let deployment = context.world.object("MachineDeployment", deployment_name)?;
         if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
-            self.disturbed.insert(called.to_owned());
+            self.disturbed.insert(deployment_name.to_owned());
         }
         if context.before.is_none() && context.rules.is_by_user("Machine", name(machine)) {
-            self.disturbed.insert(called.to_owned());
+            self.disturbed.insert(deployment_name.to_owned());
             return None;
         }
         if context.before.is_none() {
-            let excess = self.made(context, deployment, machine)?;
-            if context.rules.calm_since.is_some() {
-                return Some(excess.words);
+            let excess = self.find_excess(context, deployment, machine)?;
+            if context.rules.undisturbed_since.is_some() {
+                return Some(excess.message);
             }
             self.suspected.get_or_insert(Suspected {
-                deployment: called.to_owned(),
-                made: version(machine),
+                deployment: deployment_name.to_owned(),
+                created_version: version(machine),
                 created: time(machine, "/metadata/creationTimestamp"),
                 until: context
                     .rules
@@ -144,7 +147,7 @@ impl Check for Size {
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
         if removed {
-            self.explain_by_removal(called, machine);
+            self.explain_by_removal(deployment_name, machine);
         }
         if !removed || self.is_named(context, machine, deployment) || is_preferred(context, machine) {
             return None;
@@ -152,12 +155,15 @@ impl Check for Size {
         let lost = context.rules.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
         if lost {
             // Whatever the strategy, its set makes another one at once.
-            self.disturbed.insert(called.to_owned());
+            self.disturbed.insert(deployment_name.to_owned());
         }
         // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
         let kept = context.before.is_some_and(|before| phase(before) == "Failed:Preserved");
         if kept || lost {
-            self.lost.entry(called.to_owned()).or_default().push_back(context.at());
+            self.lost
+                .entry(deployment_name.to_owned())
+                .or_default()
+                .push_back(context.at());
             return None;
         }
         self.too_few(context, deployment)
@@ -196,50 +202,54 @@ impl Size {
 
     fn confirmed(&mut self, now: Timestamp) -> Option<String> {
         let suspected = self.suspected.take_if(|suspected| now >= suspected.until)?;
-        Some(suspected.excess.words)
+        Some(suspected.excess.message)
     }
 
-    /// Whether cluster-autoscaler named the machine, now or a moment ago: whoever names one that serves wants it to go.
+    /// Whether cluster-autoscaler lists the machine now or did so until recently. Such a machine may be removed while
+    /// it is available.
     fn is_named(&self, context: &CheckContext, machine: &Value, deployment: &Value) -> bool {
         self.named.has(context, machine) || listed(deployment).any(|named| named == name(machine))
     }
 
-    /// A deployment that is seen late, and allowed before what was suspected.
+    /// Drops a suspicion if a deployment version that was delivered late allowed the count before the Machine was
+    /// created.
     fn explain(&mut self, deployment: &Value) {
         let (replicas, surge, _) = numbers(deployment);
         self.suspected.take_if(|suspected| {
             let before = version(deployment)
-                .zip(suspected.made)
-                .is_none_or(|(written, made)| written < made);
+                .zip(suspected.created_version)
+                .is_none_or(|(written, created_version)| written < created_version);
             suspected.deployment == name(deployment) && before && suspected.excess.count <= replicas + surge
         });
     }
 
-    /// A machine that was ordered away before what was suspected was made, and is seen so late: a list that is read anew
-    /// tells of machines in the order of their names.
+    /// Drops a suspicion if enough Machines were deleted before the suspected one was created, but their deletion was
+    /// delivered later: a relist delivers Machines in the order of their names.
     fn explain_by_removal(&mut self, deployment: &str, machine: &Value) {
-        let ordered = time(machine, "/metadata/deletionTimestamp");
+        let deleted_at = time(machine, "/metadata/deletionTimestamp");
         self.suspected.take_if(|suspected| {
             let excess = &mut suspected.excess;
-            let before = ordered
+            let before = deleted_at
                 .zip(suspected.created)
-                .is_some_and(|(ordered, made)| ordered <= made);
-            if suspected.deployment == deployment && before && !excess.going {
+                .is_some_and(|(deleted, created)| deleted <= created);
+            if suspected.deployment == deployment && before && !excess.with_terminating {
                 excess.count -= 1;
             }
-            excess.count <= excess.most
+            excess.count <= excess.limit
         });
     }
 
-    fn promise_changed(&mut self, context: &CheckContext, before: &Value, deployment: &Value) {
-        if promised(before) == promised(deployment) {
+    fn requirement_changed(&mut self, context: &CheckContext, before: &Value, deployment: &Value) {
+        if required_available(before) == required_available(deployment) {
             return;
         }
         let known = self.before.get(name(deployment));
         let known = known.filter(|(_, until)| context.at() <= *until);
-        let least = known.map_or(promised(before), |(least, _)| promised(before).min(*least));
+        let minimum = known.map_or(required_available(before), |(minimum, _)| {
+            required_available(before).min(*minimum)
+        });
         let until = context.rules.pass_after(context.at());
-        self.before.insert(name(deployment).to_owned(), (least, until));
+        self.before.insert(name(deployment).to_owned(), (minimum, until));
     }
 
     fn look_for_leader(&mut self, context: &CheckContext) {
@@ -262,60 +272,65 @@ impl Size {
             .get(name(after))
             .filter(|known| !self.is_seen(context, after, after, known));
         let changed = Changed {
-            most: unseen.map_or(limit(before), |known| limit(before).max(known.most)),
+            limit: unseen.map_or(limit(before), |known| limit(before).max(known.limit)),
             at: context.at(),
             generation: after["metadata"]["generation"].as_i64().unwrap_or_default(),
-            told: None,
+            acknowledged: None,
         };
         self.limits.insert(name(after).to_owned(), changed);
     }
 
-    fn note_told(&mut self, context: &CheckContext, deployment: &Value) {
+    fn note_acknowledgement(&mut self, context: &CheckContext, deployment: &Value) {
         let Some(changed) = self.limits.get_mut(name(deployment)) else {
             return;
         };
-        if changed.told.is_none() && is_observed(deployment, changed) {
-            changed.told = version(deployment).map(|resource_version| Acknowledgement {
+        if changed.acknowledged.is_none() && is_observed(deployment, changed) {
+            changed.acknowledged = version(deployment).map(|resource_version| Acknowledgement {
                 resource_version,
                 at: context.at(),
             });
         }
     }
 
-    /// Whether mcm knew of a change when it asked for that object: it had said so, or it led already and nothing kept it from
-    /// seeing the change, or a pass is over since then. Watches of two kinds show writes in any order.
+    /// Whether mcm had observed a change when it requested the write of that object: it had acknowledged the change; or
+    /// it led already and nothing kept it from observing the change; or a pass has ended since. Watches of two kinds
+    /// deliver writes in any order.
     fn is_seen(&self, context: &CheckContext, deployment: &Value, written: &Value, changed: &Changed) -> bool {
-        let told_before = changed
-            .told
+        let acknowledged_before = changed
+            .acknowledged
             .zip(version(written))
-            .is_none_or(|(told, written)| told.resource_version < written && context.at() > after(told.at, UNDER_WAY));
-        if is_observed(deployment, changed) && told_before {
+            .is_none_or(|(acknowledged, written)| {
+                acknowledged.resource_version < written && context.at() > after(acknowledged.at, UNDER_WAY)
+            });
+        if is_observed(deployment, changed) && acknowledged_before {
             return true;
         }
-        let Some(calm) = context.rules.calm_since else {
+        let Some(undisturbed_since) = context.rules.undisturbed_since else {
             return false;
         };
         let led = self.leader.as_ref().map_or(Timestamp::MIN, |(_, since)| *since);
-        let able = led.max(calm);
+        let able = led.max(undisturbed_since);
         able <= changed.at || context.at() > context.rules.pass_after(able)
     }
 
-    /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
-    /// then.
+    /// The limit before a change, while mcm may not have observed the change: until then it acts on old versions of the
+    /// sets.
     fn limit_before(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> i64 {
         let known = self.limits.get(name(deployment));
         let unseen = known.filter(|known| !self.is_seen(context, deployment, machine, known));
-        unseen.map_or(0, |known| known.most)
+        unseen.map_or(0, |known| known.limit)
     }
 
     fn too_few(&self, context: &CheckContext, deployment: &Value) -> Option<String> {
-        let ordered = self.before.get(name(deployment));
-        let ordered = ordered.filter(|(_, until)| context.at() <= *until);
-        let least = ordered.map_or(promised(deployment), |(before, _)| promised(deployment).min(*before));
-        // Who does not know yet that a person took some counts them.
-        let taken = self.lost.get(name(deployment)).into_iter().flatten();
-        let lately = taken.filter(|at| context.at() <= context.rules.pass_after(**at));
-        let (mut available, mut lost) = (0, lately.count() as i64);
+        let previous = self.before.get(name(deployment));
+        let previous = previous.filter(|(_, until)| context.at() <= *until);
+        let required = previous.map_or(required_available(deployment), |(before, _)| {
+            required_available(deployment).min(*before)
+        });
+        // A controller that has not observed yet that a user took Machines still counts them.
+        let lost = self.lost.get(name(deployment)).into_iter().flatten();
+        let recently = lost.filter(|at| context.at() <= context.rules.pass_after(**at));
+        let (mut available, mut lost) = (0, recently.count() as i64);
         for machine in machines_of(context.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
@@ -326,34 +341,34 @@ impl Size {
         let was_running = context
             .before
             .is_some_and(|before| phase(before).starts_with("Running"));
-        (was_running && available + lost < least).then(|| {
+        (was_running && available + lost < required).then(|| {
             format!(
-                "deployment {} has {available} available Machines after a removal, and {lost} that faults took, and {least} are to be",
+                "deployment {} has {available} available Machines after a removal and lost {lost} to faults, but requires {required}",
                 name(deployment)
             )
         })
     }
 
-    /// The Machines that are too many, and what is broken by it.
-    fn made(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> Option<Excess> {
-        let called = name(deployment);
+    /// The number of Machines over the limit, and the message of the violation.
+    fn find_excess(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> Option<Excess> {
+        let deployment_name = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
-        let Count { all, live } = self.machines.get(called).copied().unwrap_or_default();
-        let most = (replicas + surge).max(self.limit_before(context, deployment, machine));
-        if live > most {
-            let words = format!(
-                "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
+        let Count { all, live } = self.machines.get(deployment_name).copied().unwrap_or_default();
+        let limit = (replicas + surge).max(self.limit_before(context, deployment, machine));
+        if live > limit {
+            let message = format!(
+                "deployment {deployment_name} has {live} Machines that are not Terminating, with {replicas} replicas and a surge of {surge}"
             );
             return Some(Excess {
                 count: live,
-                most,
-                going: false,
-                words,
+                limit,
+                with_terminating: false,
+                message,
             });
         }
-        (all > most && !self.disturbed.contains(called)).then(|| {
-            let words = format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed");
-            Excess { count: all, most, going: true, words }
+        (all > limit && !self.disturbed.contains(deployment_name)).then(|| {
+            let message = format!("deployment {deployment_name} has {all} Machines including Terminating ones, with {replicas} replicas and a surge of {surge}, and nothing has failed");
+            Excess { count: all, limit, with_terminating: true, message }
         })
     }
 }
@@ -363,32 +378,33 @@ fn is_observed(deployment: &Value, changed: &Changed) -> bool {
     observed.is_some_and(|observed| observed >= changed.generation)
 }
 
-/// Whether the machine is preserved. It stays before others, whatever its phase.
+/// Whether the machine is preserved. Preserved Machines are removed last, whatever their phase.
 fn is_kept(machine: &Value) -> bool {
     time(machine, "/status/currentStatus/preserveExpiryTime").is_some()
 }
 
-/// Whether the machine's VM has ended behind everybody's back: it serves nobody, whatever its phase still says.
+/// Whether the machine's VM has ended outside the controller's control. Such a machine is not available, whatever its
+/// phase.
 fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
     let ended = world.vms.values().any(|vm| vm.machine == name(machine));
     ended && world.vms_of(name(machine)).next().is_none()
 }
 
-/// Whether a person gave the machine a priority: whoever prefers one that serves wants it to go.
+/// Whether a user set a deletion priority on the machine. Such a machine may be removed while it is available.
 fn is_preferred(context: &CheckContext, machine: &Value) -> bool {
     let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
     let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
     preferred && context.rules.is_by_user("Machine", name(machine))
 }
 
-/// Whether a person pauses a deployment that may have taken all its machines to make others.
+/// Whether a user pauses a Recreate deployment, which may have removed all its machines to create new ones.
 fn interrupts_recreate(before: &Value, deployment: &Value) -> bool {
     let recreates = deployment["spec"]["strategy"]["type"] == "Recreate";
     recreates && before["spec"]["paused"] != true && deployment["spec"]["paused"] == true
 }
 
-/// How many are to be available. Recreate promises nothing, and neither does a deployment that goes.
-fn promised(deployment: &Value) -> i64 {
+/// Minimum of available Machines. A Recreate deployment and a deleted one require none.
+fn required_available(deployment: &Value) -> i64 {
     if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
         return 0;
     }
@@ -396,7 +412,7 @@ fn promised(deployment: &Value) -> i64 {
     (replicas - unavailable).max(0)
 }
 
-/// Replicas, surge and what may be unavailable.
+/// Replicas, maxSurge and maxUnavailable, as absolute numbers.
 fn numbers(deployment: &Value) -> (i64, i64, i64) {
     let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
     let bounds = bounds(deployment);

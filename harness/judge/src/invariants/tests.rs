@@ -1,4 +1,4 @@
-//! Each invariant over hand-made events: what breaks it is found and named, and what is legal is not.
+//! Each invariant over hand-written events: violations are detected and named, and legal events are not.
 
 mod allowances;
 mod by_hand;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A story: what is seen, at which second, and under what terms.
+/// A sequence of events at given times, judged under given rules.
 struct Story {
     world: WorldState,
     invariants: Invariants,
@@ -46,12 +46,14 @@ impl Story {
     fn see_with(mut self, what: Seen, truth: &ServerTruth) -> Self {
         let observation = Observation { at: self.now, what };
         let before = self.world.absorb(&observation);
-        let seen = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
+        let seen = self
+            .invariants
+            .observe(&self.world, &observation, before.as_ref(), truth);
         self.found = self.found.or(seen);
         self
     }
 
-    /// Lets time pass; what is late is found on the way.
+    /// Lets time pass; overdue checks are evaluated on the way.
     fn after(mut self, time: Duration) -> Self {
         self.now += SignedDuration::try_from(time).unwrap();
         let late = self.invariants.overdue(self.now, &self.world);
@@ -60,15 +62,15 @@ impl Story {
     }
 
     fn apply(self, kind: &str, object: Value) -> Self {
-        self.see(Seen::Applied(kinds::find(kind).unwrap(), Box::new(object)))
+        self.observe(Seen::Applied(kinds::find(kind).unwrap(), Box::new(object)))
     }
 
     fn delete(self, kind: &str, object: Value) -> Self {
-        self.see(Seen::Deleted(kinds::find(kind).unwrap(), Box::new(object)))
+        self.observe(Seen::Deleted(kinds::find(kind).unwrap(), Box::new(object)))
     }
 
     fn vm(self, id: &str, state: VmState) -> Self {
-        self.see(vm(id, "u", state))
+        self.observe(vm(id, "u", state))
     }
 
     fn touched(mut self, kind: &str, name: &str) -> Self {
@@ -77,17 +79,17 @@ impl Story {
     }
 
     fn disturbed(mut self) -> Self {
-        self.invariants.rules.calm_since = None;
+        self.invariants.rules.undisturbed_since = None;
         self
     }
 
-    fn calm(mut self) -> Self {
-        self.invariants.rules.calm_since = Some(self.now);
+    fn undisturbed(mut self) -> Self {
+        self.invariants.rules.undisturbed_since = Some(self.now);
         self
     }
 
-    /// Nothing else is found.
-    fn breaks(self, invariant: Option<&str>) {
+    /// The first violation is of this invariant; `None`: there is no violation.
+    fn violates(self, invariant: Option<&str>) {
         let found = self.found.as_ref().map(|violation| violation.invariant);
         assert_eq!(found, invariant, "{:?}", self.found);
         if let Some(found) = self.found {
@@ -138,7 +140,7 @@ fn with(mut object: Value, change: Value) -> Value {
     object
 }
 
-/// A Machine with VM `a` and node `n`, made at the epoch.
+/// A Machine with VM `a` and node `n`, created at the epoch.
 fn machine(phase: &str) -> Value {
     json!({
         "metadata": {
@@ -181,7 +183,7 @@ fn foreign_node(labels: Value, managers: &[&str]) -> Seen {
     Seen::Applied(kinds::find("Node").unwrap(), Box::new(node))
 }
 
-/// The same with our finalizer.
+/// The same with mcm's finalizer.
 fn held(node: Seen) -> Seen {
     match node {
         Seen::Applied(kind, node) => {
@@ -195,54 +197,54 @@ fn held(node: Seen) -> Seen {
 #[rstest]
 #[case::one_vm(vec![vm("a", "u", VmState::Running)], None)]
 #[case::two_live(vec![vm("a", "u", VmState::Running), vm("b", "u", VmState::Pending)], Some("I1"))]
-#[case::a_stopped_one_counts(vec![vm("a", "u", VmState::Stopped), vm("b", "u", VmState::Running)], Some("I1"))]
-#[case::one_on_its_way_out(vec![vm("a", "u", VmState::Stopping), vm("b", "u", VmState::Running)], None)]
+#[case::a_stopped_vm_counts(vec![vm("a", "u", VmState::Stopped), vm("b", "u", VmState::Running)], Some("I1"))]
+#[case::a_stopping_vm(vec![vm("a", "u", VmState::Stopping), vm("b", "u", VmState::Running)], None)]
 #[case::of_two_machines(vec![vm("a", "u", VmState::Running), vm("b", "w", VmState::Running)], None)]
 #[case::a_foreign_node_changes(vec![foreign_node(json!({}), &[]), foreign_node(json!({ "a": "b" }), &[])], Some("I10"))]
 #[case::a_foreign_node_stays(vec![foreign_node(json!({}), &[]), foreign_node(json!({}), &[])], None)]
-#[case::a_foreign_node_is_held(vec![foreign_node(json!({}), &[]), held(foreign_node(json!({}), &[]))], Some("I10"))]
+#[case::a_foreign_node_gets_the_finalizer(vec![foreign_node(json!({}), &[]), held(foreign_node(json!({}), &[]))], Some("I10"))]
 #[case::a_kubelet_writes_its_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({ "a": "b" }), &["kubelet"])], None)]
 #[case::mcm_writes_a_foreign_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({}), &["kubelet", "mcm"])], Some("I10"))]
-fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] broken: Option<&str>) {
-    seen.into_iter().fold(Story::new(), Story::see).breaks(broken);
+fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] violated: Option<&str>) {
+    seen.into_iter().fold(Story::new(), Story::observe).violates(violated);
 }
 
 #[test]
-fn a_duplicate_is_allowed_once_while_a_contract_is_broken() {
+fn one_duplicate_vm_is_allowed_while_a_contract_is_violated() {
     let mut story = Story::new();
     story.invariants.rules.byzantine = BTreeSet::from(["lies".to_owned()]);
     let story = story.vm("a", VmState::Running).vm("b", VmState::Running);
     assert_eq!(story.found, None);
-    story.vm("c", VmState::Running).breaks(Some("I1"));
+    story.vm("c", VmState::Running).violates(Some("I1"));
 }
 
 #[rstest]
 #[case::nothing_left(VmState::Terminated, None)]
 #[case::a_vm_left(VmState::Stopped, Some("I2"))]
-fn a_removed_machine_leaves_no_vm(#[case] left: VmState, #[case] broken: Option<&str>) {
+fn a_removed_machine_leaves_no_vm(#[case] left: VmState, #[case] violated: Option<&str>) {
     Story::new()
         .apply("Machine", machine("Running"))
         .vm("a", left)
         .delete("Machine", machine("Terminating"))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[test]
-fn a_machine_that_a_person_removes_by_force_leaves_a_vm_until_the_quiet_time() {
+fn a_machine_that_a_user_removes_by_force_may_leave_a_vm_until_the_quiet_period() {
     let mut story = Story::new();
     story.invariants.rules.forced = BTreeSet::from(["m".to_owned()]);
     let story = story.apply("Machine", machine("Running")).vm("a", VmState::Running);
     let story = story.delete("Machine", machine("Running"));
     assert_eq!(story.found, None);
     story
-        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
-        .breaks(Some("I2"));
+        .observe(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
+        .violates(Some("I2"));
 }
 
 #[rstest]
 #[case::with_its_machine(true, None)]
 #[case::without(false, Some("I2"))]
-fn after_the_quiet_time_no_vm_is_without_a_machine(#[case] has_machine: bool, #[case] broken: Option<&str>) {
+fn after_the_quiet_period_every_vm_has_a_machine(#[case] has_machine: bool, #[case] violated: Option<&str>) {
     let story = Story::new().vm("a", VmState::Running);
     let story = if has_machine {
         story.apply("Machine", machine("Running"))
@@ -250,16 +252,16 @@ fn after_the_quiet_time_no_vm_is_without_a_machine(#[case] has_machine: bool, #[
         story
     };
     story
-        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
-        .breaks(broken);
+        .observe(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::healthy(machine("Running"), Some("I3"))]
-#[case::before_its_id_is_written(with(machine("Pending"), json!({ "spec": { "providerID": "" } })), Some("I3"))]
-#[case::to_be_deleted(with(machine("Running"), deleted_at(1)), None)]
+#[case::before_its_provider_id_is_written(with(machine("Pending"), json!({ "spec": { "providerID": "" } })), Some("I3"))]
+#[case::being_deleted(with(machine("Running"), deleted_at(1)), None)]
 #[case::of_another_vm(with(machine("Running"), json!({ "spec": { "providerID": "fakecloud:///z/b" } })), None)]
-fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] broken: Option<&str>) {
+fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] violated: Option<&str>) {
     Story::new()
         .vm("a", VmState::Stopping)
         .see_with(call("DeleteMachine", ""), &ServerTruth::Machine(truth))
@@ -269,9 +271,9 @@ fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] broken: Option<&str>
 #[rstest]
 #[case::its_own(json!({}), Some("I3"))]
 #[case::of_another_vm(json!({ "spec": { "providerID": "fakecloud:///z/b" } }), None)]
-#[case::of_nobody_from_before(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1969-01-01T00:00:00Z" } }), None)]
-#[case::that_is_not_initialized(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1970-01-01T00:00:00Z" } }), Some("I3"))]
-fn a_vm_may_go_whose_node_name_is_taken(#[case] change: Value, #[case] broken: Option<&str>) {
+#[case::older_and_without_a_provider_id(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1969-01-01T00:00:00Z" } }), None)]
+#[case::not_initialized_yet(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1970-01-01T00:00:00Z" } }), Some("I3"))]
+fn a_vm_whose_node_name_is_taken_may_be_deleted(#[case] change: Value, #[case] violated: Option<&str>) {
     Story::new()
         .vm("a", VmState::Stopping)
         .apply("Node", node(change))
@@ -291,7 +293,7 @@ fn deployment(change: Value) -> Value {
 #[case::within(1, minutes(10), None)]
 #[case::above_for_a_moment(2, minutes(1), None)]
 #[case::above_for_long(2, minutes(10), Some("I4"))]
-fn automatic_preservation_has_a_limit(#[case] count: usize, #[case] time: Duration, #[case] broken: Option<&str>) {
+fn automatic_preservation_has_a_limit(#[case] count: usize, #[case] time: Duration, #[case] violated: Option<&str>) {
     let entries = vec![json!({ "by": "auto" }); count];
     let manual = json!({ "by": "machine" });
     let entries: Vec<Value> = entries.into_iter().chain([manual]).collect();
@@ -301,7 +303,7 @@ fn automatic_preservation_has_a_limit(#[case] count: usize, #[case] time: Durati
             deployment(json!({ "status": { "preservations": entries } })),
         )
         .after(time)
-        .breaks(broken);
+        .violates(violated);
 }
 
 fn preserved(change: Value) -> Value {
@@ -317,11 +319,15 @@ fn set(replicas: u32) -> Value {
 }
 
 #[rstest]
-#[case::nobody_released_it(json!({}), 2, Some("I5"))]
+#[case::without_a_release(json!({}), 2, Some("I5"))]
 #[case::annotated_with_false(json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/preserve": "false" } } }), 2, None)]
-#[case::replicas_were_lowered(json!({}), 0, None)]
-fn a_preserved_machine_lives(#[case] change: Value, #[case] replicas: u32, #[case] broken: Option<&str>) {
-    // The set itself has no other machine: what I15 says of it is not asked here.
+#[case::scaled_down(json!({}), 0, None)]
+fn a_preserved_machine_is_not_deleted_without_a_release(
+    #[case] change: Value,
+    #[case] replicas: u32,
+    #[case] violated: Option<&str>,
+) {
+    // I15 is not under test: the set has no other machine.
     let machine = preserved(change);
     let story = Story::new()
         .apply("MachineSet", set(replicas))
@@ -330,7 +336,7 @@ fn a_preserved_machine_lives(#[case] change: Value, #[case] replicas: u32, #[cas
     let found = found
         .map(|violation| violation.invariant)
         .filter(|invariant| *invariant != "I15");
-    assert_eq!(found, broken);
+    assert_eq!(found, violated);
 }
 
 fn request(verb: &str, resource: &str, name: &str) -> Seen {
@@ -353,18 +359,18 @@ fn named(name: &str, machine: Value) -> Value {
 #[rstest]
 #[case::as_many_as_allowed(2, None)]
 #[case::one_too_many(3, Some("I7"))]
-fn a_deployment_has_at_most_replicas_and_surge(#[case] count: usize, #[case] broken: Option<&str>) {
+fn a_deployment_has_at_most_replicas_and_surge(#[case] count: usize, #[case] violated: Option<&str>) {
     let story = Story::new().apply("MachineDeployment", deployment(json!({})));
     let make = |story: Story, number: usize| {
         story.apply("Machine", with(named(&format!("m-{number}"), machine("")), pool("md")))
     };
-    (0..count).fold(story, make).breaks(broken);
+    (0..count).fold(story, make).violates(violated);
 }
 
 #[rstest]
 #[case::the_only_one(&["a"], Some("I7"))]
-#[case::another_is_there(&["a", "b"], None)]
-fn a_deployment_keeps_what_must_be_available(#[case] running: &[&str], #[case] broken: Option<&str>) {
+#[case::another_is_available(&["a", "b"], None)]
+fn a_deployment_keeps_the_required_machines_available(#[case] running: &[&str], #[case] violated: Option<&str>) {
     let one = |name: &str| {
         let own = json!({ "metadata": { "labels": { "node": name } }, "spec": { "providerID": format!("fakecloud:///z/{name}") } });
         with(with(named(name, machine("Running")), pool("md")), own)
@@ -373,15 +379,15 @@ fn a_deployment_keeps_what_must_be_available(#[case] running: &[&str], #[case] b
     let story = running
         .iter()
         .fold(story, |story, name| story.apply("Machine", one(name)));
-    story.apply("Machine", with(one("a"), deleted_at(0))).breaks(broken);
+    story.apply("Machine", with(one("a"), deleted_at(0))).violates(violated);
 }
 
 #[rstest]
 #[case::the_leader("mcm-0_1", 5, None)]
 #[case::another("mcm-1_1", 5, Some("I8"))]
-#[case::the_leader_after_its_time("mcm-0_1", 60, Some("I8"))]
-#[case::nobody_knows_who("", 60, None)]
-fn only_the_leader_calls_the_cloud(#[case] client: &str, #[case] second: u64, #[case] broken: Option<&str>) {
+#[case::the_leader_after_its_lease_expired("mcm-0_1", 60, Some("I8"))]
+#[case::an_unknown_client("", 60, None)]
+fn only_the_leader_calls_the_cloud(#[case] client: &str, #[case] second: u64, #[case] violated: Option<&str>) {
     let lease = json!({
         "metadata": { "name": "machine-controller-manager" },
         "spec": { "holderIdentity": "mcm-0_1", "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
@@ -389,12 +395,12 @@ fn only_the_leader_calls_the_cloud(#[case] client: &str, #[case] second: u64, #[
     Story::new()
         .apply("Lease", lease)
         .after(Duration::from_secs(second))
-        .see(call("CreateMachine", client))
-        .breaks(broken);
+        .observe(call("CreateMachine", client))
+        .violates(violated);
 }
 
 #[test]
-fn a_creation_that_the_cloud_carries_out_later_was_asked_for_by_who_led_then() {
+fn a_delayed_creation_is_judged_by_the_leader_at_its_request() {
     let lease = json!({
         "metadata": { "name": "machine-controller-manager" },
         "spec": { "holderIdentity": "mcm-0_2", "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
@@ -405,14 +411,14 @@ fn a_creation_that_the_cloud_carries_out_later_was_asked_for_by_who_led_then() {
     let mut story = Story::new().apply("Lease", lease);
     story.invariants.rules.late = BTreeSet::from(["slow".to_owned()]);
     let rule = Some("slow".to_owned());
-    let story = story.see(Seen::Cloud(CloudEvent::Call(Call { rule, ..late })));
+    let story = story.observe(Seen::Cloud(CloudEvent::Call(Call { rule, ..late })));
     assert_eq!(story.found, None);
 }
 
 #[rstest]
 #[case::frozen("True", Some("I8"))]
 #[case::not_frozen("", None)]
-fn a_frozen_set_makes_nothing(#[case] freeze: &str, #[case] broken: Option<&str>) {
+fn a_frozen_set_creates_no_machine(#[case] freeze: &str, #[case] violated: Option<&str>) {
     let owned =
         json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } });
     Story::new()
@@ -421,62 +427,62 @@ fn a_frozen_set_makes_nothing(#[case] freeze: &str, #[case] broken: Option<&str>
             with(set(1), json!({ "metadata": { "labels": { "freeze": freeze } } })),
         )
         .apply("Machine", with(machine(""), owned))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::of_one_that_is_there(machine("CrashLoopBackOff"), None)]
-#[case::of_one_that_goes(with(machine("Terminating"), deleted_at(0)), Some("I9"))]
-#[case::of_one_that_failed(with(machine("Failed"), json!({ "status": { "currentStatus": { "lastUpdateTime": "1970-01-01T00:00:00Z" } } })), Some("I9"))]
-fn creations_stop_with_the_machine(#[case] machine: Value, #[case] broken: Option<&str>) {
+#[case::of_a_pending_machine(machine("CrashLoopBackOff"), None)]
+#[case::of_a_terminating_machine(with(machine("Terminating"), deleted_at(0)), Some("I9"))]
+#[case::of_a_failed_machine(with(machine("Failed"), json!({ "status": { "currentStatus": { "lastUpdateTime": "1970-01-01T00:00:00Z" } } })), Some("I9"))]
+fn creations_stop_with_the_machine(#[case] machine: Value, #[case] violated: Option<&str>) {
     Story::new()
         .disturbed()
         .apply("Machine", machine)
         .after(minutes(5))
-        .see(call("CreateMachine", ""))
-        .breaks(broken);
+        .observe(call("CreateMachine", ""))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::a_few(3, None)]
 #[case::a_loop(4, Some("I9"))]
-fn creations_follow_the_retry_table(#[case] calls: usize, #[case] broken: Option<&str>) {
+fn creations_follow_the_retry_table(#[case] calls: usize, #[case] violated: Option<&str>) {
     let story = Story::new().apply("Machine", machine("CrashLoopBackOff"));
     (0..calls)
-        .fold(story, |story, _| story.see(call("CreateMachine", "")))
-        .breaks(broken);
+        .fold(story, |story, _| story.observe(call("CreateMachine", "")))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::a_controller_uncordons(false, Some("I10"))]
-#[case::a_person_uncordons(true, None)]
-fn a_cordon_stays(#[case] by_user: bool, #[case] broken: Option<&str>) {
+#[case::a_user_uncordons(true, None)]
+fn a_cordon_is_kept(#[case] by_user: bool, #[case] violated: Option<&str>) {
     let story = Story::new().apply("Machine", machine("Running"));
     let story = story.apply("Node", node(json!({ "spec": { "unschedulable": true } })));
     let story = if by_user { story.touched("Node", "n") } else { story };
-    story.apply("Node", node(json!({}))).breaks(broken);
+    story.apply("Node", node(json!({}))).violates(violated);
 }
 
 #[rstest]
 #[case::a_heartbeat(json!({ "metadata": { "resourceVersion": "2" }, "status": { "conditions": [{ "type": "Ready", "lastHeartbeatTime": "2" }] } }), None)]
 #[case::a_write(json!({ "status": { "conditions": [{ "type": "Ready", "status": "False", "lastHeartbeatTime": "1" }] } }), Some("I11"))]
-fn nothing_is_written_in_the_quiet_time(#[case] change: Value, #[case] broken: Option<&str>) {
+fn no_object_is_written_in_the_quiet_period(#[case] change: Value, #[case] violated: Option<&str>) {
     let first = node(
         json!({ "metadata": { "resourceVersion": "1" }, "status": { "conditions": [{ "type": "Ready", "lastHeartbeatTime": "1" }] } }),
     );
     Story::new()
         .apply("Machine", machine("Running"))
         .apply("Node", first.clone())
-        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
+        .observe(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
         .apply("Node", with(first, change))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::a_healthy_sibling("Running", None)]
-#[case::another_unknown_one("Unknown", None)]
-#[case::one_that_is_replaced("Pending", Some("I12"))]
-fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] broken: Option<&str>) {
+#[case::an_unknown_sibling("Unknown", None)]
+#[case::a_sibling_that_is_being_replaced("Pending", Some("I12"))]
+fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] violated: Option<&str>) {
     let own = |name: &str, phase: &str| {
         let own = json!({ "metadata": { "labels": { "node": name } }, "spec": { "providerID": format!("fakecloud:///z/{name}") } });
         with(with(named(name, machine(phase)), pool("md")), own)
@@ -487,13 +493,17 @@ fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] broken: Opti
         .apply("Machine", own("x", "Unknown"))
         .after(minutes(10))
         .apply("Machine", own("x", "Failed"))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::without_a_reason(1, 1, Some("I15"))]
 #[case::the_spec_changed(2, 0, None)]
-fn nothing_is_made_to_be_removed(#[case] generation: u32, #[case] replicas: u32, #[case] broken: Option<&str>) {
+fn no_machine_is_created_just_to_be_removed(
+    #[case] generation: u32,
+    #[case] replicas: u32,
+    #[case] violated: Option<&str>,
+) {
     let owned = with(
         machine("Running"),
         json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } }),
@@ -507,13 +517,13 @@ fn nothing_is_made_to_be_removed(#[case] generation: u32, #[case] replicas: u32,
             with(set(replicas), json!({ "metadata": { "generation": generation } })),
         )
         .apply("Machine", with(owned, deleted_at(0)))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_is("m", None)]
-#[case::another_one_is("x", Some("I15"))]
-fn what_cluster_autoscaler_names_goes_though_it_is_new(#[case] name: &str, #[case] broken: Option<&str>) {
+#[case::it_is_listed("m", None)]
+#[case::another_one_is_listed("x", Some("I15"))]
+fn a_new_machine_that_cluster_autoscaler_lists_may_be_removed(#[case] name: &str, #[case] violated: Option<&str>) {
     let labels = json!({ "metadata": {
         "labels": { "name": "md" },
         "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
@@ -533,13 +543,13 @@ fn what_cluster_autoscaler_names_goes_though_it_is_new(#[case] name: &str, #[cas
         .apply("Machine", owned.clone())
         .apply("MachineDeployment", deployment(naming))
         .apply("Machine", with(owned, deleted_at(0)))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::its_node_stays(false, Some("I16"))]
-#[case::its_node_goes(true, None)]
-fn a_deletion_leaves_no_node(#[case] goes: bool, #[case] broken: Option<&str>) {
+#[case::its_node_is_deleted(true, None)]
+fn a_deletion_leaves_no_node_behind(#[case] goes: bool, #[case] violated: Option<&str>) {
     let story = Story::new()
         .apply("Node", node(json!({})))
         .apply("Machine", machine("Running"))
@@ -549,55 +559,55 @@ fn a_deletion_leaves_no_node(#[case] goes: bool, #[case] broken: Option<&str>) {
     } else {
         story
     };
-    story.after(minutes(5)).breaks(broken);
+    story.after(minutes(5)).violates(violated);
 }
 
 #[rstest]
-#[case::a_token_of_nobody((1, 0), machine("Running"), Some("I16"))]
-#[case::a_token_of_one_that_joins((1, 0), machine("Pending"), None)]
-#[case::one_that_stays_terminating((0, 0), with(machine("Terminating"), deleted_at(0)), Some("I16"))]
-#[case::a_network_interface_of_nobody((0, 1), machine("Running"), Some("I16"))]
+#[case::an_unused_token((1, 0), machine("Running"), Some("I16"))]
+#[case::a_token_of_a_joining_machine((1, 0), machine("Pending"), None)]
+#[case::a_machine_that_stays_terminating((0, 0), with(machine("Terminating"), deleted_at(0)), Some("I16"))]
+#[case::an_unattached_network_interface((0, 1), machine("Running"), Some("I16"))]
 #[case::nothing((0, 0), machine("Running"), None)]
-fn nothing_is_left_after_the_quiet_time(
+fn nothing_is_left_over_after_the_quiet_period(
     #[case] (tokens, parts): (usize, usize),
     #[case] machine: Value,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     Story::new()
         .disturbed()
         .vm("a", VmState::Running)
         .apply("Machine", machine)
-        .see(Seen::Quiet(Quiet::Silent { tokens, parts }))
-        .breaks(broken);
+        .observe(Seen::Quiet(Quiet::Silent { tokens, parts }))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::as_often_as_allowed("machines/status", 30, None)]
+#[case::at_the_limit("machines/status", 30, None)]
 #[case::a_loop("machines/status", 31, Some("I18"))]
 #[case::a_lease("leases", 31, None)]
-fn requests_for_one_object_are_few(#[case] resource: &str, #[case] count: usize, #[case] broken: Option<&str>) {
-    let ask = |story: Story, _| story.see(request("patch", resource, "m"));
-    (0..count).fold(Story::new(), ask).breaks(broken);
+fn requests_for_one_object_are_limited(#[case] resource: &str, #[case] count: usize, #[case] violated: Option<&str>) {
+    let ask = |story: Story, _| story.observe(request("patch", resource, "m"));
+    (0..count).fold(Story::new(), ask).violates(violated);
 }
 
 #[rstest]
-#[case::terminating_for_no_reason(machine("Terminating"), Some("I19"))]
+#[case::terminating_without_a_deletion(machine("Terminating"), Some("I19"))]
 #[case::running_without_a_vm(with(machine("Running"), json!({ "spec": { "providerID": "" } })), Some("I19"))]
 #[case::running_without_a_node(with(machine("Running"), json!({ "metadata": { "labels": { "node": "" } } })), Some("I19"))]
 #[case::another_vm(with(machine("Running"), json!({ "spec": { "providerID": "fakecloud:///z/b" } })), Some("I19"))]
-#[case::preserved_for_ever(machine("Failed:Preserved"), Some("I19"))]
-#[case::as_it_should_be(machine("Running"), None)]
-fn a_machine_agrees_with_itself(#[case] then: Value, #[case] broken: Option<&str>) {
+#[case::preserved_without_an_expiry(machine("Failed:Preserved"), Some("I19"))]
+#[case::consistent(machine("Running"), None)]
+fn a_machine_is_consistent(#[case] then: Value, #[case] violated: Option<&str>) {
     Story::new()
         .apply("Machine", machine("Pending"))
         .apply("Machine", then)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::for_a_moment(Duration::from_secs(1), None)]
 #[case::for_long(minutes(5), Some("I19"))]
-fn machine_and_node_name_the_same_vm(#[case] time: Duration, #[case] broken: Option<&str>) {
+fn machine_and_node_name_the_same_vm(#[case] time: Duration, #[case] violated: Option<&str>) {
     Story::new()
         .apply("Machine", machine("Running"))
         .apply(
@@ -605,7 +615,7 @@ fn machine_and_node_name_the_same_vm(#[case] time: Duration, #[case] broken: Opt
             node(json!({ "spec": { "providerID": "fakecloud:///z/other" } })),
         )
         .after(time)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[test]

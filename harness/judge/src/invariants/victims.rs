@@ -1,9 +1,9 @@
-//! I15: the right victim, and no churn. What disappears is what was named, else what ranks first; nobody is removed beyond
-//! the request; a controller never makes what it then removes without a change of the spec in between.
+//! I15: correct victims and no churn. A removed Machine was listed by cluster-autoscaler or ranks first; no Machine is
+//! removed beyond the request; a controller does not remove a Machine that it created for the same spec.
 //!
-//! Judged of Machines of a MachineSet. Names are those of cluster-autoscaler's list on the deployment; of ranks it is held
-//! that a smaller priority goes first, and among equal ones a Machine that never joined before one that did. Sets of an
-//! older template do not grow, and nodes on which cluster-autoscaler is asked to keep away say so in the word that it reads.
+//! Only Machines of a MachineSet are judged. Checked part of the ranking: a smaller priority is removed first, and with
+//! equal priority a Machine that never joined before one that joined. In addition, sets of an older template do not
+//! grow, and nodes that cluster-autoscaler must not scale down carry the annotation value that it reads.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,30 +18,30 @@ use super::preservation::limit;
 use crate::object::{after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
 use crate::world::WorldState;
 
-/// A set's generation, and how many machines it wants.
+/// A set's generation and replicas.
 type Wanted = (i64, i64);
 
 #[derive(Debug, Default)]
 pub(super) struct Victims {
-    /// By Machine uid: the set's generation and replicas when it was made.
-    made: BTreeMap<String, Wanted>,
-    /// By set: its resourceVersion, generation and replicas, each time that they changed, and when.
+    /// By Machine uid: its set's generation and replicas when it was created.
+    created_under: BTreeMap<String, Wanted>,
+    /// By set: each change of generation or replicas, with resourceVersion and time.
     specs: BTreeMap<String, Vec<(u64, Wanted, Timestamp)>>,
-    /// By Machine uid: its priority, and since when.
+    /// By Machine uid: its priority, and since when it has it.
     priorities: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when its template changed last.
     templates: BTreeMap<String, Timestamp>,
-    /// By deployment and Machine: since when it is named.
+    /// By deployment and Machine: since when cluster-autoscaler lists it.
     named: BTreeMap<(String, String), Timestamp>,
-    lately: Lately,
-    /// By set: its generation when one went that was not named, and when that was.
+    recently_listed: Lately,
+    /// By set uid: its generation and the time when an unlisted Machine was last removed.
     unnamed: BTreeMap<String, (i64, Timestamp)>,
-    /// By set: when machines of it went that no set took.
-    lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By set: when Machines disappeared that the set did not remove.
+    not_by_set: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 impl Check for Victims {
-    fn see(&mut self, context: &CheckContext) -> Option<String> {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(deployment) = context.applied("MachineDeployment") {
             self.deployment(context, deployment);
             return released_out_of_turn(context, deployment);
@@ -50,14 +50,14 @@ impl Check for Victims {
             self.named.retain(|(owner, _), _| owner != name(deployment));
         }
         if let Some(set) = context.applied("MachineSet") {
-            self.note(set, context.at());
-            return released_out_of_turn(context, set).or_else(|| self.grows_in_vain(context, set));
+            self.record_spec(set, context.at());
+            return released_out_of_turn(context, set).or_else(|| self.grows_outdated_set(context, set));
         }
         if let Some(node) = context.applied("Node") {
-            return misspelt(context, node);
+            return unreadable_annotation(context, node);
         }
         if let Some(machine) = context.deleted("Machine") {
-            self.made.remove(uid(machine));
+            self.created_under.remove(uid(machine));
             self.priorities.remove(uid(machine));
         }
         let machine = context.applied("Machine")?;
@@ -70,24 +70,24 @@ impl Check for Victims {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         if context.before.is_none() {
-            let made_under = self.spec_at(context, set, machine).unwrap_or((generation, replicas));
-            self.made.insert(uid(machine).to_owned(), made_under);
-            return made_for_nobody(context, machine, set);
+            let wanted_at_creation = self.spec_at(context, set, machine).unwrap_or((generation, replicas));
+            self.created_under.insert(uid(machine).to_owned(), wanted_at_creation);
+            return created_for_deleted_owner(context, machine, set);
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
         let asked = is_deleting(set) || context.rules.is_deleted_by_user(machine) || is_replaced(machine);
         if !removed {
             return None;
         }
-        let lost = self.lost.entry(name(set).to_owned()).or_default();
-        lost.retain(|at| context.at() <= after(*at, context.rules.pass()));
-        let leapt = context.rules.leapt.get(name(set)) == Some(&context.at());
-        if asked || leapt || is_without_vm(context.world, machine) {
-            lost.push_back(context.at());
+        let not_by_set = self.not_by_set.entry(name(set).to_owned()).or_default();
+        not_by_set.retain(|at| context.at() <= after(*at, context.rules.pass()));
+        let skipped_changes = context.rules.skipped_changes.get(name(set)) == Some(&context.at());
+        if asked || skipped_changes || is_without_vm(context.world, machine) {
+            not_by_set.push_back(context.at());
             return None;
         }
-        // Who does not know yet that others went counts them.
-        let left = siblings(context.world, machine, set).count() as i64 + lost.len() as i64;
+        // A controller that has not observed their removal yet counts them.
+        let left = siblings(context.world, machine, set).count() as i64 + not_by_set.len() as i64;
         let named = self.is_named(context, machine);
         let others_went = self
             .unnamed
@@ -96,21 +96,21 @@ impl Check for Victims {
         if !named {
             self.unnamed.insert(uid(set).to_owned(), (generation, context.at()));
         }
-        let wanted = self.fewest(context, set, replicas);
+        let wanted = self.smallest_request(context, set, replicas);
         if left < wanted && (!named || others_went) {
             return Some(format!(
-                "machine {} of set {} was removed beyond the request: {left} are left of {wanted}",
+                "machine {} of set {} was removed beyond the request: {left} of {wanted} remain",
                 name(machine),
                 name(set)
             ));
         }
-        if let Some(better) = self.better(context, machine, set) {
-            return Some(better);
+        if let Some(better_victim) = self.better_victim(context, machine, set) {
+            return Some(better_victim);
         }
-        let made_under = self.made.get(uid(machine))?;
-        (*made_under == (generation, replicas) && !named).then(|| {
+        let wanted_at_creation = self.created_under.get(uid(machine))?;
+        (*wanted_at_creation == (generation, replicas) && !named).then(|| {
             format!(
-                "set {} removed machine {}, which it made without a change of its spec since",
+                "set {} removed machine {}, which it created, without a change of its spec in between",
                 name(set),
                 name(machine)
             )
@@ -126,17 +126,17 @@ impl Check for Victims {
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
         self.named
-            .retain(|(deployment, machine), _| may_go(world, deployment, machine));
+            .retain(|(deployment, machine), _| may_be_removed(world, deployment, machine));
         let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let ((deployment, machine), since) = self.named.iter().find(|(_, since)| late(since))?;
         Some(format!(
-            "machine {machine} of {deployment} was named by cluster-autoscaler at {since}, and stays"
+            "machine {machine} of {deployment} was listed by cluster-autoscaler at {since} and is not removed"
         ))
     }
 }
 
 impl Victims {
-    fn note(&mut self, set: &Value, at: Timestamp) {
+    fn record_spec(&mut self, set: &Value, at: Timestamp) {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         let specs = self.specs.entry(name(set).to_owned()).or_default();
@@ -149,36 +149,37 @@ impl Victims {
         }
     }
 
-    /// What the set wanted when the machine was asked for: the two are told of side by side. While requests may take long
-    /// one of before a change may be answered after it.
+    /// The set's spec when it requested the machine: the watches of the two kinds have no common order. While requests
+    /// may be slow, one from before a change may be answered after it.
     fn spec_at(&self, context: &CheckContext, set: &Value, machine: &Value) -> Option<Wanted> {
-        let made = version(machine)?;
+        let created = version(machine)?;
         let mut specs = self.specs.get(name(set))?.iter().rev();
-        let (_, spec, since) = specs.find(|(version, ..)| *version <= made)?;
-        let under_way = context.rules.calm_since.is_none() && context.at() <= after(*since, context.rules.pass());
+        let (_, spec, since) = specs.find(|(version, ..)| *version <= created)?;
+        let under_way =
+            context.rules.undisturbed_since.is_none() && context.at() <= after(*since, context.rules.pass());
         let before = specs.next().filter(|_| under_way);
         Some(before.map_or(*spec, |(_, before, _)| *before))
     }
 
-    /// The smallest number that was asked for, now or until a pass ago while watches may lag: whoever has not heard of the
-    /// new one goes by that.
-    fn fewest(&self, context: &CheckContext, set: &Value, now: i64) -> i64 {
-        let lagging = context.rules.calm_since.is_none();
+    /// The smallest requested size: the current one, or one of the last pass while watches may lag, because the
+    /// controller may not have observed the new one.
+    fn smallest_request(&self, context: &CheckContext, set: &Value, now: i64) -> i64 {
+        let lagging = context.rules.undisturbed_since.is_none();
         let specs = self.specs.get(name(set)).map(Vec::as_slice).unwrap_or_default();
         let replaced = specs.iter().zip(specs.iter().skip(1).map(|(_, _, since)| *since));
-        let lately = replaced.filter(|(_, until)| lagging && context.at() <= after(*until, context.rules.pass()));
-        let before = lately.map(|((_, (_, replicas), _), _)| *replicas);
+        let recent = replaced.filter(|(_, until)| lagging && context.at() <= after(*until, context.rules.pass()));
+        let before = recent.map(|((_, (_, replicas), _), _)| *replicas);
         before.fold(now, i64::min)
     }
 
     fn deployment(&mut self, context: &CheckContext, deployment: &Value) {
-        let called = name(deployment);
+        let deployment_name = name(deployment);
         let template = |deployment: &Value| deployment["spec"]["template"].clone();
         if context
             .before
             .is_some_and(|before| template(before) != template(deployment))
         {
-            self.templates.insert(called.to_owned(), context.at());
+            self.templates.insert(deployment_name.to_owned(), context.at());
         }
         let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
         let scaled = annotation(deployment, keys::LAST_SCALE_ANNOTATION).and_then(|time| time.parse().ok());
@@ -192,25 +193,25 @@ impl Victims {
                     .then_some(machine)
             })
             .collect();
-        // Whoever puts the list in order drops those that go.
+        // A controller that maintains the list drops deleted machines.
         self.named
-            .retain(|(owner, machine), _| owner != called || listed.contains(&machine.as_str()));
-        self.lately.note(context);
+            .retain(|(owner, machine), _| owner != deployment_name || listed.contains(&machine.as_str()));
+        self.recently_listed.note(context);
         for machine in listed {
-            let key = (called.to_owned(), machine.to_owned());
+            let key = (deployment_name.to_owned(), machine.to_owned());
             self.named.entry(key).or_insert(context.at());
         }
     }
 
-    /// Whether the machine is on a list, or was a moment ago.
+    /// Whether cluster-autoscaler lists the machine now or did so until recently.
     fn is_named(&self, context: &CheckContext, machine: &Value) -> bool {
-        self.lately.has(context, machine) || self.named.keys().any(|(_, named)| named == name(machine))
+        self.recently_listed.has(context, machine) || self.named.keys().any(|(_, named)| named == name(machine))
     }
 
-    /// More machines are ordered of a template that is to vanish.
-    fn grows_in_vain(&self, context: &CheckContext, set: &Value) -> Option<String> {
+    /// A set of an outdated template grows.
+    fn grows_outdated_set(&self, context: &CheckContext, set: &Value) -> Option<String> {
         let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
-        // A step that asks for a set may be told of it before the watch is.
+        // A step that reads a set may observe it before the watch delivers it.
         let in_order = |before: &Value| version(before) <= version(set);
         let before = context
             .before
@@ -228,7 +229,7 @@ impl Victims {
         let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_hand || !settled;
         (!excused && class(set) != class(deployment)).then(|| {
             format!(
-                "set {} of class {} grew from {} to {}, and its deployment is of class {}",
+                "set {} of class {} grew from {} to {}, but its deployment has class {}",
                 name(set),
                 class(set),
                 replicas(before),
@@ -238,8 +239,8 @@ impl Victims {
         })
     }
 
-    /// A sibling that ranks before the machine that was removed.
-    fn better(&self, context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
+    /// A sibling that ranks before the removed machine.
+    fn better_victim(&self, context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
         let joined = |machine: &Value| matches!(phase(machine), "Running" | "Unknown");
         let before = context.before?;
         let own = priority(before);
@@ -248,12 +249,12 @@ impl Victims {
             due.is_some_and(|due| due <= context.at())
         };
         siblings(context.world, machine, set)
-            .filter(|sibling| !is_excepted(sibling))
+            .filter(|sibling| !is_exempt(sibling))
             .find_map(|sibling| {
                 let (others, since) = *self.priorities.get(uid(sibling))?;
                 if others < own && settled(since) {
                     return Some(format!(
-                        "machine {} of priority {own} was removed, and {} of priority {others} stays",
+                        "machine {} of priority {own} was removed instead of {} of priority {others}",
                         name(machine),
                         name(sibling)
                     ));
@@ -262,7 +263,7 @@ impl Victims {
                 let since = time(sibling, "/metadata/creationTimestamp")?;
                 (others == own && joined(before) && never_joined && settled(since)).then(|| {
                     format!(
-                        "machine {}, which had joined, was removed, and {} stays, which never did",
+                        "machine {}, which had joined, was removed instead of {}, which never joined",
                         name(machine),
                         name(sibling)
                     )
@@ -271,8 +272,7 @@ impl Victims {
     }
 }
 
-/// When a maximum is lowered, of the failed machines that are kept automatically those end that were created first, and no
-/// more than must.
+/// When a maximum is lowered, the oldest automatically preserved Machines are released, and not more than necessary.
 fn released_out_of_turn(context: &CheckContext, owner: &Value) -> Option<String> {
     let entries = |object: &Value| -> Vec<Value> {
         let list = object.pointer("/status/preservations").and_then(Value::as_array);
@@ -291,7 +291,7 @@ fn released_out_of_turn(context: &CheckContext, owner: &Value) -> Option<String>
         .find(|entry| entry["by"] == "auto" && age(entry) < age(youngest));
     if let Some(older) = older {
         return Some(format!(
-            "the preservation of machine {} ends with the maximum of {}, and that of {}, which is older, goes on",
+            "the lowered maximum of {} releases machine {} instead of the older {}",
             youngest["name"],
             name(owner),
             older["name"]
@@ -300,28 +300,29 @@ fn released_out_of_turn(context: &CheckContext, owner: &Value) -> Option<String>
     let limit = limit(owner);
     (staying.len() < limit).then(|| {
         format!(
-            "preservations of {} end until {} are left, and its maximum is {limit}",
+            "preservations of {} are released until {} remain, but its maximum is {limit}",
             name(owner),
             staying.len()
         )
     })
 }
 
-/// Machines of the set that stay, beside that one.
+/// Other Machines of the set that are not being deleted.
 fn siblings<'a>(world: &'a WorldState, machine: &'a Value, set: &'a Value) -> impl Iterator<Item = &'a Value> {
     world.of_kind("Machine").filter(move |other| {
         owner(other, "MachineSet") == Some(name(set)) && !is_deleting(other) && uid(other) != uid(machine)
     })
 }
 
-/// Whether the machine had a VM and has none: it goes by itself.
+/// Whether the machine had a VM and has none. Such a machine is deleted for that reason alone.
 fn is_without_vm(world: &WorldState, machine: &Value) -> bool {
     let recorded = machine["spec"]["providerID"].as_str().is_some_and(|id| !id.is_empty());
     recorded && world.vms_of(name(machine)).next().is_none()
 }
 
-/// Preserved ones go last, and one that was handed over is not the set's to take yet.
-fn is_excepted(machine: &Value) -> bool {
+/// Whether the ranking does not apply: preserved Machines are removed last, and a set does not remove a machine that
+/// was just transferred to it.
+fn is_exempt(machine: &Value) -> bool {
     let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
     let draining = machine
         .pointer("/status/preservation")
@@ -334,8 +335,8 @@ fn priority(machine: &Value) -> i64 {
     given.unwrap_or(3)
 }
 
-/// Whether what was named is there, and nothing holds it.
-fn may_go(world: &WorldState, deployment: &str, machine: &str) -> bool {
+/// Whether the listed machine exists and nothing prevents its removal.
+fn may_be_removed(world: &WorldState, deployment: &str, machine: &str) -> bool {
     let frozen = |object: &Value| label(object, keys::FREEZE_LABEL) == keys::TRUE;
     let Some(machine) = world.object("Machine", machine).filter(|machine| !is_deleting(machine)) else {
         return false;
@@ -345,30 +346,30 @@ fn may_go(world: &WorldState, deployment: &str, machine: &str) -> bool {
     set.is_some_and(|set| !frozen(set) && !is_deleting(set))
         && deployment.is_some_and(|deployment| !frozen(deployment) && !is_deleting(deployment))
         && phase(machine) != "Failed"
-        && !is_excepted(machine)
+        && !is_exempt(machine)
 }
 
-/// Nobody needs machines of an owner that is to go.
-fn made_for_nobody(context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
+/// A machine is created for an owner that is being deleted.
+fn created_for_deleted_owner(context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
     let deployment = owner(set, "MachineDeployment").and_then(|owner| context.world.object("MachineDeployment", owner));
     let owners = [Some(set), deployment];
     let leaving = owners.into_iter().flatten().find(|owner| is_deleting(owner))?;
     Some(format!(
-        "machine {} was made, and its owner {} is being deleted",
+        "machine {} was created while its owner {} is being deleted",
         name(machine),
         name(leaving)
     ))
 }
 
-/// Whether the machine failed, and nobody keeps it, or no longer: a person removed its expiry, and its phase does not say so
-/// yet.
+/// Whether the machine failed and is not preserved, or no longer: its phase may lag after a user removed its expiry.
 fn is_replaced(machine: &Value) -> bool {
     let kept = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
     phase(machine) == "Failed" || phase(machine) == "Failed:Preserved" && !kept
 }
 
-/// What cluster-autoscaler does not read does not keep it away, unless the machine's template says so.
-fn misspelt(context: &CheckContext, node: &Value) -> Option<String> {
+/// A node has an annotation value that cluster-autoscaler does not read, and the machine's template does not ask for
+/// it.
+fn unreadable_annotation(context: &CheckContext, node: &Value) -> Option<String> {
     annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)?;
     let value = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION)?;
     let machine = context.world.object("Machine", label(node, keys::MACHINE_NAME_LABEL));
@@ -376,7 +377,7 @@ fn misspelt(context: &CheckContext, node: &Value) -> Option<String> {
     let wanted = template.and_then(|template| annotation(template, keys::SCALE_DOWN_DISABLED_ANNOTATION));
     (value != "true" && wanted != Some(value)).then(|| {
         format!(
-            "node {} asks cluster-autoscaler to keep away by {value:?}, and it reads \"true\" alone",
+            "node {} disables its scale-down by {value:?}, but cluster-autoscaler reads only \"true\"",
             name(node)
         )
     })

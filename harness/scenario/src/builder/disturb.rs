@@ -1,4 +1,4 @@
-//! The builder's words for disturbances beyond the cloud, for the keeper and for the quiet end.
+//! Builder functions for disturbances beyond the cloud, for the keeper and for the quiet end.
 
 use apiserver::faults::Rule;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::step::{
 use crate::{DuplicateCreates, Scenario};
 
 impl Scenario {
-    /// Somebody keeps `replicas` machines LABEL-1, LABEL-2 and so on, whose spec has `spec` beside the class.
+    /// A keeper keeps `replicas` machines named LABEL-1, LABEL-2 and so on; `spec` is added to their class.
     pub fn keeper(mut self, label: &str, replicas: u32, spec: Value) -> Self {
         self.world.keeper = Some(Keeper {
             label: label.to_owned(),
@@ -23,13 +23,13 @@ impl Scenario {
         self
     }
 
-    /// A second creation for a machine gives the VM that is there: the cloud knows idempotency tokens.
+    /// A second creation for a machine returns the existing VM: the cloud has idempotency tokens.
     pub fn creates_once(mut self) -> Self {
         self.world.cloud.duplicate_creates = DuplicateCreates::One;
         self
     }
 
-    /// Adds the quiet end, after what may take so long to settle.
+    /// Adds the quiet end; the world may take `settles` to settle.
     pub fn quiet_end(self, settles: impl Into<DurationExpression>) -> Self {
         self.step(Step::QuietEnd(QuietEnd {
             settles: settles.into(),
@@ -37,27 +37,27 @@ impl Scenario {
     }
 }
 
-/// The keeper keeps so many from now on.
+/// Sets how many machines the keeper keeps.
 pub fn keep(replicas: u32) -> Step {
     Step::Keep(Keep { replicas })
 }
 
-/// Adds a rule to the API server.
+/// Adds a fault rule to the API server.
 pub fn api_fault(rule: Rule) -> Step {
     Step::ApiFault(ApiFault { rule, by: None })
 }
 
-/// Adds a rule to the API server that strikes a client.
+/// Adds a fault rule to the API server that affects one client.
 pub fn api_fault_by(client: Client, rule: Rule) -> Step {
     Step::ApiFault(ApiFault { rule, by: Some(client) })
 }
 
-/// Takes a rule of the API server away.
+/// Removes a fault rule from the API server.
 pub fn lift_api_fault(rule: &str) -> Step {
     Step::LiftApiFault(LiftApiFault(rule.to_owned()))
 }
 
-/// The mcm that leads stands still.
+/// Pauses the leading mcm.
 pub fn pause_leader(time: impl Into<DurationExpression>) -> Step {
     Step::Pause(Pause {
         process: Process::Mcm,
@@ -73,12 +73,12 @@ pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
     })
 }
 
-/// A zone of the cloud is back.
+/// Restores a zone of the cloud.
 pub fn mend_zone(zone: &str) -> Step {
     Step::RestoreZone(RestoreZone(zone.to_owned()))
 }
 
-/// Somebody makes a VM by hand under that name, with this cluster's tags or without.
+/// A user creates a VM by hand, with or without this cluster's tags.
 pub fn make_vm(machine: &str, tagged: bool) -> Step {
     Step::MakeVm(MakeVm {
         machine: machine.to_owned(),
@@ -86,7 +86,7 @@ pub fn make_vm(machine: &str, tagged: bool) -> Step {
     })
 }
 
-/// The next creation for a machine takes effect later, whether or not anybody waits.
+/// The next creation of a machine's VM takes effect later, even if the caller has given up.
 pub fn slow_creation(name: &str, machine: &str, by: impl Into<DurationExpression>) -> Step {
     Step::SlowCreation(SlowCreation {
         name: name.to_owned(),
@@ -95,7 +95,7 @@ pub fn slow_creation(name: &str, machine: &str, by: impl Into<DurationExpression
     })
 }
 
-/// An agent writes a condition of a machine's node with one value and another by turns.
+/// An agent writes a condition of a machine's node with alternating values.
 pub fn flap(
     machine: &str,
     condition: &str,
@@ -112,7 +112,7 @@ pub fn flap(
     })
 }
 
-/// Somebody takes that label from each new machine, for so long.
+/// A label is removed from each new machine for some time.
 pub fn strip(label: &str, value: &str, lasts: impl Into<DurationExpression>) -> Step {
     Step::Strip(Strip {
         label: label.to_owned(),
@@ -121,7 +121,7 @@ pub fn strip(label: &str, value: &str, lasts: impl Into<DurationExpression>) -> 
     })
 }
 
-/// cluster-autoscaler removes nodes of a deployment that were empty for `idle`, for so long.
+/// cluster-autoscaler removes nodes of a deployment that were empty for `idle`.
 pub fn scale_down_empty(
     deployment: &str,
     idle: impl Into<DurationExpression>,
@@ -145,9 +145,9 @@ pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
     })
 }
 
-/// Events of that reason told of an object so often or more.
+/// At least `at_least` Events of a reason about an object.
 pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
-    Condition::Told(EventCount {
+    Condition::EventCount(EventCount {
         kind: kind.to_owned(),
         name: name.to_owned(),
         reason: reason.to_owned(),
@@ -156,9 +156,9 @@ pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition 
     })
 }
 
-/// A fault rule has struck so often or more.
+/// At least `at_least` hits of a fault rule.
 pub fn struck(fault: &str, at_least: u64) -> Condition {
-    Condition::Struck(FaultHits {
+    Condition::FaultHits(FaultHits {
         fault: fault.to_owned(),
         at_least,
     })

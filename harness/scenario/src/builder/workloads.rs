@@ -1,26 +1,26 @@
-//! The builder's words for workloads, their pods and volumes, and what is done to them.
+//! Builder functions for workloads, their pods and volumes.
 
 use crate::duration::DurationExpression;
 use crate::expect::{Attached, Condition, FieldOf, PodState, Pods, PodsOn, VolumesOf};
 use crate::step::{Answer, Apply, Deletion, Evict, ForceDeletion, Step};
 use crate::workload::{Budget, Priority, Workload};
 
-/// Creates a Deployment, or changes the one that is there.
+/// Creates a Deployment, or changes the existing one.
 pub fn deployment(workload: Workload) -> Step {
     Step::Apply(Apply::Deployment(workload))
 }
 
-/// Creates a StatefulSet, or changes the one that is there.
+/// Creates a StatefulSet, or changes the existing one.
 pub fn stateful_set(workload: Workload) -> Step {
     Step::Apply(Apply::StatefulSet(workload))
 }
 
-/// Creates a DaemonSet, or changes the one that is there.
+/// Creates a DaemonSet, or changes the existing one.
 pub fn daemon_set(workload: Workload) -> Step {
     Step::Apply(Apply::DaemonSet(workload))
 }
 
-/// A workload of that name: one small pod.
+/// A workload with one small pod.
 pub fn workload(name: &str) -> Workload {
     Workload {
         name: name.to_owned(),
@@ -29,44 +29,44 @@ pub fn workload(name: &str) -> Workload {
 }
 
 impl Workload {
-    /// So many pods.
+    /// Sets the number of pods.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.replicas = Some(replicas);
         self
     }
 
-    /// In that namespace instead of the scenario's.
+    /// Sets a namespace other than the scenario's.
     pub fn in_namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// Each pod asks for so much, as in `900m`.
+    /// Sets the CPU request of each pod, for example `900m`.
     pub fn cpu(mut self, cpu: &str) -> Self {
         self.cpu = Some(cpu.to_owned());
         self
     }
 
-    /// Its pods have that priority class.
+    /// Sets the priority class of its pods.
     pub fn priority(mut self, class: &str) -> Self {
         self.priority_class = Some(class.to_owned());
         self
     }
 
-    /// Its pods stay so long on a node that does not answer.
+    /// Sets how long its pods stay on an unreachable node.
     pub fn tolerating(mut self, time: impl Into<DurationExpression>) -> Self {
         self.toleration = Some(time.into());
         self
     }
 
-    /// Each of its pods has a volume of that size.
+    /// Gives each of its pods a volume of that size.
     pub fn volume(mut self, size: &str) -> Self {
         self.volume = Some(size.to_owned());
         self
     }
 }
 
-/// At most so many pods of a workload may be disrupted at once.
+/// Creates a disruption budget for a workload.
 pub fn budget(of: &str, max_unavailable: u32) -> Step {
     Step::Apply(Apply::Budget(Budget {
         of: of.to_owned(),
@@ -74,7 +74,7 @@ pub fn budget(of: &str, max_unavailable: u32) -> Step {
     }))
 }
 
-/// Creates a class of priorities.
+/// Creates a priority class.
 pub fn priority_class(name: &str, value: i32) -> Step {
     Step::Apply(Apply::Priority(Priority {
         name: name.to_owned(),
@@ -82,7 +82,7 @@ pub fn priority_class(name: &str, value: i32) -> Step {
     }))
 }
 
-/// Creates the class of the cloud's volumes.
+/// Creates the StorageClass of the simulated cloud.
 pub fn storage_class() -> Step {
     Step::Apply(Apply::StorageClass)
 }
@@ -92,7 +92,7 @@ pub fn namespace(name: &str) -> Step {
     Step::Apply(Apply::Namespace(name.to_owned()))
 }
 
-/// Cordons the node of a machine and evicts its pods, all of which must be gone within that time.
+/// Cordons the node of a machine and evicts its pods, all of which must be gone within a time.
 pub fn evict(machine: &str, within: impl Into<DurationExpression>) -> Step {
     Step::Evict(Evict {
         machine: machine.to_owned(),
@@ -109,7 +109,7 @@ pub fn force_delete(kind: &str, name: &str) -> Step {
     }))
 }
 
-/// A field of an object is what it was.
+/// A field of an object has not changed.
 pub fn unchanged(kind: &str, name: &str, field: &str) -> Condition {
     Condition::Unchanged(FieldOf {
         kind: kind.to_owned(),
@@ -118,7 +118,7 @@ pub fn unchanged(kind: &str, name: &str, field: &str) -> Condition {
     })
 }
 
-/// The pods of a workload, to be narrowed down and counted.
+/// The pods of a workload, to be filtered and counted.
 pub fn pods(of: &str) -> Pods {
     Pods {
         of: of.to_owned(),
@@ -130,38 +130,38 @@ pub fn pods(of: &str) -> Pods {
 }
 
 impl Pods {
-    /// Only those on the node of that machine.
+    /// Only pods on the node of this machine.
     pub fn on(mut self, machine: &str) -> Self {
         self.on = Some(machine.to_owned());
         self
     }
 
-    /// Only those in that state.
+    /// Only pods in this state.
     pub fn are(mut self, state: PodState) -> Self {
         self.are = Some(state);
         self
     }
 
-    /// There are at least so many.
+    /// There are at least `number`.
     pub fn at_least(mut self, number: usize) -> Condition {
         self.at_least = Some(number);
         Condition::Pods(self)
     }
 
-    /// There are at most so many.
+    /// There are at most `number`.
     pub fn at_most(mut self, number: usize) -> Condition {
         self.at_most = Some(number);
         Condition::Pods(self)
     }
 
-    /// There are exactly so many.
+    /// There are exactly `number`.
     pub fn exactly(mut self, number: usize) -> Condition {
         (self.at_least, self.at_most) = (Some(number), Some(number));
         Condition::Pods(self)
     }
 }
 
-/// The pods of a workload on a node are the same, and none is to go.
+/// The pods of a workload on a node are the same, and none is being deleted.
 pub fn same_pods(of: &str, on: &str) -> Condition {
     Condition::SamePods(PodsOn {
         of: of.to_owned(),
@@ -169,7 +169,7 @@ pub fn same_pods(of: &str, on: &str) -> Condition {
     })
 }
 
-/// The volume of a claim is attached to the node of that machine.
+/// The volume of a claim is attached to the node of a machine.
 pub fn attached_to(claim: &str, machine: &str) -> Condition {
     Condition::Attached(Attached {
         claim: claim.to_owned(),
@@ -179,7 +179,7 @@ pub fn attached_to(claim: &str, machine: &str) -> Condition {
     })
 }
 
-/// The volume of a claim is attached to at most so many nodes.
+/// The volume of a claim is attached to at most `nodes` nodes.
 pub fn attached_at_most(claim: &str, nodes: usize) -> Condition {
     Condition::Attached(Attached {
         claim: claim.to_owned(),
@@ -189,7 +189,7 @@ pub fn attached_at_most(claim: &str, nodes: usize) -> Condition {
     })
 }
 
-/// So many volumes that were made for a claim are there.
+/// The number of volumes of a claim.
 pub fn volumes_of(claim: &str, is: usize) -> Condition {
     Condition::VolumesOf(VolumesOf {
         claim: claim.to_owned(),

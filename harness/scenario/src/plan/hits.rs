@@ -1,15 +1,15 @@
-//! How often the disturbances of a plan had an effect.
+//! Hits of a plan's disturbances.
 
 use serde::{Deserialize, Serialize};
 
-/// A disturbance, and how often it struck.
+/// A disturbance and its number of hits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DisturbanceHits {
-    /// In one line.
+    /// Description in one line.
     pub what: String,
-    /// What kind of fault it is.
+    /// Kind of the fault.
     pub kind: String,
-    /// How often it struck.
+    /// Number of hits.
     pub hits: u64,
 }

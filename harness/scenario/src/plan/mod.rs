@@ -1,8 +1,8 @@
-//! The plan of a run as data: a scenario, a seed, what disturbs it, and its limits. Everything that a run in virtual
-//! time depends on is in it, so the same plan gives the same trace.
+//! The plan of a run as data: a scenario, a seed, disturbances, and limits. It contains everything that a run in
+//! virtual time depends on, so the same plan gives the same trace.
 //!
-//! What lives here: the data, its file form (YAML or JSON) and its checks. What must not: who makes plans (`campaign`,
-//! `shrink`) and how a stage carries one out.
+//! This module holds the data, its file form (YAML or JSON) and its checks. `campaign` and `shrink` create plans, and
+//! stages execute them.
 
 mod cloud_fault;
 mod disturbance;
@@ -25,30 +25,30 @@ use crate::{Scenario, StageKind};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plan {
-    /// What is disturbed.
+    /// The scenario of the run.
     pub scenario: Scenario,
     /// The seed of all randomness.
     pub seed: u64,
-    /// A planted defect of mcm (builds with mutants).
+    /// A defect of mcm that is switched on (builds with defects only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
-    /// What disturbs it; the order means nothing.
+    /// Disturbances; their order does not matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<Disturbance>,
-    /// When it is ended because it runs away.
+    /// When the run is stopped as runaway.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// How far a run may go. A run that goes further runs away, and fails.
+/// Limits of a run. A run that exceeds one is a runaway and fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// The most virtual time.
+    /// Maximum of virtual time.
     pub virtual_time: GoDuration,
-    /// The most entries in its trace.
+    /// Maximum number of trace entries.
     pub events: u64,
-    /// The most time by the wall clock; the process of the run is ended then.
+    /// Maximum of wall-clock time, after which the process of the run is killed.
     pub wall_time: GoDuration,
 }
 
@@ -62,7 +62,7 @@ impl Default for Limits {
     }
 }
 
-/// A plan as a file has it: its scenario is written out, or named.
+/// The file form of a plan: its scenario is included, or referenced by name.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
@@ -84,7 +84,8 @@ fn first_seed() -> u64 {
     1
 }
 
-/// Whether these may disturb a controller at any time. A crash does so for a moment, and invariants know it.
+/// Whether these disturbances may affect a controller at any time. A crash does so only for a moment, which invariants
+/// take into account.
 pub fn is_disturbing(disturbances: &[Disturbance]) -> bool {
     let lasts = |disturbance: &Disturbance| !matches!(disturbance, Disturbance::Crash(_));
     disturbances.iter().any(lasts)
@@ -113,7 +114,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads YAML, of which JSON is a part; `origin` names it in errors.
+    /// Reads YAML or JSON; `origin` names it in errors.
     ///
     /// # Errors
     /// See [`FileError`].
@@ -149,7 +150,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The first disturbance, by its number from 0, that the stage cannot carry out, and why.
+    /// Index of the first disturbance that the stage cannot execute, and the reason.
     pub fn why_not_on(&self, stage: StageKind) -> Option<(usize, &'static str)> {
         let reasons = self
             .disturbances
@@ -166,10 +167,10 @@ impl Plan {
         serde_saphyr::to_string(self)
     }
 
-    /// Checks what types alone do not: the field, and what is wrong with it.
+    /// Checks what types alone do not: the field and the error.
     ///
     /// # Errors
-    /// The first field that makes no sense.
+    /// The first invalid field.
     pub fn validate(&self) -> Result<(), (String, String)> {
         self.scenario
             .validate()

@@ -26,7 +26,7 @@ limits: {virtualTime: 2h, events: 100000}
 ";
 
 #[test]
-fn a_plan_is_the_same_after_it_was_written_and_read() {
+fn a_plan_survives_a_round_trip_through_yaml_and_json() {
     let plan = Plan::from_yaml(EVERYTHING, "a.yaml", &named()).unwrap();
     assert_eq!(plan.disturbances.len(), 7);
     let yaml = plan.to_yaml().unwrap();
@@ -99,7 +99,7 @@ fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
     "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["disturbances[1].name", "\"a\""]
 )]
 #[case::no_room("base: story\nlimits: {events: 0}\n", &["limits", "no room"])]
-fn a_bad_plan_names_place_and_cure(#[case] text: &str, #[case] expected: &[&str]) {
+fn an_error_in_a_plan_names_the_place_and_the_fix(#[case] text: &str, #[case] expected: &[&str]) {
     let error = Plan::from_yaml(text, "a.yaml", &named()).unwrap_err().to_string();
     assert!(error.starts_with("a.yaml: "), "{error}");
     for word in expected {

@@ -1,4 +1,4 @@
-//! Does a step as another user, with the rights of that user.
+//! Performs a step as another user, with that user's rights.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use super::{Request, Step, StepDefinition, Targets};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActAs {
-    /// The user's name, as bindings have it.
+    /// The user's name in RBAC bindings.
     pub user: String,
-    /// What the user does: applies, deletes, evicts, annotates or patches.
+    /// The step: apply, delete, evict, annotate or patch.
     pub step: Box<Step>,
-    /// Whether it must be refused; else a refusal fails the step.
+    /// Whether the API server must forbid it; otherwise a refusal fails the step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
 }

@@ -1,4 +1,4 @@
-//! Makes requests of the API server fail, late, stale or lost.
+//! Makes requests to the API server fail, arrive late, read stale data or lose their responses.
 
 use apiserver::faults::Rule;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use super::{DisturbanceChange, Request, StepDefinition, Targets};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiFault {
-    /// The rule: its name, what it matches, what happens.
+    /// The rule: its name, its match and its fault.
     pub rule: Rule,
-    /// Whom it strikes; absent: whom the rule's `match.client` says.
+    /// The client that it affects; absent: the one in the rule's `match.client`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Client>,
 }

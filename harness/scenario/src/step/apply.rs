@@ -8,7 +8,7 @@ use crate::duration::Timeouts;
 use crate::fixtures;
 use crate::workload::{self, Budget, Kind, Priority, Workload};
 
-/// What is applied: a whole object, or a fixture by what matters in it.
+/// What is applied: a whole object, or a fixture with its relevant fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Apply {
@@ -24,16 +24,16 @@ pub enum Apply {
     DaemonSet(Workload),
     /// A disruption budget.
     Budget(Budget),
-    /// A class of priorities.
+    /// A priority class.
     Priority(Priority),
-    /// The class of the cloud's volumes.
+    /// The StorageClass of the simulated cloud.
     StorageClass,
     /// A namespace of that name.
     Namespace(String),
 }
 
 impl Apply {
-    /// The object that it stands for, in `namespace` where it is a machine, with what durations are worth on a stage.
+    /// The object that it expands to; `namespace` is that of machines, `timeouts` those of the stage.
     pub fn object(&self, namespace: &str, timeouts: &Timeouts) -> Value {
         match self {
             Self::Machine(name) => fixtures::machine(name, namespace),
@@ -48,7 +48,7 @@ impl Apply {
         }
     }
 
-    /// The namespace that it names, as its own or as what it makes.
+    /// The namespace that it names, as its own or as the one that it creates.
     pub fn namespace(&self) -> Option<&str> {
         let named = match self {
             Self::Object(object) => object.pointer("/metadata/namespace")?.as_str()?,

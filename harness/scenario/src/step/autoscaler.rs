@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
 
-/// cluster-autoscaler, as far as it removes nodes that are empty: it names the machine and lowers the deployment's number.
-/// Nodes whose annotation keeps it away it leaves alone. The step lasts as long as it does.
+/// cluster-autoscaler's removal of empty nodes: it lists the machine and lowers the deployment's replicas. It skips
+/// nodes with the annotation that disables scale-down. The step lasts for `lasts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Autoscaler {
-    /// Of which deployment.
+    /// Name of the deployment.
     pub deployment: String,
     /// How long a node must have been empty.
     pub idle: DurationExpression,
-    /// How long it goes on.
+    /// Duration of the step.
     pub lasts: DurationExpression,
 }
 

@@ -9,21 +9,21 @@ use crate::process::Process;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Crash {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// Before or after the effect is done.
+    /// Before or after the effect.
     pub at: Moment,
-    /// Which effect, counted from 1 since the process was first started; of several processes, over all of them.
+    /// Number of the effect, from 1 since the first start; with several processes, over all of them.
     pub effect: u64,
 }
 
-/// On which side of an effect.
+/// Before or after an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Moment {
-    /// It never happens.
+    /// The effect does not happen.
     Before,
-    /// It happens and its answer is lost.
+    /// The effect happens, and its response is lost.
     After,
 }
 

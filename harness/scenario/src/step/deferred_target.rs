@@ -9,18 +9,20 @@ use super::vm::VmAction;
 use super::{Request as StepRequest, StepDefinition};
 use crate::duration::DurationExpression;
 
-/// Something happens to a machine that is chosen when its turn comes. Where there is none, or it is gone, nothing does.
+/// An action on a machine that is chosen when the step runs. Without a matching machine, or if it no longer exists,
+/// nothing happens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeferredTarget {
-    /// What it is called in the scenario: the first step with that name chooses it, and those that follow mean the same.
+    /// Name of the target in the scenario: the first step with the name chooses the machine, and later steps act on the
+    /// same one.
     pub called: String,
-    /// Machines whose names match (`*` and `?`), as far as they stay and are not called otherwise yet.
+    /// Name pattern (`*` and `?`) of the candidates: machines that are not being deleted and are not another target.
     pub among: String,
-    /// Which of them, in the order of their names, counted from 0 and round again.
+    /// Index of the candidate in the order of names, modulo their number.
     #[serde(default)]
     pub nth: u64,
-    /// What happens.
+    /// The action.
     #[serde(rename = "do")]
     pub user_action: UserAction,
 }
@@ -35,49 +37,49 @@ impl StepDefinition for DeferredTarget {
     }
 }
 
-/// What happens to a machine.
+/// An action on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum UserAction {
-    /// A person asks for its preservation, or takes that back.
+    /// A user requests its preservation, or removes the request.
     Preserve(Request),
-    /// An operator says when its preservation ends, from now; if it is preserved.
+    /// An operator sets its preservation expiry to this time from now, if it is preserved.
     Expire(DurationExpression),
-    /// An operator says that its preservation ended so long ago; if it is preserved.
+    /// An operator sets its preservation expiry to this time ago, if it is preserved.
     ExpireAgo(DurationExpression),
-    /// An operator removes the end of its preservation, which ends it; if it is preserved.
+    /// An operator removes its preservation expiry, which ends the preservation, if it is preserved.
     RemoveExpiry,
-    /// An operator says for how long it is kept from its next preservation on.
+    /// An operator sets the duration of its next preservation.
     PreserveTimeout(DurationExpression),
-    /// cluster-autoscaler names it on its deployment, and lowers the number there by one; if it has a deployment.
+    /// cluster-autoscaler lists it on its deployment and lowers the replicas by one, if it has a deployment.
     ScaleDown,
-    /// A person cordons its node.
+    /// A user cordons its node.
     Cordon,
-    /// A person lets its node take pods again.
+    /// A user uncordons its node.
     Uncordon,
-    /// A person wants it to go before others: it gets priority 1.
+    /// A user prefers it for removal: it gets priority 1.
     Prefer,
-    /// Something happens to its kubelet.
+    /// An action on its kubelet.
     Kubelet(KubeletAction),
-    /// Something happens to its VM.
+    /// An action on its VM.
     Vm(VmAction),
-    /// A person deletes it.
+    /// A user deletes it.
     Delete,
-    /// A person deletes its node.
+    /// A user deletes its node.
     DeleteNode,
 }
 
-/// A value of the annotation on preservation.
+/// A value of the preservation annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
-    /// Whether it is written to the Node, and not to the Machine.
+    /// Whether the annotation is on the Node instead of the Machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub node: bool,
-    /// Whether it is written in the word of the proposal's first version, `preserve-when-failed`.
+    /// Whether it uses the annotation of the proposal's first version, `preserve-when-failed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first_version: bool,
-    /// The value; absent: the annotation is removed, in either word.
+    /// The value; absent: both annotations are removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }

@@ -8,28 +8,28 @@ use super::{Request, StepDefinition, Targets};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Deletion {
-    /// For instance `Machine`.
+    /// For example `Machine`.
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// What the API server must answer; else the step fails.
+    /// The expected response of the API server; any other one fails the step.
     #[serde(default, skip_serializing_if = "Answer::is_deleted")]
     pub answer: Answer,
 }
 
-/// What an API server answers to a deletion.
+/// Response of the API server to a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// It is deleted.
+    /// The object is deleted.
     #[default]
     Deleted,
-    /// It is deleted, or was gone already.
+    /// The object is deleted, or did not exist.
     DeletedIfThere,
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
-    /// It is forbidden. Nothing is deleted if it is not: a dry run is asked for until it is refused, for as long as slack, since
-    /// API servers take a moment to heed a new rule.
+    /// The deletion is forbidden. Nothing is deleted if it is not: the step repeats a dry run until it is refused, for
+    /// at most `slack`, because API servers apply a new rule with a delay.
     Forbidden,
 }
 

@@ -10,23 +10,23 @@ use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, v
 pub struct FailZone {
     /// The zone's name.
     pub zone: String,
-    /// What of it.
+    /// What fails.
     pub failure: ZoneFailure,
 }
 
-/// What of a zone fails.
+/// The failure of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ZoneFailure {
-    /// Calls about its VMs; the VMs run.
+    /// Calls for its VMs fail; the VMs run.
     Api,
-    /// Its VMs stop and none boots; calls are answered.
+    /// Its VMs stop and no VM boots; calls are answered.
     Compute,
     /// Both.
     Both,
 }
 
-/// The name of a failed zone among the rules that disturb.
+/// The rule name of a failed zone.
 pub(super) fn rule_of_zone(zone: &str) -> String {
     format!("zone {zone}")
 }
@@ -46,7 +46,7 @@ impl StepDefinition for FailZone {
 
     fn disturbance(&self) -> Option<DisturbanceChange> {
         match self.failure {
-            // Controllers work on while VMs stand still.
+            // Controllers continue to work while VMs are stopped.
             ZoneFailure::Compute => None,
             ZoneFailure::Api | ZoneFailure::Both => Some(DisturbanceChange::begins(&rule_of_zone(&self.zone), None)),
         }

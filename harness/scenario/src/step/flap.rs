@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 
-/// An agent on a node writes a condition whose status is one thing and another by turns. The step lasts as long as it does.
+/// An agent on a node writes a condition with alternating status. The step lasts for `lasts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Flap {
-    /// The machine on whose node.
+    /// The machine of the node.
     pub machine: String,
     /// The condition's type.
     pub condition: String,
-    /// Its status by turns.
+    /// Its alternating status.
     #[serde(default = "true_and_false")]
     pub values: [String; 2],
-    /// How long it has one value.
+    /// How long each value stays.
     pub every: DurationExpression,
-    /// How long it goes on.
+    /// Duration of the step.
     pub lasts: DurationExpression,
 }
 

@@ -8,7 +8,7 @@ use super::{Request, StepDefinition};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Keep {
-    /// How many.
+    /// The number.
     pub replicas: u32,
 }
 

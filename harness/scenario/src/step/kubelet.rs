@@ -8,24 +8,24 @@ use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletStep {
-    /// On whose VM.
+    /// Name of the machine.
     pub machine: String,
-    /// What.
+    /// The action.
     #[serde(rename = "do")]
     pub action: KubeletAction,
 }
 
-/// What can be done to a kubelet.
+/// An action on a kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KubeletAction {
-    /// It stops; the VM runs on.
+    /// It stops; the VM continues to run.
     Stop,
     /// It starts again.
     Start,
-    /// Its disk is full: the node is under DiskPressure, and otherwise well.
+    /// Its disk is full: the node has DiskPressure and is otherwise healthy.
     FillDisk,
-    /// There is room again.
+    /// The disk has space again.
     FreeDisk,
 }
 

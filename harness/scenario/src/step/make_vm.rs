@@ -8,9 +8,9 @@ use super::{CloudRequest, Request, StepDefinition, Targets};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MakeVm {
-    /// The name that it gets; a Machine of that name may come later.
+    /// Name of the VM; a Machine of that name may be created later.
     pub machine: String,
-    /// Whether it has the tags by which this cluster's VMs are known.
+    /// Whether it has the tags of this cluster's VMs.
     pub tagged: bool,
 }
 

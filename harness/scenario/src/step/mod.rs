@@ -78,7 +78,7 @@ pub enum Request<'a> {
     Apply(&'a Apply),
     /// Delete an object.
     Delete {
-        /// Which, and the expected answer.
+        /// The object, and the expected response.
         object: &'a Deletion,
         /// Without a grace period.
         force: bool,
@@ -114,13 +114,13 @@ pub enum Request<'a> {
     LiftApiFault(&'a str),
     /// Set the number of machines of the keeper.
     Keep(u32),
-    /// Lift all faults, settle, and expect silence.
+    /// Remove all faults, settle, and expect silence.
     QuietEnd(&'a QuietEnd),
     /// Let time pass.
     Wait(&'a DurationExpression),
     /// Choose a machine, and act on it.
     Resolve(&'a DeferredTarget),
-    /// Watch for an expectation.
+    /// Start an expectation.
     Expect(&'a Expectation),
 }
 
@@ -228,7 +228,7 @@ steps! {
     Annotate(Annotate),
     /// Sends a JSON merge patch.
     Patch(Patch),
-    /// Does one of the above as another user, with that user's rights.
+    /// Performs one of the steps above as another user, with that user's rights.
     As(ActAs),
     /// Makes cloud calls fail or slow.
     #[serde(deserialize_with = "inject::read")]
@@ -245,7 +245,7 @@ steps! {
     Process(ProcessStep),
     /// Kills a process at one of its effects, counted from its start, and starts it again.
     Crash(Crash),
-    /// Makes requests of the API server fail, late, stale or lost.
+    /// Makes requests to the API server fail, arrive late, read stale data or lose their responses.
     ApiFault(ApiFault),
     /// Removes an API fault.
     LiftApiFault(LiftApiFault),
@@ -261,7 +261,7 @@ steps! {
     Autoscaler(Autoscaler),
     /// Changes how many machines the keeper keeps.
     Keep(Keep),
-    /// Lifts all faults; the world settles, and nothing is written any more.
+    /// Removes all faults; the world settles, and no object is written any more.
     QuietEnd(QuietEnd),
     /// Lets time pass.
     Wait(Wait),
@@ -270,7 +270,7 @@ steps! {
     /// Ends the failure of a zone.
     #[serde(rename = "mendZone")]
     RestoreZone(RestoreZone),
-    /// Acts on a machine that is chosen when its turn comes.
+    /// Acts on a machine that is chosen when the step runs.
     #[serde(rename = "someone")]
     Deferred(DeferredTarget),
     /// Expects something to be observed.

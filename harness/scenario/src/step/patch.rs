@@ -18,7 +18,7 @@ pub struct Patch {
     pub namespace: Option<String>,
     /// What is merged into the object.
     pub merge: Value,
-    /// True: into its status.
+    /// Whether the status is patched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub status: bool,
 }

@@ -6,19 +6,19 @@ use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 use crate::process::Process;
 
-/// A process stands still for a while, as between SIGSTOP and SIGCONT: of several the one that leads.
+/// A process is paused, as between SIGSTOP and SIGCONT: of several processes, the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pause {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// How long.
+    /// Duration of the pause.
     pub time: DurationExpression,
 }
 
 impl StepDefinition for Pause {
     fn description(&self) -> String {
-        format!("pause the {} that leads for {}", self.process, self.time)
+        format!("pause the leading {} for {}", self.process, self.time)
     }
 
     fn request(&self) -> Request<'_> {

@@ -9,35 +9,34 @@ use crate::process::Process;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProcessStep {
-    /// Which.
+    /// The process.
     pub name: Process,
-    /// What.
+    /// The action.
     #[serde(rename = "do")]
     pub action: ProcessAction,
 }
 
-/// What can be done to a process.
+/// An action on a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessAction {
-    /// Ended without notice (SIGKILL).
+    /// Kills it (SIGKILL).
     Kill,
-    /// Started with empty caches.
+    /// Starts it with empty caches.
     Start,
-    /// Both.
+    /// Kills and starts it.
     Restart,
-    /// Of several, the one that holds the Lease is ended without notice; where something supervises it, that starts it
-    /// again.
+    /// Kills the process that holds the Lease; a supervisor, if there is one, starts it again.
     KillLeader,
-    /// One after another is asked to end (SIGTERM) and started again, each when the one before is up.
+    /// Restarts all processes one after another (SIGTERM), each when its predecessor is up.
     RollingRestart,
 }
 
 impl StepDefinition for ProcessStep {
     fn description(&self) -> String {
         match self.action {
-            ProcessAction::KillLeader => format!("kill the {} that leads", self.name),
-            ProcessAction::RollingRestart => format!("restart every {}, one after another", self.name),
+            ProcessAction::KillLeader => format!("kill the leading {}", self.name),
+            ProcessAction::RollingRestart => format!("rolling restart of {}", self.name),
             action => format!("{} {}", verb(action), self.name),
         }
     }

@@ -1,15 +1,15 @@
-//! Lifts all faults, lets the world settle, and then checks that nothing is written any more.
+//! Removes all faults, lets the world settle, and then checks that no object is written any more.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
 
-/// The end of a scenario: all faults are lifted, what is under way may settle, and then nothing is written any more.
+/// The end of a scenario: all faults are removed, pending work may finish, and then no object is written any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QuietEnd {
-    /// How long it may take to settle.
+    /// How long the world may take to settle.
     pub settles: DurationExpression,
 }
 

@@ -12,7 +12,7 @@ pub struct RestoreZone(pub String);
 
 impl StepDefinition for RestoreZone {
     fn description(&self) -> String {
-        format!("mend zone {}", self.0)
+        format!("restore zone {}", self.0)
     }
 
     fn request(&self) -> Request<'_> {

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 
-/// The next creation for a machine takes effect later, whether or not anybody still waits for it.
+/// The next creation of a machine's VM takes effect later, even if the caller has given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SlowCreation {
-    /// The rule's name: reports count its hits under it.
+    /// The rule's name, under which reports count its hits.
     pub name: String,
-    /// Of which machine.
+    /// Name of the machine.
     pub machine: String,
-    /// By how much.
+    /// The delay.
     pub by: DurationExpression,
 }
 
 impl StepDefinition for SlowCreation {
     fn description(&self) -> String {
-        format!("let the next creation of {} take {}", self.machine, self.by)
+        format!("delay the next creation of {} by {}", self.machine, self.by)
     }
 
     fn request(&self) -> Request<'_> {

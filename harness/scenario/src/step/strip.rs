@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 
-/// Somebody takes a label from each new machine that has it, a second after the machine was made. The step lasts as long as
-/// they do.
+/// Removes a label from each new machine that has it, a second after its creation. The step lasts for `lasts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Strip {
@@ -14,7 +13,7 @@ pub struct Strip {
     pub label: String,
     /// Its value.
     pub value: String,
-    /// How long they go on.
+    /// Duration of the step.
     pub lasts: DurationExpression,
 }
 

@@ -16,11 +16,11 @@ pub struct Targets {
     pub cordons: Option<bool>,
     /// The part of the world that a fault affects, as the trace names it; `None`: the step is what users do.
     pub fault: Option<String>,
-    /// What has to exist before the step, and is acted on; `None`: nothing.
+    /// The object that has to exist before the step and is acted on; `None`: nothing.
     pub subject: Option<Subject>,
 }
 
-/// What a step acts on, which exists only while the scenario runs.
+/// The object of a step, which exists only while the scenario runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The VM of a machine.
@@ -84,14 +84,14 @@ impl Targets {
     }
 }
 
-/// How a step changes what disturbs the controller.
+/// How a step changes the disturbances of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisturbanceChange {
-    /// A rule begins to disturb.
+    /// A rule becomes active.
     Begins {
         /// The rule's name.
         rule: String,
-        /// How often it can have an effect; `None`: until it is lifted.
+        /// Maximum number of effects; `None`: unlimited until it is removed.
         at_most: Option<u64>,
     },
     /// A rule ends.

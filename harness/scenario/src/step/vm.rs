@@ -8,18 +8,18 @@ use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmStep {
-    /// Whose VM.
+    /// Name of the machine.
     pub machine: String,
-    /// What.
+    /// The action.
     #[serde(rename = "do")]
     pub action: VmAction,
 }
 
-/// What can be done to a VM.
+/// An action on a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum VmAction {
-    /// Its host dies: it is stopped at once and nobody is told.
+    /// Its host dies: it stops at once without a shutdown.
     Kill,
     /// It is shut down.
     Stop,
@@ -27,13 +27,13 @@ pub enum VmAction {
     Start,
     /// It is stopped and started.
     Reboot,
-    /// Its progress is held where it is.
+    /// Its lifecycle is held at the current state.
     Hold,
-    /// One step of a held VM's progress.
+    /// One lifecycle step of a held VM.
     Step,
-    /// A held VM goes on by itself.
+    /// A held VM continues by itself.
     Release,
-    /// It is deleted behind the back of whoever made it.
+    /// It is deleted by another cloud user.
     Delete,
 }
 

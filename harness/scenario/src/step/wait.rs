@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
 
-/// How long.
+/// The duration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wait(pub DurationExpression);

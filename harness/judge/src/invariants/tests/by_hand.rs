@@ -1,12 +1,12 @@
-//! What people do to preservations by hand, and what then is legal: an expiry that is removed, requests in the first
-//! version's word, a set alone, and templates that are edited.
+//! Manual changes of preservations, and what is legal after them: a removed expiry, requests with the annotation of the
+//! first version, a standalone set, and edited templates.
 
 use mcm_api::keys;
 
 use super::preserved::{EXPIRY, auto, ending, listed, preserved_until, seconds};
 use super::*;
 
-/// After an hour an operator removes the expiry of machine `m`, which runs and is preserved.
+/// After an hour an operator removes the expiry of machine `m`, which is Running and preserved.
 fn removed() -> Story {
     let mut story = Story::new();
     story.invariants.rules.ended_by_user.insert("m".to_owned());
@@ -22,17 +22,17 @@ fn without_expiry() -> Value {
 }
 
 #[rstest]
-#[case::a_person(true, None)]
+#[case::a_user(true, None)]
 #[case::the_controller(false, Some("I19"))]
-fn an_expiry_is_missing_only_where_a_person_removed_it(#[case] by_person: bool, #[case] broken: Option<&str>) {
-    let story = if by_person {
+fn an_expiry_may_be_missing_only_after_a_user_removed_it(#[case] by_user: bool, #[case] violated: Option<&str>) {
+    let story = if by_user {
         removed()
     } else {
         Story::new()
             .apply("Machine", preserved_until(EXPIRY))
             .apply("Machine", without_expiry())
     };
-    story.breaks(broken);
+    story.violates(violated);
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn no_machine_becomes_preserved_without_an_expiry() {
         .disturbed()
         .apply("Machine", machine("Running"))
         .apply("Machine", without_expiry())
-        .breaks(Some("I19"));
+        .violates(Some("I19"));
 }
 
 #[rstest]
-#[case::by_whoever_lists_anew(true, None)]
-#[case::by_nobody_else(false, Some("I10"))]
-fn a_request_may_be_seen_to_go_together_with_its_preservation(#[case] disturbed: bool, #[case] broken: Option<&str>) {
+#[case::after_a_relist(true, None)]
+#[case::without_a_relist(false, Some("I10"))]
+fn a_request_and_its_preservation_may_disappear_in_one_event(#[case] disturbed: bool, #[case] violated: Option<&str>) {
     let asking = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
     let mut story = Story::new();
     let requests = &mut story.invariants.rules.requests;
@@ -58,32 +58,35 @@ fn a_request_may_be_seen_to_go_together_with_its_preservation(#[case] disturbed:
     story
         .apply("Machine", with(preserved_until(EXPIRY), asking))
         .apply("Machine", machine("Running"))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::at_once(1, None)]
 #[case::later(3, Some("I13"))]
-fn a_preservation_ends_within_a_second_of_the_removal_of_its_expiry(#[case] later: u64, #[case] broken: Option<&str>) {
+fn a_preservation_ends_within_a_second_of_the_removal_of_its_expiry(
+    #[case] later: u64,
+    #[case] violated: Option<&str>,
+) {
     let why = json!({ "status": { "preservation": { "reason": "ExpiryRemoved" } } });
     removed()
         .after(seconds(later))
         .apply("Machine", with(ending("1970-01-01T01:00:00Z"), why))
         .after(seconds(1))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::for_a_moment(seconds(30), None)]
 #[case::for_long(minutes(5), Some("I13"))]
-fn a_preservation_goes_on_without_an_expiry(#[case] time: Duration, #[case] broken: Option<&str>) {
-    removed().after(time).breaks(broken);
+fn a_preservation_without_an_expiry_ends_within_a_pass(#[case] time: Duration, #[case] violated: Option<&str>) {
+    removed().after(time).violates(violated);
 }
 
 #[rstest]
-#[case::which_a_person_removed(None, None)]
-#[case::which_is_there(Some("1970-01-04T00:00:00Z"), Some("I5"))]
-fn a_drain_ends_for_a_missing_expiry(#[case] expiry: Option<&str>, #[case] broken: Option<&str>) {
+#[case::removed_by_a_user(None, None)]
+#[case::existing(Some("1970-01-04T00:00:00Z"), Some("I5"))]
+fn a_missing_expiry_ends_a_drain(#[case] expiry: Option<&str>, #[case] violated: Option<&str>) {
     let record = |stage: &str, reason: &str| {
         let record = json!({ "stage": stage, "reason": reason, "by": "auto" });
         let status = json!({ "currentStatus": { "preserveExpiryTime": expiry }, "preservation": record });
@@ -92,15 +95,15 @@ fn a_drain_ends_for_a_missing_expiry(#[case] expiry: Option<&str>, #[case] broke
     Story::new()
         .apply("Machine", record("Draining", "Relapse"))
         .apply("Machine", record("Releasing", "ExpiryRemoved"))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::of_the_machine(json!({ keys::PRESERVE_ANNOTATION: "false" }), json!({}), None)]
 #[case::of_its_node(json!({}), json!({ keys::PRESERVE_ANNOTATION: "false" }), None)]
-#[case::of_its_node_in_the_first_word(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
-#[case::of_nobody(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "true" }), Some("I5"))]
-fn a_preservation_ends_for_a_refusal(#[case] of_machine: Value, #[case] of_node: Value, #[case] broken: Option<&str>) {
+#[case::of_its_node_with_the_first_version(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
+#[case::without_a_refusal(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "true" }), Some("I5"))]
+fn a_refusal_ends_a_preservation(#[case] of_machine: Value, #[case] of_node: Value, #[case] violated: Option<&str>) {
     let annotated = |annotations: &Value| json!({ "metadata": { "annotations": annotations } });
     let refused = json!({ "status": { "preservation": { "reason": "Refused" } } });
     let ended = with(with(ending(EXPIRY), refused), annotated(&of_machine));
@@ -108,22 +111,22 @@ fn a_preservation_ends_for_a_refusal(#[case] of_machine: Value, #[case] of_node:
         .apply("Node", node(annotated(&of_node)))
         .apply("Machine", preserved_until(EXPIRY))
         .apply("Machine", ended)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::of_its_own(json!({}), json!({}), None)]
 #[case::of_its_node(json!({ keys::PRESERVE_ANNOTATION: "now", keys::LAST_APPLIED_PRESERVE_ANNOTATION: "now" }), json!({}), None)]
-#[case::that_is_there(json!({ keys::PRESERVE_ANNOTATION: "now" }), json!({}), Some("I5"))]
-#[case::that_its_node_has(
+#[case::not_removed(json!({ keys::PRESERVE_ANNOTATION: "now" }), json!({}), Some("I5"))]
+#[case::not_removed_from_its_node(
     json!({ keys::PRESERVE_ANNOTATION: "now", keys::LAST_APPLIED_PRESERVE_ANNOTATION: "now" }),
     json!({ keys::PRESERVE_ANNOTATION: "now" }),
     Some("I5")
 )]
-fn a_preservation_ends_for_a_removed_request(
+fn a_removed_request_ends_a_preservation(
     #[case] of_machine: Value,
     #[case] of_node: Value,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let annotated = |annotations: &Value| json!({ "metadata": { "annotations": annotations } });
     let removed = json!({ "status": { "preservation": { "reason": "Removed" } } });
@@ -133,19 +136,19 @@ fn a_preservation_ends_for_a_removed_request(
         .apply("Node", node(annotated(&of_node)))
         .apply("Machine", before)
         .apply("Machine", ended)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::kept("Draining", json!({}), json!({}), None)]
-#[case::not_heard("", json!({}), json!({}), Some("I5"))]
-#[case::its_set_goes("", deleted_at(0), json!({}), None)]
-#[case::its_node_says_otherwise("", json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
-fn who_asks_to_be_kept_in_a_set_alone_is(
+#[case::preserved("Draining", json!({}), json!({}), None)]
+#[case::ignored("", json!({}), json!({}), Some("I5"))]
+#[case::its_set_is_deleted("", deleted_at(0), json!({}), None)]
+#[case::its_node_refuses("", json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
+fn a_standalone_set_preserves_a_machine_that_requests_it(
     #[case] stage: &str,
     #[case] of_set: Value,
     #[case] of_node: Value,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let asking = json!({
         "metadata": {
@@ -165,29 +168,29 @@ fn who_asks_to_be_kept_in_a_set_alone_is(
         .after(minutes(10))
         .apply("Machine", with(failed, asking))
         .found;
-    // When it may fail is not asked here.
+    // The timeout of the failure is not under test.
     let found = found.map(|violation| violation.invariant);
-    assert_eq!(found.filter(|invariant| *invariant == "I5"), broken);
+    assert_eq!(found.filter(|invariant| *invariant == "I5"), violated);
 }
 
 #[rstest]
 #[case::there_is_room("autoPreserveFailedMax", 2, None)]
 #[case::full("autoPreserveFailedMax", 1, Some("I4"))]
-#[case::full_in_the_references_words("autoPreserveFailedMachineMax", 1, Some("I4"))]
-fn a_set_alone_has_a_limit(#[case] field: &str, #[case] maximum: u32, #[case] broken: Option<&str>) {
+#[case::full_with_the_upstream_field("autoPreserveFailedMachineMax", 1, Some("I4"))]
+fn a_standalone_set_has_a_limit(#[case] field: &str, #[case] maximum: u32, #[case] violated: Option<&str>) {
     let keeping = |entries: &[Value]| {
-        let kept = json!({ "spec": { field: maximum }, "status": { "preservations": entries } });
-        with(set(2), kept)
+        let preserved = json!({ "spec": { field: maximum }, "status": { "preservations": entries } });
+        with(set(2), preserved)
     };
     Story::new()
         .apply("Machine", machine("Unknown"))
         .apply("MachineSet", keeping(&[auto("other")]))
         .apply("MachineSet", keeping(&[auto("other"), auto("m")]))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[test]
-fn settings_and_what_nodes_are_to_carry_are_no_rollout() {
+fn changes_of_settings_and_node_template_are_no_rollout() {
     let edited = |entries: &[Value]| {
         let asks = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } } });
         let spec = json!({ "machinePreserveTimeout": "1h0m0s", "nodeTemplate": asks });
@@ -199,11 +202,11 @@ fn settings_and_what_nodes_are_to_carry_are_no_rollout() {
         .apply("MachineDeployment", listed(&[], 1, "a"))
         .apply("MachineDeployment", edited(&[]))
         .apply("MachineDeployment", edited(&[auto("m")]))
-        .breaks(None);
+        .violates(None);
 }
 
 #[test]
-fn a_sibling_whose_expiry_a_person_removed_is_kept_until_the_controller_sees_that() {
+fn a_sibling_stays_preserved_until_the_controller_sees_the_removal_of_its_expiry() {
     let sibling = |expiry: Option<&str>| {
         let own = json!({
             "metadata": { "name": "s", "uid": "s", "labels": { "name": "md", "node": "s" } },
@@ -221,5 +224,5 @@ fn a_sibling_whose_expiry_a_person_removed_is_kept_until_the_controller_sees_tha
         .after(minutes(10))
         .apply("Machine", sibling(None))
         .apply("Machine", own("Failed"))
-        .breaks(None);
+        .violates(None);
 }

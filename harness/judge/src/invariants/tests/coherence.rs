@@ -1,8 +1,8 @@
-//! What I19 allows, and the case beside it that it does not.
+//! What I19 allows, and the neighbouring case that it forbids.
 
 use super::*;
 
-/// Within one pass of a controller, and beyond it.
+/// Within one pass of a controller, and after it.
 const SOON: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_secs(90);
 
@@ -20,37 +20,41 @@ fn owned(set: &str) -> Value {
 
 #[rstest]
 #[case::within_a_pass(machine("Running"), json!({}), SOON, Some(()), None)]
-#[case::beyond_it(machine("Running"), json!({}), LATER, Some(()), Some("I19"))]
-#[case::while_a_fault_is_in_force(machine("Running"), json!({}), LATER, None, None)]
-#[case::of_a_machine_that_failed(machine("Failed"), json!({}), LATER, Some(()), None)]
-#[case::of_a_machine_that_goes(with(machine("Terminating"), deleted_at(0)), json!({}), LATER, Some(()), None)]
+#[case::after_it(machine("Running"), json!({}), LATER, Some(()), Some("I19"))]
+#[case::while_a_fault_is_active(machine("Running"), json!({}), LATER, None, None)]
+#[case::of_a_failed_machine(machine("Failed"), json!({}), LATER, Some(()), None)]
+#[case::of_a_terminating_machine(with(machine("Terminating"), deleted_at(0)), json!({}), LATER, Some(()), None)]
 #[case::of_a_node_of_another_machine(machine("Running"), json!({ "metadata": { "labels": { "node.gardener.cloud/machine-name": "other" } } }), LATER, Some(()), None)]
-#[case::of_a_node_that_names_none(machine("Running"), vm_named(""), LATER, Some(()), None)]
-fn a_node_may_name_another_vm(
+#[case::of_a_node_without_a_provider_id(machine("Running"), vm_named(""), LATER, Some(()), None)]
+fn a_node_may_name_another_vm_for_one_pass(
     #[case] machine: Value,
     #[case] change: Value,
     #[case] time: Duration,
-    #[case] calm: Option<()>,
-    #[case] broken: Option<&str>,
+    #[case] undisturbed: Option<()>,
+    #[case] violated: Option<&str>,
 ) {
     let story = Story::new().disturbed().apply("Machine", machine);
     let node = with(node(vm_named("fakecloud:///z/other")), change);
     let story = story.apply("Node", node);
-    let story = if calm.is_some() { story.calm() } else { story };
-    story.after(time).breaks(broken);
+    let story = if undisturbed.is_some() {
+        story.undisturbed()
+    } else {
+        story
+    };
+    story.after(time).violates(violated);
 }
 
 #[rstest]
-#[case::it_is_made("CrashLoopBackOff", with(vm_named(""), labelled("")), false, None)]
-#[case::it_was_made("Pending", with(vm_named(""), labelled("n")), false, Some("I19"))]
-#[case::it_has_no_node_to_wait_for("Available", labelled(""), false, None)]
+#[case::being_created("CrashLoopBackOff", with(vm_named(""), labelled("")), false, None)]
+#[case::created("Pending", with(vm_named(""), labelled("n")), false, Some("I19"))]
+#[case::no_node_is_expected("Available", labelled(""), false, None)]
 #[case::it_waits_for_its_node("Pending", labelled(""), false, Some("I19"))]
-#[case::a_person_took_the_label("Pending", labelled(""), true, None)]
-fn a_machine_may_lack_what_its_phase_does_not_need(
+#[case::a_user_removed_the_label("Pending", labelled(""), true, None)]
+fn a_machine_needs_only_the_fields_that_its_phase_requires(
     #[case] phase: &str,
     #[case] lacks: Value,
     #[case] by_person: bool,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let story = Story::new()
         .disturbed()
@@ -60,30 +64,30 @@ fn a_machine_may_lack_what_its_phase_does_not_need(
     } else {
         story
     };
-    story.apply("Machine", with(machine(phase), lacks)).breaks(broken);
+    story.apply("Machine", with(machine(phase), lacks)).violates(violated);
 }
 
 #[rstest]
 #[case::when_it_enters_the_phase("Pending", Some("I19"))]
 #[case::later("Running", None)]
-fn a_label_is_missed_when_a_machine_enters_its_phase(#[case] before: &str, #[case] broken: Option<&str>) {
+fn the_node_label_is_required_when_a_machine_enters_a_phase(#[case] before: &str, #[case] violated: Option<&str>) {
     Story::new()
         .disturbed()
         .apply("Machine", machine(before))
         .apply("Machine", with(machine("Running"), labelled("")))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::it_is_recorded("", "fakecloud:///z/a", false, None)]
 #[case::it_changes("fakecloud:///z/b", "fakecloud:///z/a", false, Some("I19"))]
-#[case::it_goes("fakecloud:///z/a", "", false, Some("I19"))]
-#[case::a_person_changes_it("fakecloud:///z/b", "fakecloud:///z/a", true, None)]
+#[case::removed("fakecloud:///z/a", "", false, Some("I19"))]
+#[case::a_user_changes_it("fakecloud:///z/b", "fakecloud:///z/a", true, None)]
 fn a_provider_id_is_written_once(
     #[case] before: &str,
     #[case] then: &str,
     #[case] by_person: bool,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let own = |id| with(machine("CrashLoopBackOff"), vm_named(id));
     let story = Story::new().disturbed().apply("Machine", own(before));
@@ -92,40 +96,40 @@ fn a_provider_id_is_written_once(
     } else {
         story
     };
-    story.apply("Machine", own(then)).breaks(broken);
+    story.apply("Machine", own(then)).violates(violated);
 }
 
 #[rstest]
 #[case::while_it_is_updated("InPlaceUpdating", "InPlaceUpdating", Some("I19"))]
-#[case::once_it_is("InPlaceUpdateSuccessful", "InPlaceUpdateSuccessful", None)]
-#[case::in_the_write_that_says_so("InPlaceUpdating", "InPlaceUpdateSuccessful", None)]
-fn a_machine_changes_its_set_when_it_is_updated(
+#[case::after_its_update("InPlaceUpdateSuccessful", "InPlaceUpdateSuccessful", None)]
+#[case::in_the_write_that_ends_the_update("InPlaceUpdating", "InPlaceUpdateSuccessful", None)]
+fn a_machine_moves_to_another_set_only_after_its_update(
     #[case] before: &str,
     #[case] then: &str,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let story = Story::new().disturbed();
     let story = story.apply("Machine", with(machine(before), owned("ms-1")));
     story
         .apply("Machine", with(machine(then), owned("ms-2")))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_goes(with(machine("Terminating"), deleted_at(0)), None)]
+#[case::removed(with(machine("Terminating"), deleted_at(0)), None)]
 #[case::it_stays(machine("Terminating"), Some("I19"))]
-#[case::preserved_until(with(machine("Running:Preserved"), json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-02T00:00:00Z" } } })), None)]
-#[case::preserved_without_end(machine("Running:Preserved"), Some("I19"))]
-fn a_phase_says_what_is_so(#[case] then: Value, #[case] broken: Option<&str>) {
+#[case::with_an_expiry(with(machine("Running:Preserved"), json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-02T00:00:00Z" } } })), None)]
+#[case::without_an_expiry(machine("Running:Preserved"), Some("I19"))]
+fn a_phase_is_consistent_with_the_object(#[case] then: Value, #[case] violated: Option<&str>) {
     Story::new()
         .disturbed()
         .apply("Machine", machine("Running"))
         .apply("Machine", then)
-        .breaks(broken);
+        .violates(violated);
 }
 
-/// Kept until the next day, as its record says.
-fn kept(phase: &str, stage: &str) -> Value {
+/// Preserved until the next day, according to its status.
+fn preserved(phase: &str, stage: &str) -> Value {
     let status = json!({
         "currentStatus": { "preserveExpiryTime": "1970-01-02T00:00:00Z" },
         "preservation": { "stage": stage },
@@ -134,42 +138,42 @@ fn kept(phase: &str, stage: &str) -> Value {
 }
 
 #[rstest]
-#[case::it_runs(kept("Running", "Preserved"), LATER, Some("I19"))]
-#[case::it_failed(kept("Failed", "Preserved"), LATER, Some("I19"))]
-#[case::within_a_pass(kept("Running", "Preserved"), SOON, None)]
-#[case::its_phase_says_so(kept("Running:Preserved", "Preserved"), LATER, None)]
-#[case::its_pods_leave_once_more(kept("Failed", "Draining"), LATER, None)]
-#[case::it_is_kept_no_longer(kept("Failed", "Releasing"), LATER, None)]
-#[case::it_neither_runs_nor_failed(kept("Unknown", "Preserved"), LATER, None)]
-#[case::it_goes(with(kept("Failed", "Preserved"), deleted_at(0)), LATER, None)]
-#[case::without_an_expiry(with(kept("Running", "Preserved"), json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } })), LATER, None)]
-fn the_phase_of_a_preserved_machine_says_so(
+#[case::it_runs(preserved("Running", "Preserved"), LATER, Some("I19"))]
+#[case::it_failed(preserved("Failed", "Preserved"), LATER, Some("I19"))]
+#[case::within_a_pass(preserved("Running", "Preserved"), SOON, None)]
+#[case::its_phase_is_marked(preserved("Running:Preserved", "Preserved"), LATER, None)]
+#[case::it_drains_again(preserved("Failed", "Draining"), LATER, None)]
+#[case::it_is_released(preserved("Failed", "Releasing"), LATER, None)]
+#[case::it_is_unknown(preserved("Unknown", "Preserved"), LATER, None)]
+#[case::removed(with(preserved("Failed", "Preserved"), deleted_at(0)), LATER, None)]
+#[case::without_an_expiry(with(preserved("Running", "Preserved"), json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } })), LATER, None)]
+fn the_phase_of_a_preserved_machine_is_marked(
     #[case] machine: Value,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
-    let story = Story::new().disturbed().apply("Machine", machine).calm();
+    let story = Story::new().disturbed().apply("Machine", machine).undisturbed();
     let found = story.after(time).found.map(|violation| violation.invariant);
-    // How soon a deletion begins is not asked here.
-    assert_eq!(found.filter(|invariant| *invariant == "I19"), broken);
+    // The deletion deadline is not under test.
+    assert_eq!(found.filter(|invariant| *invariant == "I19"), violated);
 }
 
 #[test]
-fn where_the_dialect_has_no_such_phase_none_is_missed() {
+fn a_dialect_without_the_phase_needs_no_mark() {
     let mut story = Story::new();
     story.invariants.rules.dialect = scenario::PreservationDialect::Upstream;
     story
-        .apply("Machine", kept("Running", "Preserved"))
+        .apply("Machine", preserved("Running", "Preserved"))
         .after(LATER)
-        .breaks(None);
+        .violates(None);
 }
 
 #[test]
-fn a_phase_that_says_so_in_time_is_not_missed_later() {
+fn a_phase_that_is_marked_in_time_is_no_violation_later() {
     Story::new()
-        .apply("Machine", kept("Running", "Preserved"))
+        .apply("Machine", preserved("Running", "Preserved"))
         .after(SOON)
-        .apply("Machine", kept("Running:Preserved", "Preserved"))
+        .apply("Machine", preserved("Running:Preserved", "Preserved"))
         .after(LATER)
-        .breaks(None);
+        .violates(None);
 }

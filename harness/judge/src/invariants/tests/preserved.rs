@@ -1,5 +1,5 @@
-//! What is judged of preservation: entries in an owner's list, who ends when a maximum is lowered, expiries, cordons,
-//! requests, and who is called failed.
+//! Preservation: entries in an owner's list, releases when a maximum is lowered, expiries, cordons, requests, and
+//! `failedMachines`.
 
 use super::*;
 
@@ -15,7 +15,7 @@ pub(super) fn auto(name: &str) -> Value {
     entry(name, "auto", false)
 }
 
-/// A deployment with that list and maximum, which rolled out class `a`.
+/// A deployment with that list and maximum, which last rolled out class `a`.
 pub(super) fn listed(entries: &[Value], maximum: u32, class: &str) -> Value {
     let template = json!({ "spec": { "class": { "name": class } } });
     deployment(json!({
@@ -27,17 +27,17 @@ pub(super) fn listed(entries: &[Value], maximum: u32, class: &str) -> Value {
 #[rstest]
 #[case::there_is_room(&[auto("m")], 1, "a", "Unknown", None)]
 #[case::full(&[auto("other"), auto("m")], 1, "a", "Unknown", Some("I4"))]
-#[case::full_by_one_that_was_asked_for(&[entry("other", "node", false), auto("m")], 1, "a", "Unknown", Some("I4"))]
-#[case::full_and_asked_for(&[auto("other"), entry("m", "node", false)], 1, "a", "Unknown", None)]
-#[case::kept_before(&[auto("other"), auto("m")], 1, "a", "Running:Preserved", None)]
+#[case::full_because_of_a_request(&[entry("other", "node", false), auto("m")], 1, "a", "Unknown", Some("I4"))]
+#[case::full_and_requested(&[auto("other"), entry("m", "node", false)], 1, "a", "Unknown", None)]
+#[case::preserved_before(&[auto("other"), auto("m")], 1, "a", "Running:Preserved", None)]
 #[case::in_a_rollout(&[entry("m", "node", false)], 1, "b", "Unknown", Some("I4"))]
-#[case::in_a_rollout_and_kept_before(&[auto("m")], 1, "b", "Failed:Preserved", None)]
-fn an_entry_is_made_only_where_one_may_be(
+#[case::in_a_rollout_and_preserved_before(&[auto("m")], 1, "b", "Failed:Preserved", None)]
+fn an_entry_is_added_only_if_it_is_legal(
     #[case] entries: &[Value],
     #[case] maximum: u32,
     #[case] class: &str,
     #[case] phase: &str,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let expiry = phase.ends_with("Preserved").then_some("1970-01-04T00:00:00Z");
     let machine = with(
@@ -50,17 +50,17 @@ fn an_entry_is_made_only_where_one_may_be(
         .apply("MachineDeployment", listed(&others, maximum, "a"))
         .apply("MachineDeployment", listed(&others, maximum, class))
         .apply("MachineDeployment", listed(entries, maximum, class))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::it_relapses("Running:Preserved", &[1, 0, 0], None)]
-#[case::it_was_not_kept_before("Unknown", &[1, 0, 0], Some("I4"))]
+#[case::it_was_not_preserved_before("Unknown", &[1, 0, 0], Some("I4"))]
 #[case::the_limit_was_lowered_once_more("Running:Preserved", &[2, 1, 0], Some("I4"))]
-fn one_that_was_kept_before_is_kept_again_whatever_the_limit(
+fn a_relapsed_machine_is_preserved_again_whatever_the_limit(
     #[case] phase: &str,
     #[case] limits: &[u32; 3],
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let expiry = phase.ends_with("Preserved").then_some("1970-01-04T00:00:00Z");
     let status = json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } });
@@ -72,25 +72,25 @@ fn one_that_was_kept_before_is_kept_again_whatever_the_limit(
         .apply("MachineDeployment", listed(&[auto("m")], when_it_fails, "a"))
         .apply("MachineDeployment", listed(&[auto("m")], at_last, "a"))
         .after(minutes(5))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::kept("when-failed", "Draining", json!({}), "a", Some(minutes(10)), None)]
-#[case::not_heard("when-failed", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
-#[case::not_heard_now("now", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
+#[case::preserved("when-failed", "Draining", json!({}), "a", Some(minutes(10)), None)]
+#[case::ignored("when-failed", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
+#[case::ignored_now("now", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
 #[case::refuses("false", "", json!({}), "a", Some(minutes(10)), None)]
-#[case::taken_back("when-failed", "", json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/preserve": null } } }), "a", Some(minutes(10)), None)]
+#[case::request_removed("when-failed", "", json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/preserve": null } } }), "a", Some(minutes(10)), None)]
 #[case::by_its_node("when-failed", "", json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "when-failed" } } }), "a", Some(minutes(10)), None)]
 #[case::in_a_rollout("when-failed", "", json!({}), "b", Some(minutes(10)), None)]
-#[case::a_rollout_was_there_just_now("when-failed", "", json!({}), "a", None, None)]
-fn who_asks_to_be_kept_when_it_fails_is(
+#[case::a_rollout_ended_just_now("when-failed", "", json!({}), "a", None, None)]
+fn a_machine_that_requests_preservation_is_preserved_when_it_fails(
     #[case] asked: &str,
     #[case] stage: &str,
     #[case] change: Value,
     #[case] class: &str,
     #[case] settled: Option<Duration>,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let set = json!({
         "metadata": { "name": "ms", "ownerReferences": [{ "kind": "MachineDeployment", "name": "md", "controller": true }] },
@@ -114,11 +114,11 @@ fn who_asks_to_be_kept_when_it_fails_is(
         .disturbed()
         .apply("Machine", failed)
         .found;
-    // When it may fail is not asked here.
+    // The timeout of the failure is not under test.
     let found = found
         .map(|violation| violation.invariant)
         .filter(|invariant| *invariant == "I5");
-    assert_eq!(found, broken);
+    assert_eq!(found, violated);
 }
 
 #[rstest]
@@ -126,10 +126,10 @@ fn who_asks_to_be_kept_when_it_fails_is(
 #[case::the_two_oldest(&["a", "bb"], 1, None)]
 #[case::a_younger_one(&["bb"], 2, Some("I15"))]
 #[case::one_too_many(&["a", "bb"], 2, Some("I15"))]
-fn a_lowered_maximum_ends_those_that_were_created_first(
+fn a_lowered_maximum_releases_the_oldest_machines(
     #[case] ending: &[&str],
     #[case] maximum: u32,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let all = ["a", "bb", "ccc"];
     let after: Vec<Value> = all
@@ -139,27 +139,27 @@ fn a_lowered_maximum_ends_those_that_were_created_first(
     Story::new()
         .apply("MachineDeployment", listed(&all.map(auto), maximum, "a"))
         .apply("MachineDeployment", listed(&after, maximum, "a"))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::before_its_expiry(json!({}), minutes(60), None)]
 #[case::after_its_expiry(json!({}), minutes(75), Some("I13"))]
 #[case::it_ends(json!({ "status": { "preservation": { "stage": "Releasing" } } }), minutes(75), None)]
-fn a_preservation_ends_at_its_expiry(#[case] change: Value, #[case] time: Duration, #[case] broken: Option<&str>) {
+fn a_preservation_ends_at_its_expiry(#[case] change: Value, #[case] time: Duration, #[case] violated: Option<&str>) {
     let preserved = json!({
         "status": { "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": "1970-01-01T01:10:00Z" } },
     });
     Story::new()
         .apply("Machine", with(machine("Running"), with(preserved, change)))
         .after(time)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::at_once(Duration::from_secs(1), None)]
 #[case::a_pass_later(minutes(5), Some("I13"))]
-fn an_expiry_that_somebody_puts_into_the_past_is_due_then(#[case] time: Duration, #[case] broken: Option<&str>) {
+fn an_expiry_that_is_moved_into_the_past_is_due_at_the_edit(#[case] time: Duration, #[case] violated: Option<&str>) {
     let preserved = |expiry: &str| {
         let status = json!({ "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": expiry } });
         with(machine("Running"), json!({ "status": status }))
@@ -169,10 +169,10 @@ fn an_expiry_that_somebody_puts_into_the_past_is_due_then(#[case] time: Duration
         .after(minutes(60))
         .apply("Machine", preserved("1970-01-01T00:01:00Z"))
         .after(time)
-        .breaks(broken);
+        .violates(violated);
 }
 
-/// Machine `m`, which runs and is preserved until then.
+/// Machine `m`, which is Running and preserved until then.
 pub(super) fn preserved_until(expiry: &str) -> Value {
     let status = json!({
         "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": expiry },
@@ -181,7 +181,7 @@ pub(super) fn preserved_until(expiry: &str) -> Value {
     with(machine("Running"), json!({ "status": status }))
 }
 
-/// The same while that ends.
+/// The same while it is being released.
 pub(super) fn ending(expiry: &str) -> Value {
     let record = json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } });
     with(preserved_until(expiry), record)
@@ -198,32 +198,32 @@ pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// After an hour and ten minutes.
+/// An hour and ten minutes after the start.
 pub(super) const EXPIRY: &str = "1970-01-01T01:10:00Z";
 
 #[rstest]
 #[case::at_once(0, None)]
 #[case::within_a_second(1, None)]
 #[case::later(2, Some("I13"))]
-fn a_preservation_ends_within_a_second_of_its_expiry(#[case] later: u64, #[case] broken: Option<&str>) {
+fn a_preservation_ends_within_a_second_of_its_expiry(#[case] later: u64, #[case] violated: Option<&str>) {
     Story::new()
         .apply("Lease", led_by("mcm-0_1"))
         .apply("Machine", preserved_until(EXPIRY))
         .after(minutes(70) + seconds(later))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::to_a_moment_that_is_past("1970-01-01T00:01:00Z", 1, None)]
-#[case::to_one_that_is_past_and_late("1970-01-01T00:01:00Z", 3, Some("I13"))]
-#[case::to_one_ahead("1970-01-01T01:00:30Z", 31, None)]
-#[case::to_one_ahead_and_late("1970-01-01T01:00:30Z", 33, Some("I13"))]
-fn a_preservation_whose_expiry_somebody_moves_ends_within_a_second_of_that(
+#[case::into_the_past("1970-01-01T00:01:00Z", 1, None)]
+#[case::into_the_past_and_late("1970-01-01T00:01:00Z", 3, Some("I13"))]
+#[case::into_the_future("1970-01-01T01:00:30Z", 31, None)]
+#[case::into_the_future_and_late("1970-01-01T01:00:30Z", 33, Some("I13"))]
+fn a_preservation_ends_within_a_second_of_its_moved_expiry(
     #[case] expiry: &str,
     #[case] later: u64,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     Story::new()
         .apply("Machine", preserved_until("1970-01-01T10:00:00Z"))
@@ -232,13 +232,16 @@ fn a_preservation_whose_expiry_somebody_moves_ends_within_a_second_of_that(
         .after(seconds(later))
         .apply("Machine", ending(expiry))
         .after(seconds(1))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::the_same("mcm-0_1", Some("I13"))]
 #[case::another_one("mcm-0_2", None)]
-fn who_leads_only_since_an_expiry_ends_a_preservation_later(#[case] holder: &str, #[case] broken: Option<&str>) {
+fn a_leader_that_took_over_after_the_expiry_may_end_a_preservation_late(
+    #[case] holder: &str,
+    #[case] violated: Option<&str>,
+) {
     let story = || {
         Story::new()
             .apply("Lease", led_by("mcm-0_1"))
@@ -249,17 +252,17 @@ fn who_leads_only_since_an_expiry_ends_a_preservation_later(#[case] holder: &str
         .apply("Lease", led_by(holder))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1));
-    told_before.breaks(broken);
-    // Of a Lease and of Machines is told side by side.
+    told_before.violates(violated);
+    // The watches of Leases and Machines have no common order.
     let told_after = story()
         .apply("Machine", ending(EXPIRY))
         .apply("Lease", led_by(holder))
         .after(seconds(1));
-    told_after.breaks(broken);
+    told_after.violates(violated);
 }
 
 #[test]
-fn who_leads_for_a_moment_when_an_expiry_comes_may_still_be_starting() {
+fn a_leader_that_took_over_just_before_the_expiry_may_still_be_starting() {
     Story::new()
         .apply("Lease", led_by("mcm-0_1"))
         .apply("Machine", preserved_until(EXPIRY))
@@ -268,36 +271,36 @@ fn who_leads_for_a_moment_when_an_expiry_comes_may_still_be_starting() {
         .after(seconds(15))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1))
-        .breaks(None);
+        .violates(None);
 }
 
 #[rstest]
 #[case::long_ago(60, 0, Some("I13"))]
-#[case::a_moment_ago(69, 0, None)]
-#[case::it_stood_still_until_a_moment_ago(60, 69, None)]
-#[case::it_stood_still_long_ago(60, 65, Some("I13"))]
-fn after_a_disturbance_a_preservation_ends_later(
-    #[case] calm: u64,
-    #[case] stood_still: i64,
-    #[case] broken: Option<&str>,
+#[case::just_now(69, 0, None)]
+#[case::paused_until_just_now(60, 69, None)]
+#[case::paused_long_ago(60, 65, Some("I13"))]
+fn a_preservation_may_end_late_after_a_disturbance(
+    #[case] undisturbed_minute: u64,
+    #[case] paused_until: i64,
+    #[case] violated: Option<&str>,
 ) {
     let mut story = Story::new()
         .disturbed()
         .apply("Machine", preserved_until(EXPIRY))
-        .after(minutes(calm))
-        .calm();
-    story.invariants.rules.stood_still = Timestamp::from_second(60 * stood_still).ok();
+        .after(minutes(undisturbed_minute))
+        .undisturbed();
+    story.invariants.rules.paused_until = Timestamp::from_second(60 * paused_until).ok();
     story
-        .after(minutes(70 - calm) + seconds(5))
+        .after(minutes(70 - undisturbed_minute) + seconds(5))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::as_long_as_it_may(6, None)]
+#[case::within_the_tolerance(6, None)]
 #[case::longer(7, Some("I13"))]
-fn by_the_wall_clock_requests_take_their_time(#[case] later: u64, #[case] broken: Option<&str>) {
+fn a_wall_clock_allows_for_the_duration_of_requests(#[case] later: u64, #[case] violated: Option<&str>) {
     let mut story = Story::new();
     story.invariants.rules.timeouts = Timeouts::short();
     story
@@ -305,39 +308,39 @@ fn by_the_wall_clock_requests_take_their_time(#[case] later: u64, #[case] broken
         .after(minutes(70) + seconds(later))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::of_a_person(true, Some("I10"))]
-#[case::of_a_node_that_a_person_only_annotated(false, None)]
-fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>) {
+#[case::of_a_user(true, Some("I10"))]
+#[case::of_a_node_that_a_user_only_annotated(false, None)]
+fn a_users_cordon_is_kept(#[case] by_user: bool, #[case] violated: Option<&str>) {
     let mut story = Story::new().touched("Node", "n");
-    if by_person {
+    if by_user {
         story.invariants.rules.cordons.insert("n".to_owned());
     }
     story
         .apply("Machine", machine("Running"))
         .apply("Node", node(json!({ "spec": { "unschedulable": true } })))
         .apply("Node", node(json!({})))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::by_somebody_else(Some("when-failed"), "when-failed", None, json!({}), Some("I10"))]
-#[case::to_something_else(Some("when-failed"), "when-failed", Some("now"), json!({}), Some("I10"))]
-#[case::by_the_person(None, "when-failed", None, json!({}), None)]
-#[case::one_that_no_person_wrote(Some("now"), "auto-preserved", None, json!({}), None)]
-#[case::with_what_its_node_asked_for(Some("now"), "now", None, json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "now" } } }), None)]
+#[case::by_another_writer(Some("when-failed"), "when-failed", None, json!({}), Some("I10"))]
+#[case::to_another_value(Some("when-failed"), "when-failed", Some("now"), json!({}), Some("I10"))]
+#[case::by_the_user(None, "when-failed", None, json!({}), None)]
+#[case::not_written_by_a_user(Some("now"), "auto-preserved", None, json!({}), None)]
+#[case::with_the_request_of_its_node(Some("now"), "now", None, json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "now" } } }), None)]
 #[case::at_the_expiry(Some("now"), "now", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } }), None)]
 #[case::at_the_removal_of_its_expiry(Some("now"), "now", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "ExpiryRemoved" } } }), None)]
 #[case::at_the_end_for_another_reason(Some("false"), "false", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Refused" } } }), Some("I10"))]
-fn a_request_is_taken_away(
+fn only_its_end_or_a_user_removes_a_request(
     #[case] written: Option<&str>,
     #[case] was: &str,
     #[case] is: Option<&str>,
     #[case] before: Value,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let asking = |value: Option<&str>| {
         let annotations = json!({ "node.machine.sapcloud.io/preserve": value });
@@ -352,40 +355,40 @@ fn a_request_is_taken_away(
     story
         .apply("Machine", with(asking(Some(was)), before))
         .apply("Machine", asking(is))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::kept("Failed:Preserved", "Preserved", minutes(5), Some("I19"))]
-#[case::about_to_be_kept("Failed", "Draining", minutes(5), Some("I19"))]
-#[case::kept_just_now("Failed:Preserved", "Preserved", Duration::from_secs(30), None)]
-#[case::not_kept("Failed", "", minutes(5), None)]
-#[case::kept_no_longer("Failed", "Releasing", minutes(5), None)]
-fn a_failed_machine_that_is_kept_is_not_called_failed(
+#[case::preserved("Failed:Preserved", "Preserved", minutes(5), Some("I19"))]
+#[case::draining_for_preservation("Failed", "Draining", minutes(5), Some("I19"))]
+#[case::preserved_just_now("Failed:Preserved", "Preserved", Duration::from_secs(30), None)]
+#[case::not_preserved("Failed", "", minutes(5), None)]
+#[case::released("Failed", "Releasing", minutes(5), None)]
+fn a_preserved_machine_is_not_listed_as_failed(
     #[case] phase: &str,
     #[case] stage: &str,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let failed = json!({ "status": { "failedMachines": [{ "name": "m" }] } });
     let owned = json!({
         "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] },
         "status": { "currentStatus": { "preserveExpiryTime": (stage == "Preserved").then_some("1970-01-04T00:00:00Z") } },
     });
-    let kept = json!({ "status": { "preservation": { "stage": stage } } });
+    let preserved = json!({ "status": { "preservation": { "stage": stage } } });
     Story::new()
         .disturbed()
         .apply("MachineSet", with(json!({ "metadata": { "name": "ms" } }), failed))
-        .apply("Machine", with(with(machine(phase), owned), kept))
-        .calm()
+        .apply("Machine", with(with(machine(phase), owned), preserved))
+        .undisturbed()
         .after(time)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_is_deleted_behind_everybodys_back(VmState::Terminated, None)]
-#[case::it_is_there(VmState::Stopped, Some("I5"))]
-fn a_preserved_machine_goes_with_its_vm(#[case] state: VmState, #[case] broken: Option<&str>) {
+#[case::its_vm_is_terminated(VmState::Terminated, None)]
+#[case::its_vm_exists(VmState::Stopped, Some("I5"))]
+fn a_preserved_machine_may_be_deleted_after_its_vm(#[case] state: VmState, #[case] violated: Option<&str>) {
     let owned = json!({
         "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] },
         "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } },
@@ -401,5 +404,5 @@ fn a_preserved_machine_goes_with_its_vm(#[case] state: VmState, #[case] broken: 
         .apply("Machine", preserved.clone())
         .vm("a", state)
         .apply("Machine", with(preserved, deleted_at(0)))
-        .breaks(broken);
+        .violates(violated);
 }

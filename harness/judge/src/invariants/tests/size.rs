@@ -1,4 +1,4 @@
-//! I7, the size of a deployment: what it allows beyond its plain statement, and where each allowance ends.
+//! I7, the size of a deployment: allowances beyond its plain statement, and where each allowance ends.
 
 use mcm_api::keys;
 
@@ -6,11 +6,11 @@ use super::allowances::{LATER, SOON, member, sized, vm_of};
 use super::*;
 
 /// A member that is being deleted.
-fn going(name: &str) -> Value {
+fn terminating(name: &str) -> Value {
     with(member(name, "Running"), deleted_at(0))
 }
 
-/// A story of deployment `md` with these members, all Running.
+/// Events of deployment `md` with these machines, all Running.
 fn running(replicas: u32, names: &[&str]) -> Story {
     let story = Story::new().disturbed().apply("MachineDeployment", sized(replicas));
     names
@@ -18,130 +18,130 @@ fn running(replicas: u32, names: &[&str]) -> Story {
         .fold(story, |story, name| story.apply("Machine", member(name, "Running")))
 }
 
-fn by_person(mut story: Story, name: &str) -> Story {
+fn by_user(mut story: Story, name: &str) -> Story {
     let deleted = ("Machine".to_owned(), name.to_owned());
     story.invariants.rules.deleted_by_user.insert(deleted);
-    story.apply("Machine", going(name))
+    story.apply("Machine", terminating(name))
 }
 
 #[rstest]
 #[case::nothing_failed(&[], Some("I7"))]
 #[case::one_has_failed(&["Failed"], None)]
 #[case::one_was_unknown(&["Unknown", "Running"], None)]
-#[case::one_did_not_come_up(&["CrashLoopBackOff", "Running"], None)]
-fn machines_that_go_count_until_one_fails(#[case] phases: &[&str], #[case] broken: Option<&str>) {
+#[case::one_was_not_created(&["CrashLoopBackOff", "Running"], None)]
+fn terminating_machines_count_until_one_fails(#[case] phases: &[&str], #[case] violated: Option<&str>) {
     let story = Story::new()
         .disturbed()
         .apply("MachineDeployment", sized(1))
-        .apply("Machine", going("a"))
+        .apply("Machine", terminating("a"))
         .apply("Machine", member("b", "Running"));
     let story = phases
         .iter()
         .fold(story, |story, phase| story.apply("Machine", member("b", phase)));
-    story.apply("Machine", member("c", "")).after(LATER).breaks(broken);
+    story.apply("Machine", member("c", "")).after(LATER).violates(violated);
 }
 
 #[test]
-fn machines_that_a_person_deletes_are_replaced_at_once() {
-    let story = by_person(by_person(running(2, &["a", "b"]), "a"), "b");
+fn machines_that_a_user_deletes_are_replaced_at_once() {
+    let story = by_user(by_user(running(2, &["a", "b"]), "a"), "b");
     story
         .apply("Machine", member("c", ""))
         .apply("Machine", member("d", ""))
-        .breaks(None);
+        .violates(None);
 }
 
 #[rstest]
-#[case::it_was_gone(VmState::Terminated, None)]
-#[case::it_ran(VmState::Running, Some("I7"))]
-fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] broken: Option<&str>) {
+#[case::it_was_terminated(VmState::Terminated, None)]
+#[case::it_was_running(VmState::Running, Some("I7"))]
+fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] violated: Option<&str>) {
     running(2, &["m", "b", "c"])
         .vm("a", VmState::Running)
         .vm("a", state)
-        .apply("Machine", going("m"))
+        .apply("Machine", terminating("m"))
         .apply("Machine", member("d", ""))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::another_one_of_theirs("x", None)]
-#[case::one_more_of_the_controllers("c", Some("I7"))]
-fn machines_that_a_person_makes_are_not_the_controllers(#[case] name: &str, #[case] broken: Option<&str>) {
+#[case::another_one_of_the_user("x", None)]
+#[case::another_one_of_the_controller("c", Some("I7"))]
+fn machines_that_a_user_creates_do_not_count_for_the_controller(#[case] name: &str, #[case] violated: Option<&str>) {
     running(1, &["a", "b"])
         .touched("Machine", "x")
         .apply("Machine", member(name, ""))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::within_a_pass(SOON, None)]
 #[case::after_it(LATER, Some("I7"))]
-fn an_order_of_before_a_change_may_be_carried_out_for_a_pass(#[case] time: Duration, #[case] broken: Option<&str>) {
+fn a_decision_from_before_a_change_may_be_executed_for_a_pass(#[case] time: Duration, #[case] violated: Option<&str>) {
     running(1, &["a", "b"])
         .apply("MachineDeployment", sized(2))
         .after(time)
-        .apply("Machine", going("b"))
-        .breaks(broken);
+        .apply("Machine", terminating("b"))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::within_a_pass(SOON, None)]
 #[case::after_it(LATER, Some("I7"))]
-fn machines_that_a_person_took_count_for_a_pass(#[case] time: Duration, #[case] broken: Option<&str>) {
-    by_person(running(2, &["a", "b", "c"]), "b")
+fn machines_that_a_user_deleted_count_for_a_pass(#[case] time: Duration, #[case] violated: Option<&str>) {
+    by_user(running(2, &["a", "b", "c"]), "b")
         .after(time)
-        .apply("Machine", going("c"))
-        .breaks(broken);
+        .apply("Machine", terminating("c"))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::within_a_pass("Failed:Preserved", SOON, None)]
 #[case::after_it("Failed:Preserved", LATER, Some("I7"))]
-#[case::one_that_was_not_kept("Failed", SOON, Some("I7"))]
-fn failed_machines_that_were_kept_count_for_a_pass_after_they_went(
+#[case::not_preserved("Failed", SOON, Some("I7"))]
+fn preserved_failed_machines_count_for_a_pass_after_their_removal(
     #[case] phase: &str,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let expiry = phase.ends_with("Preserved").then_some("1970-01-01T00:00:00Z");
     let failed = json!({ "status": { "currentStatus": { "phase": phase, "preserveExpiryTime": expiry } } });
     running(2, &["a", "b", "c"])
         .apply("Machine", with(member("b", phase), failed.clone()))
-        .apply("Machine", with(going("b"), failed))
+        .apply("Machine", with(terminating("b"), failed))
         .after(time)
-        .apply("Machine", going("c"))
-        .breaks(broken);
+        .apply("Machine", terminating("c"))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::kept("1970-01-04T00:00:00Z", None)]
-#[case::not_kept("", Some("I7"))]
-fn a_machine_that_is_kept_before_it_has_joined_stays_before_others(#[case] expiry: &str, #[case] broken: Option<&str>) {
+#[case::preserved("1970-01-04T00:00:00Z", None)]
+#[case::not_preserved("", Some("I7"))]
+fn a_preserved_machine_that_never_joined_is_removed_last(#[case] expiry: &str, #[case] violated: Option<&str>) {
     let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } });
     running(1, &["a"])
         .apply("Machine", with(member("b", "Pending"), kept))
-        .apply("Machine", going("a"))
-        .breaks(broken);
+        .apply("Machine", terminating("a"))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_is_named("b~1970-01-01T00:00:00Z", None)]
-#[case::another_one_is("c~1970-01-01T00:00:00Z", Some("I7"))]
-fn a_machine_that_cluster_autoscaler_names_may_be_missed(#[case] list: &str, #[case] broken: Option<&str>) {
+#[case::it_is_listed("b~1970-01-01T00:00:00Z", None)]
+#[case::another_one_is_listed("c~1970-01-01T00:00:00Z", Some("I7"))]
+fn a_machine_that_cluster_autoscaler_lists_may_be_removed(#[case] list: &str, #[case] violated: Option<&str>) {
     let named = json!({ "metadata": { "annotations": { keys::TRIGGER_DELETION_ANNOTATION: list } } });
     running(2, &["a", "b"])
         .apply("MachineDeployment", with(sized(2), named))
-        .apply("Machine", going("b"))
-        .breaks(broken);
+        .apply("Machine", terminating("b"))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::within_a_pass(SOON, None)]
 #[case::after_it(LATER, Some("I7"))]
-fn a_machine_may_be_missed_that_cluster_autoscaler_named_a_moment_ago(
+fn a_machine_that_cluster_autoscaler_listed_recently_may_be_removed(
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let named =
         json!({ "metadata": { "annotations": { keys::TRIGGER_DELETION_ANNOTATION: "b~1970-01-01T00:00:00Z" } } });
@@ -149,31 +149,34 @@ fn a_machine_may_be_missed_that_cluster_autoscaler_named_a_moment_ago(
         .apply("MachineDeployment", with(sized(2), named))
         .apply("MachineDeployment", sized(2))
         .after(time)
-        .apply("Machine", going("b"))
-        .breaks(broken);
+        .apply("Machine", terminating("b"))
+        .violates(violated);
 }
 
 #[test]
-fn a_failed_machine_is_lost_also_when_a_person_removed_its_expiry() {
+fn a_failed_machine_counts_as_lost_after_a_user_removed_its_expiry() {
     let mut story = running(1, &["a"]);
     story.invariants.rules.ended_by_user.insert("b".to_owned());
     let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
     story
         .apply("Machine", with(member("b", "Failed:Preserved"), kept))
         .apply("Machine", member("b", "Failed:Preserved"))
-        .apply("Machine", going("a"))
-        .breaks(None);
+        .apply("Machine", terminating("a"))
+        .violates(None);
 }
 
 #[rstest]
 #[case::a_rollout(json!({}), Some("I7"))]
 #[case::all_at_once(json!({ "spec": { "strategy": { "type": "Recreate" } } }), None)]
-#[case::it_goes(deleted_at(0), None)]
-fn nothing_need_be_available_where_nothing_is_promised(#[case] change: Value, #[case] broken: Option<&str>) {
+#[case::being_deleted(deleted_at(0), None)]
+fn recreate_and_deleted_deployments_require_no_available_machines(
+    #[case] change: Value,
+    #[case] violated: Option<&str>,
+) {
     running(1, &["a"])
         .apply("MachineDeployment", with(sized(1), change))
-        .apply("Machine", going("a"))
-        .breaks(broken);
+        .apply("Machine", terminating("a"))
+        .violates(violated);
 }
 
 fn lease(holder: &str) -> Value {
@@ -184,13 +187,13 @@ fn lease(holder: &str) -> Value {
 }
 
 #[rstest]
-#[case::one_that_was_there("mcm-0_1", SOON, Some("I7"))]
-#[case::a_new_one("mcm-1_1", SOON, None)]
-#[case::one_that_is_not_new_any_more("mcm-1_1", LATER, Some("I7"))]
-fn a_new_leader_may_work_on_sets_of_before_a_change_for_a_pass(
+#[case::the_same_leader("mcm-0_1", SOON, Some("I7"))]
+#[case::a_new_leader("mcm-1_1", SOON, None)]
+#[case::a_leader_for_longer_than_a_pass("mcm-1_1", LATER, Some("I7"))]
+fn a_new_leader_may_act_on_old_sets_for_a_pass(
     #[case] leader: &str,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let story = Story::new()
         .apply("Lease", lease("mcm-0_1"))
@@ -202,25 +205,25 @@ fn a_new_leader_may_work_on_sets_of_before_a_change_for_a_pass(
         .apply("Lease", lease(leader))
         .after(time)
         .apply("Machine", member("b", ""));
-    story.apply("Machine", member("c", "")).breaks(broken);
+    story.apply("Machine", member("c", "")).violates(violated);
 }
 
-/// What a deployment says that it has seen of its spec.
+/// The generation that a deployment has, and the one that its status has observed.
 fn observed(generation: u32, observed: u32) -> Value {
     json!({ "metadata": { "generation": generation }, "status": { "observedGeneration": observed } })
 }
 
 #[rstest]
-#[case::it_was_kept_from_it(false, 1, SOON, None)]
-#[case::it_was_kept_from_it_for_long(false, 1, LATER, None)]
-#[case::it_says_that_it_has(false, 2, SOON, Some("I7"))]
-#[case::a_pass_after_the_calm_began(true, 1, SOON, None)]
-#[case::longer_than_that(true, 1, LATER, Some("I7"))]
-fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
+#[case::not_observed(false, 1, SOON, None)]
+#[case::not_observed_for_long(false, 1, LATER, None)]
+#[case::observed_by_its_status(false, 2, SOON, Some("I7"))]
+#[case::within_a_pass_after_the_disturbance(true, 1, SOON, None)]
+#[case::later_than_a_pass_after_the_disturbance(true, 1, LATER, Some("I7"))]
+fn the_previous_limit_applies_until_mcm_can_have_observed_the_new_one(
     #[case] calm: bool,
     #[case] seen: u32,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let story = Story::new()
         .disturbed()
@@ -229,12 +232,12 @@ fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
         .after(Duration::from_secs(1))
         .apply("MachineDeployment", with(sized(1), observed(2, seen)))
         .after(Duration::from_secs(1));
-    let story = if calm { story.calm() } else { story };
+    let story = if calm { story.undisturbed() } else { story };
     let story = story.after(time).apply("Machine", member("b", ""));
-    story.apply("Machine", member("c", "")).after(LATER).breaks(broken);
+    story.apply("Machine", member("c", "")).after(LATER).violates(violated);
 }
 
-/// Written at that resourceVersion.
+/// Sets the object's resourceVersion.
 fn at(revision: u32, object: Value) -> Value {
     with(
         object,
@@ -243,13 +246,13 @@ fn at(revision: u32, object: Value) -> Value {
 }
 
 #[rstest]
-#[case::made_before_it_said_so(8, SOON, None)]
-#[case::asked_for_before_it_said_so(12, Duration::from_secs(1), None)]
-#[case::made_after(12, Duration::from_secs(2), Some("I7"))]
-fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(
-    #[case] made: u32,
+#[case::created_before_the_acknowledgement(8, SOON, None)]
+#[case::requested_before_the_acknowledgement(12, Duration::from_secs(1), None)]
+#[case::created_after_the_acknowledgement(12, Duration::from_secs(2), Some("I7"))]
+fn a_machine_created_before_mcm_knew_a_new_limit_may_be_observed_later(
+    #[case] created: u32,
     #[case] time: Duration,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     Story::new()
         .disturbed()
@@ -260,15 +263,18 @@ fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(
         .apply("MachineDeployment", at(10, with(sized(1), observed(2, 2))))
         .apply("MachineDeployment", at(11, with(sized(1), observed(2, 2))))
         .after(time)
-        .apply("Machine", at(made, member("c", "")))
+        .apply("Machine", at(created, member("c", "")))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::in_time(SOON, None)]
 #[case::for_long(LATER, Some("I7"))]
-fn what_a_strategy_of_before_allowed_may_still_be_carried_out(#[case] time: Duration, #[case] broken: Option<&str>) {
+fn a_decision_under_the_previous_strategy_may_still_be_executed(
+    #[case] time: Duration,
+    #[case] violated: Option<&str>,
+) {
     let strategy = |strategy: Value| with(sized(1), json!({ "spec": { "strategy": strategy } }));
     Story::new()
         .apply("MachineDeployment", strategy(json!({ "type": "Recreate" })))
@@ -279,13 +285,13 @@ fn what_a_strategy_of_before_allowed_may_still_be_carried_out(#[case] time: Dura
         )
         .after(time)
         .apply("Machine", with(member("a", "Running"), deleted_at(0)))
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
 #[case::it_was_written_before(8, None)]
 #[case::it_was_written_after(12, Some("I7"))]
-fn a_new_number_may_be_seen_after_a_machine_that_it_allows(#[case] written: u32, #[case] broken: Option<&str>) {
+fn a_new_limit_may_be_observed_after_a_machine_that_it_allows(#[case] written: u32, #[case] violated: Option<&str>) {
     Story::new()
         .disturbed()
         .apply("MachineDeployment", at(1, with(sized(1), observed(1, 1))))
@@ -294,49 +300,47 @@ fn a_new_number_may_be_seen_after_a_machine_that_it_allows(#[case] written: u32,
         .apply("Machine", at(10, member("c", "")))
         .apply("MachineDeployment", at(written, with(sized(2), observed(2, 2))))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::mcm_does_not_know(1, None)]
-#[case::mcm_knows(2, Some("I7"))]
-fn machines_that_go_count_against_a_surge_that_mcm_knows(#[case] seen: u32, #[case] broken: Option<&str>) {
+#[case::not_observed_by_mcm(1, None)]
+#[case::observed_by_mcm(2, Some("I7"))]
+fn terminating_machines_count_against_a_surge_that_mcm_has_observed(#[case] seen: u32, #[case] violated: Option<&str>) {
     let surge = |surge: u32| json!({ "spec": { "strategy": { "rollingUpdate": { "maxSurge": surge } } } });
     Story::new()
         .disturbed()
         .apply("MachineDeployment", with(with(sized(2), surge(2)), observed(1, 1)))
-        .apply("Machine", going("a"))
+        .apply("Machine", terminating("a"))
         .apply("Machine", member("b", "Running"))
         .apply("Machine", member("c", "Running"))
         .apply("MachineDeployment", with(with(sized(2), surge(1)), observed(2, seen)))
         .apply("Machine", member("d", ""))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::a_person_prefers_it(true, "1", None)]
-#[case::a_person_touched_it(true, "3", Some("I7"))]
-#[case::a_controller_prefers_it(false, "1", Some("I7"))]
-fn a_machine_that_a_person_prefers_may_be_missed(
-    #[case] by_person: bool,
+#[case::a_user_set_a_priority(true, "1", None)]
+#[case::a_user_changed_it(true, "3", Some("I7"))]
+#[case::a_controller_set_a_priority(false, "1", Some("I7"))]
+fn a_machine_with_a_priority_of_a_user_may_be_removed(
+    #[case] by_user: bool,
     #[case] priority: &str,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let preferred = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: priority } } });
     let story = running(2, &["a", "b"]);
-    let story = if by_person {
-        story.touched("Machine", "b")
-    } else {
-        story
-    };
-    story.apply("Machine", with(going("b"), preferred)).breaks(broken);
+    let story = if by_user { story.touched("Machine", "b") } else { story };
+    story
+        .apply("Machine", with(terminating("b"), preferred))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::lately(minutes(1), None)]
+#[case::recently(minutes(1), None)]
 #[case::long_ago(minutes(11), Some("I9"))]
-fn vms_that_were_ordered_before_the_number_fell_may_be_made(#[case] time: Duration, #[case] broken: Option<&str>) {
+fn vms_requested_before_a_scale_down_may_be_created(#[case] time: Duration, #[case] violated: Option<&str>) {
     let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of("a") else {
         unreachable!()
     };
@@ -353,79 +357,82 @@ fn vms_that_were_ordered_before_the_number_fell_may_be_made(#[case] time: Durati
             ),
         )
         .after(time)
-        .see(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
-        .breaks(broken);
+        .observe(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_was_made_before(0, None)]
-#[case::it_was_made_again(2, Some("I3"))]
-fn a_machine_may_be_seen_when_it_is_gone_with_its_vm(#[case] second: u32, #[case] broken: Option<&str>) {
-    let made = json!({ "metadata": { "creationTimestamp": format!("1970-01-01T00:00:{second:02}Z") } });
+#[case::created_before(0, None)]
+#[case::created_again(2, Some("I3"))]
+fn a_machine_may_be_observed_after_it_was_removed_with_its_vm(#[case] second: u32, #[case] violated: Option<&str>) {
+    let created = json!({ "metadata": { "creationTimestamp": format!("1970-01-01T00:00:{second:02}Z") } });
     Story::new()
         .disturbed()
         .after(Duration::from_secs(1))
         .see_with(call("DeleteMachine", ""), &ServerTruth::Gone)
         .after(Duration::from_secs(1))
-        .apply("Machine", with(machine(""), made))
-        .breaks(broken);
+        .apply("Machine", with(machine(""), created))
+        .violates(violated);
 }
 
 #[rstest]
 #[case::of_a_rolling_update(json!({ "type": "RollingUpdate" }), 3, Some("I7"))]
 #[case::of_an_update_in_place(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "maxSurge": 2 } }), 3, None)]
 #[case::beyond_that_of_an_update_in_place(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "maxSurge": 2 } }), 4, Some("I7"))]
-fn the_surge_is_that_of_the_strategy(#[case] strategy: Value, #[case] count: usize, #[case] broken: Option<&str>) {
+fn the_surge_is_that_of_the_strategy(#[case] strategy: Value, #[case] count: usize, #[case] violated: Option<&str>) {
     let story = Story::new().disturbed().apply(
         "MachineDeployment",
         with(sized(1), json!({ "spec": { "strategy": strategy } })),
     );
     let make = |story: Story, number| story.apply("Machine", member(&format!("m-{number}"), ""));
-    (0..count).fold(story, make).after(LATER).breaks(broken);
+    (0..count).fold(story, make).after(LATER).violates(violated);
 }
 
 #[rstest]
 #[case::it_runs(VmState::Running, Some("I7"))]
 #[case::it_has_ended(VmState::Terminated, None)]
-fn a_machine_whose_vm_has_ended_is_not_missed(#[case] state: VmState, #[case] broken: Option<&str>) {
+fn a_machine_whose_vm_has_ended_may_be_removed(#[case] state: VmState, #[case] violated: Option<&str>) {
     let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of("b") else {
         unreachable!()
     };
     running(2, &["a", "b"])
-        .see(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
-        .apply("Machine", going("b"))
-        .breaks(broken);
+        .observe(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
+        .apply("Machine", terminating("b"))
+        .violates(violated);
 }
 
 #[rstest]
-#[case::in_the_midst_of_recreate("Recreate", true, None)]
-#[case::before_it("Recreate", false, Some("I7"))]
+#[case::during_a_recreate("Recreate", true, None)]
+#[case::before_a_recreate("Recreate", false, Some("I7"))]
 #[case::of_a_rolling_update("RollingUpdate", true, Some("I7"))]
-fn a_deployment_that_is_paused_gets_its_number_back_at_once(
+fn a_paused_recreate_deployment_scales_back_at_once(
     #[case] strategy: &str,
     #[case] paused: bool,
-    #[case] broken: Option<&str>,
+    #[case] violated: Option<&str>,
 ) {
     let of = |paused: bool| json!({ "spec": { "paused": paused, "strategy": { "type": strategy } } });
     running(2, &["a", "b"])
         .apply("MachineDeployment", with(sized(2), of(false)))
-        .apply("Machine", going("a"))
-        .apply("Machine", going("b"))
+        .apply("Machine", terminating("a"))
+        .apply("Machine", terminating("b"))
         .apply("MachineDeployment", with(sized(2), of(paused)))
         .apply("Machine", member("c", ""))
         .apply("Machine", member("d", ""))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
 
 #[rstest]
-#[case::it_was_ordered_away_before(0, None)]
-#[case::after_that(5, Some("I7"))]
-fn a_machine_may_be_seen_to_go_after_the_one_that_was_made_for_it(#[case] second: u64, #[case] broken: Option<&str>) {
-    let made = json!({ "metadata": { "creationTimestamp": "1970-01-01T00:00:01Z" } });
+#[case::deleted_before(0, None)]
+#[case::deleted_after(5, Some("I7"))]
+fn the_deletion_of_a_machine_may_be_observed_after_the_creation_of_its_replacement(
+    #[case] second: u64,
+    #[case] violated: Option<&str>,
+) {
+    let created = json!({ "metadata": { "creationTimestamp": "1970-01-01T00:00:01Z" } });
     running(1, &["a", "b"])
-        .apply("Machine", with(member("c", ""), made))
+        .apply("Machine", with(member("c", ""), created))
         .apply("Machine", with(member("a", "Running"), deleted_at(second)))
         .after(LATER)
-        .breaks(broken);
+        .violates(violated);
 }
