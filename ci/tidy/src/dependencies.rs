@@ -1,4 +1,4 @@
-//! The dependency rule: arrows between crates point only downwards.
+//! The dependency rule: crates depend only on crates of lower layers.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Finding;
 
-/// Which crates a crate of the workspace may depend on, directly. Whoever adds a crate adds a row.
+/// The crates of the workspace that each crate may depend on directly. Every crate needs an entry.
 const ALLOWED: [(&str, &[&str]); 19] = [
     ("clock", &[]),
     ("logs", &[]),
@@ -93,14 +93,14 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("tidy", &[]),
 ];
 
-/// Libraries that a crate must not reach for, because of what it must not know.
+/// Libraries that a crate must not use, because its layer must not know them.
 const FORBIDDEN: [(&str, &[&str]); 7] = [
     ("mcm-api", &["kube", "tokio", "tonic"]),
     ("mcm-core", &["clock", "kube", "rand", "tokio", "tonic"]),
     ("apiserver", &["kube", "runtime", "tonic"]),
     ("scenario", &["bollard", "kube", "tokio", "tonic"]),
     ("judge", &["bollard", "kube", "tokio", "tonic"]),
-    // Their tests alone run beside the embedded server.
+    // Only their tests use the embedded server.
     ("controllers", &["apiserver"]),
     ("mcm", &["apiserver"]),
 ];
@@ -114,7 +114,7 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         let name = text(package, "name");
         let Some(below) = allowed.get(name) else {
             findings.push(format!(
-                "crate {name} has no row in the dependency rule: say what it may depend on"
+                "crate {name} has no entry in the dependency rule: add its allowed dependencies"
             ));
             continue;
         };
@@ -125,14 +125,16 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         }
         if array(package, "targets").any(|target| array(target, "kind").any(|kind| kind == "custom-build")) {
             findings.push(format!(
-                "crate {name} has a build script: commit what it generates instead"
+                "crate {name} has a build script: commit the generated files instead"
             ));
         }
         for dependency in array(package, "dependencies") {
             let on = text(dependency, "name");
             let shipped = dependency["kind"] != "dev";
             if allowed.contains_key(on) && !below.contains(&on) {
-                findings.push(format!("crate {name} depends on {on}: arrows point only downwards"));
+                findings.push(format!(
+                    "crate {name} depends on {on}, which the dependency rule does not allow"
+                ));
             }
             if shipped && forbidden.get(name).is_some_and(|list| list.contains(&on)) {
                 findings.push(format!("crate {name} depends on {on}, which it must not know"));
@@ -158,16 +160,24 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::upwards("apiserver", "mcm-api", "normal", "arrows point only downwards")]
-    #[case::upwards_in_tests("mcm", "fakecloud", "dev", "arrows point only downwards")]
+    #[case::upwards("apiserver", "mcm-api", "normal", "does not allow")]
+    #[case::upwards_in_tests("mcm", "fakecloud", "dev", "does not allow")]
     #[case::a_client_in_the_core("mcm-core", "kube", "normal", "must not know")]
-    #[case::a_crate_without_a_row("stray", "serde", "normal", "no row")]
-    fn a_wrong_arrow_is_found(#[case] from: &str, #[case] to: &str, #[case] kind: &str, #[case] said: &str) {
+    #[case::a_crate_without_an_entry("stray", "serde", "normal", "no entry")]
+    fn a_forbidden_dependency_is_found(
+        #[case] from: &str,
+        #[case] to: &str,
+        #[case] kind: &str,
+        #[case] expected: &str,
+    ) {
         let kind = if kind == "normal" { Value::Null } else { json!(kind) };
         let metadata = json!({ "packages": [
             { "name": from, "publish": [], "targets": [], "dependencies": [{ "name": to, "kind": kind }] }
         ] });
         let findings = check(&metadata);
-        assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
+        assert!(
+            findings.iter().any(|finding| finding.contains(expected)),
+            "{findings:?}"
+        );
     }
 }
