@@ -1,12 +1,12 @@
-//! Defaults of a definition, and its status. Upstream controllers do the latter some time after the
-//! write; here both are part of it, so that a definition serves at once.
+//! Defaults and status of a definition. Upstream controllers write the status some time after the definition; here
+//! the write includes both, so that a definition is served immediately.
 
 use serde_json::{Map, Value, json};
 
 use super::{is_true, items, text, texts};
 
-/// Fills in defaults and brings the status up to date: accepted names, stored versions, conditions.
-/// `now` is the time as Kubernetes writes it; conditions that hold already keep theirs.
+/// Sets defaults and updates the status: accepted names, stored versions, conditions. `now` is the time in Kubernetes
+/// format; unchanged conditions keep their transition time.
 pub fn establish(crd: &mut Value, now: &str) {
     default_names(crd);
     if text(crd, "/spec/conversion/strategy").is_empty() {

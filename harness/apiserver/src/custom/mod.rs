@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions: checks, status, and the rows that a definition makes. What the objects
-//! of a definition must look like is in `schema`.
+//! CustomResourceDefinitions: checks, status, and the resources that a definition adds. The module `schema` validates
+//! objects.
 
 mod establish;
 mod rows;

@@ -1,4 +1,4 @@
-//! Checks of a definition.
+//! Validates definitions.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[a-z]([-a-z0-9]*[a-z0-9])?$").ok());
 
-/// Checks a definition; the old one is there on update.
+/// Validates a definition; `old` is the previous one on update.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_names(&mut errors, crd);

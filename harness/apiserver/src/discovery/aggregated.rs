@@ -1,4 +1,4 @@
-//! The aggregated document (`apidiscovery.k8s.io`), which carries all groups at once.
+//! The aggregated document (`apidiscovery.k8s.io`), which contains all groups.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn subresource_item(row: &Resource, subresource: &Subresource) -> Value {
     })
 }
 
-/// Of a built-in resource, a kind in the resource's own group and version names neither.
+/// For a built-in resource, a kind in the resource's own group and version omits both.
 fn response_kind(row: &Resource, group: &str, version: &str, kind: &str) -> Value {
     let is_own = !row.is_custom() && group == row.group && version == row.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };

@@ -1,5 +1,5 @@
-//! Discovery: which groups, versions and resources are served, in the legacy documents and in the
-//! aggregated one. Made from the rows alone.
+//! Discovery: the served groups, versions and resources, as legacy documents and as the aggregated document. Derived
+//! from the resource definitions only.
 
 mod aggregated;
 mod order;
@@ -17,7 +17,7 @@ pub use self::aggregated::aggregated;
 use self::order::{groups, in_version, versions};
 use crate::resource::{Resource, Subresource};
 
-/// What can be done with a resource, as discovery lists it.
+/// The verbs of a resource in discovery.
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -43,7 +43,7 @@ pub fn group_list(resources: &[Arc<Resource>]) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": list })
 }
 
-/// `GET /apis/{group}`; `None` for a group that is not served.
+/// `GET /apis/{group}`; `None` if the group is not served.
 pub fn group(resources: &[Arc<Resource>], group: &str) -> Option<Value> {
     if group.is_empty() || !resources.iter().any(|resource| resource.group == group) {
         return None;
@@ -62,7 +62,7 @@ fn group_entry(resources: &[Arc<Resource>], group: &str) -> Value {
     json!({ "name": group, "preferredVersion": versions.first(), "versions": versions })
 }
 
-/// `GET /api/v1` (an empty group) and `GET /apis/{group}/{version}`; `None` for what is not served.
+/// `GET /api/v1` (an empty group) and `GET /apis/{group}/{version}`; `None` if the version is not served.
 pub fn resource_list(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
     let rows = in_version(resources, group, version);
     let first = rows.first()?;
@@ -112,13 +112,13 @@ fn subresource_entry(row: &Resource, subresource: &Subresource) -> Value {
     entry.into()
 }
 
-/// What a subresource's endpoint takes and gives.
+/// The kind and verbs of a subresource's endpoint.
 struct Served<'a> {
     group: &'a str,
     version: &'a str,
     kind: &'a str,
     verbs: &'static [&'static str],
-    /// Whether the kind is of another group than the resource.
+    /// Whether the kind belongs to another group than the resource.
     foreign: bool,
 }
 
@@ -167,7 +167,7 @@ fn sorted_subresources(row: &Resource) -> Vec<&Subresource> {
     subresources
 }
 
-/// Namespaces go one by one: upstream's registry offers no deletecollection for them.
+/// Namespaces have no deletecollection: upstream's registry does not offer it.
 fn verbs(row: &Resource) -> Vec<&'static str> {
     if row.review {
         return vec!["create"];
@@ -190,7 +190,7 @@ fn storage_version_hash(row: &Resource) -> String {
     STANDARD.encode(Sha256::digest(text).iter().take(8).copied().collect::<Vec<u8>>())
 }
 
-/// A document's ETag, without quotes: changes whenever the document does.
+/// The ETag of a document, without quotes; changes with the document.
 pub fn etag(document: &Value) -> String {
     use std::fmt::Write as _;
 

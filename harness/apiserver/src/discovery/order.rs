@@ -1,4 +1,4 @@
-//! In which order groups, versions and resources are listed.
+//! The order of groups, versions and resources.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::resource::Resource;
 
-/// Upstream's priorities of its own groups; groups of CustomResourceDefinitions have 1000.
+/// Upstream's priorities of built-in groups; groups of CustomResourceDefinitions have 1000.
 fn priority(group: &str) -> u32 {
     match group {
         "apiregistration.k8s.io" => 18000,
@@ -30,7 +30,7 @@ fn priority(group: &str) -> u32 {
     }
 }
 
-/// The groups beside the core one: by priority, then name.
+/// All groups except the core group, by priority, then name.
 pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
     let names: BTreeSet<&str> = resources
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
     names
 }
 
-/// A group's versions, the preferred one first.
+/// The versions of a group, the preferred one first.
 pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&'a str> {
     let names: BTreeSet<&str> = resources
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&
     names
 }
 
-/// The rows of a group and version, by plural name.
+/// The resources of a group and version, by plural name.
 pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, version: &str) -> Vec<&'a Resource> {
     let mut rows: Vec<&Resource> = resources
         .iter()
@@ -65,7 +65,7 @@ pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, versio
     rows
 }
 
-/// Stable before beta before alpha, higher numbers first, then everything else by name.
+/// Stable before beta before alpha, higher numbers first, then all others by name.
 fn compare_versions(one: &str, other: &str) -> Ordering {
     match (rank(one), rank(other)) {
         (Some(one), Some(other)) => other.cmp(&one),
@@ -75,7 +75,7 @@ fn compare_versions(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Stability, major number, minor number of `v1`, `v2beta3`; `None` for any other text.
+/// Stability, major number and minor number of `v1` or `v2beta3`; `None` for other text.
 fn rank(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

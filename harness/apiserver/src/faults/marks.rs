@@ -1,4 +1,4 @@
-//! When which revision was the newest: what a cache that lags by a duration goes by.
+//! Records when each revision was the newest, for caches that lag by a duration.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use clock::Clock;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Revisions with the times of their commits, kept only while a rule asks for them.
+/// Revisions with their commit times, recorded only while a rule needs them.
 #[derive(Debug)]
 pub(crate) struct Marks {
     clock: Clock,
@@ -18,9 +18,9 @@ pub(crate) struct Marks {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// Oldest first; the first one is the newest of those that are old enough for everybody.
+    /// Oldest first; the first one is the newest that is at least `longest` old.
     marks: VecDeque<(Timestamp, u64)>,
-    /// Nobody lags further behind.
+    /// The longest lag of any rule.
     longest: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Marks {
         }
     }
 
-    /// Keeps marks for somebody who lags by `longest`; nobody with `None`. `revision` is the newest one.
+    /// Records marks for lags up to `longest`; `None` stops recording. `revision` is the newest one.
     pub(super) fn keep(&self, longest: Option<Duration>, revision: u64) {
         let mut kept = self.lock();
         kept.longest = longest.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Marks {
         self.wanted.store(longest.is_some(), Ordering::SeqCst);
     }
 
-    /// The newest revision `by` ago, but not before marks were kept.
+    /// The newest revision `by` ago, but not from before recording began.
     pub(super) fn revision(&self, by: Duration) -> Option<u64> {
         let then = self.clock.now().saturating_sub(by).unwrap_or(Timestamp::MIN);
         let kept = self.lock();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_mark_tells_what_was_newest_then_and_old_ones_go() {
+    async fn marks_give_the_newest_revision_of_a_time_and_expire() {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let marks = Marks::new(clock.clone());
         let seconds = Duration::from_secs;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_lags_behind_the_time_when_marks_began() {
+    async fn no_lag_reaches_before_the_first_mark() {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let marks = Marks::new(clock.clone());
         clock.sleep(Duration::from_secs(100)).await;

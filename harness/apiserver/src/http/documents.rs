@@ -1,4 +1,4 @@
-//! What is served beside resources: discovery, OpenAPI, version and health.
+//! Endpoints other than resources: discovery, OpenAPI, version and health.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response};
@@ -11,7 +11,7 @@ use crate::registry::Catalog;
 use crate::status::ApiError;
 use crate::{discovery, openapi};
 
-/// The Kubernetes version whose interface is served.
+/// The Kubernetes version of the served API.
 pub const KUBERNETES_VERSION: &str = "v1.36.0";
 
 pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {

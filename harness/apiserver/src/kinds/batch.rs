@@ -41,7 +41,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     take_labels_of_template(new);
 }
 
-/// A job without labels has those of its pods.
+/// A job without labels gets those of its pod template.
 fn take_labels_of_template(job: &mut Value) {
     let labels = job.pointer("/spec/template/metadata/labels").cloned();
     let own = job.pointer("/metadata/labels").and_then(Value::as_object);
@@ -53,7 +53,7 @@ fn take_labels_of_template(job: &mut Value) {
     }
 }
 
-/// A job finds its pods by its own uid.
+/// A job selects its pods by its own uid.
 fn select_own_pods(job: &mut Value) {
     const BY_UID: &str = "batch.kubernetes.io/controller-uid";
     let uid = text(job, "/metadata/uid").to_owned();

@@ -16,7 +16,7 @@ pub(super) fn rows() -> Vec<Resource> {
             "leases",
             "io.k8s.api.coordination.v1.Lease",
         )
-        .demands_version()
+        .requires_version()
         .printer(printers::leases())
         .validate(validate)
         .build(),

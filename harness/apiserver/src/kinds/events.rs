@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Resource> {
     vec![row.build()]
 }
 
-/// Fields that upstream always writes, and the mirror of the source that selectors ask for.
+/// Fields that upstream always writes, and `reportingComponent` as a mirror of the source.
 fn prepare(new: &mut Value, _old: Option<&Value>) {
     let component = text(new, "/source/component").to_owned();
     let host = text(new, "/source/host").to_owned();
@@ -75,7 +75,11 @@ mod tests {
     #[case("", "kube-system", 1)]
     #[case("a", "a", 0)]
     #[case("a", "b", 1)]
-    fn an_event_lives_where_its_object_does(#[case] involved: &str, #[case] namespace: &str, #[case] expected: usize) {
+    fn an_event_is_in_the_namespace_of_its_object(
+        #[case] involved: &str,
+        #[case] namespace: &str,
+        #[case] expected: usize,
+    ) {
         let event = json!({ "metadata": { "namespace": namespace }, "involvedObject": { "namespace": involved } });
         assert_eq!(validate(&event, None).len(), expected);
     }

@@ -1,5 +1,5 @@
-//! The built-in kinds: one row each, with their defaults and checks. One file for each group of
-//! kinds. Nothing here reads the store or the clock; how rows are printed is in `table`.
+//! The built-in resources with their defaults and checks, one file per group of kinds. This module does not read the
+//! store or the clock; the module `table` prints objects.
 
 mod apps;
 mod batch;
@@ -26,7 +26,7 @@ pub(crate) use scheduling::SYSTEM_PRIORITIES;
 
 use crate::resource::Resource;
 
-/// The rows of all built-in kinds.
+/// The definitions of all built-in resources.
 pub fn builtin() -> Vec<Resource> {
     let groups = [
         namespaces::rows(),
@@ -49,7 +49,7 @@ pub fn builtin() -> Vec<Resource> {
     groups.into_iter().flatten().collect()
 }
 
-/// CustomResourceDefinitions; their checks and defaults are in `custom`.
+/// CustomResourceDefinitions; the module `custom` contains their checks and defaults.
 fn definitions() -> Resource {
     const TYPE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
     row::Row::new(
@@ -63,7 +63,7 @@ fn definitions() -> Resource {
     .categories(&["api-extensions"])
     .status()
     .generation(crate::resource::Generation::Spec)
-    .demands_version()
+    .requires_version()
     .printer(crate::table::printers::created_at())
     .build()
 }

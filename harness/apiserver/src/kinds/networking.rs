@@ -1,4 +1,4 @@
-//! Services, their endpoints.
+//! Services and their endpoints.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-/// Cluster addresses are of 10.96.0.0/12.
+/// Cluster IPs belong to 10.96.0.0/12.
 const SERVICE_RANGE: u32 = 0x0a60_0000;
 const SERVICE_RANGE_SIZE: u32 = 1 << 20;
 
@@ -76,7 +76,7 @@ fn prepare_service(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A cluster address that follows from namespace and name, so that equal runs give equal addresses.
+/// A cluster IP derived from namespace and name, so that equal runs produce equal addresses.
 fn address_of(service: &Value) -> String {
     let name = format!(
         "{}/{}",

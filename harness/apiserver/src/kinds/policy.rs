@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .short(&["pdb"])
         .status()
         .generation(Generation::Spec)
-        .demands_version()
+        .requires_version()
         .printer(printers::disruption_budgets())
         .prepare(prepare)
         .validate(validate)
@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Resource> {
     ]
 }
 
-/// The counts are always written, even before a controller computed them.
+/// The counts are always present, even before a controller computes them.
 fn prepare(new: &mut Value, _old: Option<&Value>) {
     for count in ["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"] {
         default(new, "/status", count, 0);

@@ -1,4 +1,4 @@
-//! Roles and their bindings: what they may say. What they decide is authorization's.
+//! Defaults and checks of roles and bindings. The module `authorization` evaluates them.
 
 use serde_json::Value;
 
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bindings_get_the_group_of_their_role_and_users() {
+    fn bindings_get_the_api_group_of_their_role_and_users() {
         let mut binding = json!({
             "roleRef": { "kind": "Role", "name": "a" },
             "subjects": [{ "kind": "User", "name": "u" }, { "kind": "ServiceAccount", "name": "s" }],
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_of_a_binding_never_changes() {
+    fn the_role_of_a_binding_is_immutable() {
         let old = json!({ "roleRef": { "kind": "Role", "name": "a" } });
         let new = json!({ "roleRef": { "kind": "Role", "name": "b" } });
         let errors = validate_binding(&new, Some(&old), &["Role"]);

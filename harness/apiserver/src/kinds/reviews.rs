@@ -1,4 +1,4 @@
-//! Questions about identities and what they may do. The HTTP front end answers them.
+//! Reviews of identities and permissions. The HTTP front end answers them.
 
 use super::row::Row;
 use crate::resource::Resource;

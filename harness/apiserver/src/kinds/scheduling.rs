@@ -8,9 +8,9 @@ use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-/// Above it only the system's own classes may go.
+/// The maximum value of user-defined classes.
 const HIGHEST_OF_USERS: i64 = 1_000_000_000;
-/// The system's own classes: their values and what they are for.
+/// The system's classes: name, value and description.
 pub(crate) const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     (
         "system-node-critical",
@@ -90,7 +90,7 @@ mod tests {
     #[case("high", 1_000_000_001, 1)]
     #[case("system-node-critical", 2_000_001_000, 0)]
     #[case("system-mine", 1, 1)]
-    fn users_keep_to_their_range(#[case] name: &str, #[case] value: i64, #[case] expected: usize) {
+    fn user_defined_classes_have_a_limited_range(#[case] name: &str, #[case] value: i64, #[case] expected: usize) {
         let class = json!({ "metadata": { "name": name }, "value": value });
         assert_eq!(validate(&class, None).len(), expected);
     }

@@ -27,18 +27,18 @@ pub(super) fn rows() -> Vec<Resource> {
             "io.k8s.api.storage.v1.VolumeAttachment",
         )
         .status()
-        .demands_version()
+        .requires_version()
         .printer(printers::volume_attachments())
         .prepare(prepare_attachment)
         .validate(validate_attachment)
         .build(),
         row("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
-            .demands_version()
+            .requires_version()
             .printer(printers::csi_nodes())
             .validate(validate_csi_node)
             .build(),
         row("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
-            .demands_version()
+            .requires_version()
             .printer(printers::csi_drivers())
             .prepare(prepare_csi_driver)
             .build(),
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn the_spec_of_an_attachment_stays() {
+    fn the_spec_of_an_attachment_is_immutable() {
         let old = attachment(json!({ "persistentVolumeName": "a" }));
         let new = attachment(json!({ "persistentVolumeName": "b" }));
         assert_eq!(validate_attachment(&new, Some(&old))[0].detail, "field is immutable");
     }
 
     #[test]
-    fn parameters_of_a_class_stay() {
+    fn the_parameters_of_a_class_are_immutable() {
         let old = json!({ "provisioner": "p", "parameters": { "a": "1" } });
         let new = json!({ "provisioner": "p", "parameters": { "a": "2" } });
         let errors: Vec<String> = validate_class(&new, Some(&old))

@@ -1,10 +1,10 @@
-//! What holds for all built-in rows.
+//! Checks that apply to all built-in resources.
 
 use super::*;
 use crate::resource::Shape;
 
 #[test]
-fn every_row_names_the_type_of_its_kind() {
+fn every_resource_names_the_type_of_its_kind() {
     for row in builtin() {
         let Shape::BuiltIn(type_) = row.shape else {
             panic!("{} is not built in", row.kind)
@@ -19,13 +19,13 @@ fn every_row_names_the_type_of_its_kind() {
 }
 
 #[test]
-fn no_two_rows_share_a_path_or_a_short_name() {
+fn no_two_resources_share_a_path_or_a_short_name() {
     let rows = builtin();
     for (index, row) in rows.iter().enumerate() {
         for other in rows.iter().skip(index + 1) {
             assert!(
                 (&row.group, &row.plural) != (&other.group, &other.plural),
-                "{} is there twice",
+                "{} is defined twice",
                 row.plural
             );
             let shared = row.short_names.iter().find(|name| other.short_names.contains(name));

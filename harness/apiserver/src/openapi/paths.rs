@@ -1,11 +1,10 @@
-//! The paths of a resource and what can be sent to them.
+//! The paths of a resource and their operations.
 
 use serde_json::{Map, Value, json};
 
 use super::{document_name, schemas};
 use crate::resource::{Resource, Subresource};
 
-/// Paths and their operations.
 pub(super) fn of(row: &Resource) -> Map<String, Value> {
     let root = format!("/{}", document_name(row));
     let collection = if row.namespaced {
@@ -56,7 +55,7 @@ pub(super) fn of(row: &Resource) -> Map<String, Value> {
     paths
 }
 
-/// What an operation takes and gives.
+/// The request and response schemas of an operation.
 struct Body {
     gvk: Value,
     reference: Value,
@@ -95,7 +94,7 @@ impl Body {
         })
     }
 
-    /// An operation that changes something; `method` is its HTTP method in lower case.
+    /// An operation that modifies objects; `method` is its HTTP method in lower case.
     fn write(&self, method: &str, action: &str) -> Value {
         let mut parameters = vec![query("dryRun", "string")];
         let mut operation = json!({ "x-kubernetes-action": method, "x-kubernetes-group-version-kind": self.gvk });

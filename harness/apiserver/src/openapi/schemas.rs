@@ -1,4 +1,4 @@
-//! The schemas of a document: its resources' types and all that these refer to.
+//! The schemas of a document: the types of its resources and all referenced types.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn custom_name(row: &Resource, kind: &str) -> String {
     format!("{}.{}.{kind}", group.join("."), row.version)
 }
 
-/// A reference to a schema of the same document.
+/// A reference to a schema in the same document.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("{PREFIX}{name}") })
 }
@@ -82,7 +82,7 @@ pub(super) fn of(rows: &[&Resource]) -> Map<String, Value> {
     schemas
 }
 
-/// Collects the names that a schema refers to.
+/// Collects the names of the referenced schemas.
 fn references(schema: &Value, names: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {

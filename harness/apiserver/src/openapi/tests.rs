@@ -1,4 +1,4 @@
-//! The documents as kubectl reads them.
+//! Checks the documents from kubectl's view.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn rows() -> Vec<Arc<Resource>> {
 }
 
 #[test]
-fn every_document_of_the_index_is_there_under_its_hash() {
+fn every_document_of_the_index_is_served_under_its_hash() {
     let rows = rows();
     let index = index(&rows);
     let paths = index["paths"].as_object().unwrap();
@@ -27,7 +27,7 @@ fn every_document_of_the_index_is_there_under_its_hash() {
 }
 
 #[test]
-fn every_reference_leads_to_a_schema() {
+fn every_reference_resolves_to_a_schema() {
     let rows = rows();
     for name in index(&rows)["paths"].as_object().unwrap().keys() {
         let document = document(&rows, name).unwrap();
@@ -43,7 +43,7 @@ fn every_reference_leads_to_a_schema() {
 }
 
 #[test]
-fn patches_tell_their_kind_and_that_fields_can_be_validated() {
+fn patches_declare_their_kind_and_field_validation() {
     let document = document(&rows(), "apis/apps/v1").unwrap();
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     let expected = serde_json::json!({ "group": "apps", "version": "v1", "kind": "Deployment" });

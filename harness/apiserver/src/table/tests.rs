@@ -1,4 +1,4 @@
-//! Tables as kubectl gets them.
+//! Checks tables from kubectl's view.
 
 use rstest::rstest;
 use serde_json::json;
