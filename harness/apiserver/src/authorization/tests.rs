@@ -66,11 +66,11 @@ fn a_rule_allows_its_actions(
     #[case] groups: &[&str],
     #[case] resources: &[&str],
     #[case] names: &[&str],
-    #[case] (verb, group, asked, name): (&str, &str, &str, &str),
+    #[case] (verb, group, plural, name): (&str, &str, &str, &str),
     #[case] allowed: bool,
 ) {
     let rule = rule(verbs, groups, resources, names);
-    assert_eq!(rule.allows(&resource(verb, group, asked, name)), allowed);
+    assert_eq!(rule.allows(&resource(verb, group, plural, name)), allowed);
 }
 
 #[rstest]
@@ -286,11 +286,13 @@ fn any_world() -> impl Strategy<Value = World> {
 
 /// Evaluates every binding of the world, as the RBAC documentation defines it.
 fn naive(world: &World, who: &Identity, action: &Action) -> bool {
-    let Action::Resource(asked) = action else { return false };
+    let Action::Resource(requested) = action else {
+        return false;
+    };
     let roles: BTreeMap<&Key, &Vec<Rule>> = world.roles.iter().map(|(key, rules)| (key, rules)).collect();
     let bindings: BTreeMap<&Key, &Value> = world.bindings.iter().map(|(key, value)| (key, value)).collect();
     bindings.into_iter().any(|(key, binding)| {
-        let here = key.namespace.is_empty() || key.namespace == asked.namespace;
+        let here = key.namespace.is_empty() || key.namespace == requested.namespace;
         let named = binding["subjects"].as_array().unwrap().iter().any(|subject| {
             let name = subject["name"].as_str().unwrap();
             match subject["kind"].as_str().unwrap() {
@@ -319,14 +321,14 @@ proptest! {
         user in pick(&["u", "w", "system:serviceaccount:x:s", "system:serviceaccount:y:s"]),
         groups in prop::collection::vec(pick(&["g", "i"]), 0..2),
         place in pick(&["", "x", "y"]),
-        (verb, group, asked, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c", ""])),
+        (verb, group, plural, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c", ""])),
     ) {
         let roles = world.roles.iter().map(|(key, rules)| (key.clone(), Arc::new(Role { rules: rules.clone() })));
         let bindings: BTreeMap<Key, Value> = world.bindings.iter().cloned().collect();
         let bindings = bindings.iter().map(|(key, value)| Arc::new(Binding::new(key, value)));
         let index = Index::new(roles.collect(), bindings);
         let who = Identity { groups, ..Identity::user(user) };
-        let mut action = resource(&verb, &group, &asked, &name);
+        let mut action = resource(&verb, &group, &plural, &name);
         if let Action::Resource(action) = &mut action {
             action.namespace = place;
         }
@@ -338,9 +340,9 @@ proptest! {
     fn a_user_that_covers_a_rule_has_its_permissions(
         owned in prop::collection::vec(any_rule(), 0..4),
         wanted in any_rule(),
-        (verb, group, asked, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c"])),
+        (verb, group, plural, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c"])),
     ) {
-        let action = resource(&verb, &group, &asked, &name);
+        let action = resource(&verb, &group, &plural, &name);
         let covered = missing(&owned, std::slice::from_ref(&wanted)).is_empty();
         if covered && wanted.allows(&action) {
             prop_assert!(owned.iter().any(|rule| rule.allows(&action)));

@@ -55,8 +55,8 @@ fn default_names(crd: &mut Value) {
 
 fn put_condition(crd: &mut Value, now: &str, type_: &str, reason: &str, message: &str) {
     let mut conditions = items(crd, "/status/conditions").to_vec();
-    let holds = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
-    if conditions.iter().any(holds) {
+    let is_current = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
+    if conditions.iter().any(is_current) {
         return;
     }
     conditions.retain(|condition| text(condition, "/type") != type_);

@@ -2,13 +2,13 @@
 //! objects.
 
 mod establish;
-mod rows;
+mod resources;
 #[cfg(test)]
 mod tests;
 mod validate;
 
 pub use self::establish::establish;
-pub use self::rows::resources;
+pub use self::resources::resources;
 pub use self::validate::validate;
 
 use serde_json::Value;

@@ -58,25 +58,30 @@ fn unchanged_conditions_keep_their_transition_time() {
 
 #[test]
 fn a_served_version_becomes_a_resource() {
-    let rows = resources(&established()).unwrap();
-    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    let resources = resources(&established()).unwrap();
+    let [resource] = resources.as_slice() else {
+        panic!("{resources:?}")
+    };
     assert_eq!(
-        (row.qualified().as_str(), row.list_kind.as_str()),
+        (resource.qualified().as_str(), resource.list_kind.as_str()),
         ("widgets.example.com", "WidgetList")
     );
     assert_eq!(
-        (row.singular.as_str(), row.short_names.as_slice()),
+        (resource.singular.as_str(), resource.short_names.as_slice()),
         ("widget", &["wd".to_owned()][..])
     );
-    assert_eq!(row.generation, Generation::Content);
-    assert!(row.namespaced && row.has_status() && row.is_custom() && !row.unconditional_update);
+    assert_eq!(resource.generation, Generation::Content);
+    assert!(resource.namespaced && resource.has_status() && resource.is_custom() && !resource.unconditional_update);
     assert!(matches!(
-        row.subresource("scale"),
+        resource.subresource("scale"),
         Some(Subresource::Scale { selector: None, .. })
     ));
-    assert!(matches!(&row.printer, Printer::Paths(columns) if columns.len() == 1));
+    assert!(matches!(&resource.printer, Printer::Paths(columns) if columns.len() == 1));
     assert_eq!(
-        (row.selectable[0].label.as_str(), row.selectable[0].pointer.as_str()),
+        (
+            resource.selectable[0].label.as_str(),
+            resource.selectable[0].pointer.as_str()
+        ),
         ("spec.replicas", "/spec/replicas")
     );
 }
@@ -94,7 +99,11 @@ fn the_storage_version_comes_first_and_unserved_versions_are_omitted() {
     };
     version("v1beta1", true);
     version("v1", false);
-    let versions: Vec<String> = resources(&crd).unwrap().into_iter().map(|row| row.version).collect();
+    let versions: Vec<String> = resources(&crd)
+        .unwrap()
+        .into_iter()
+        .map(|resource| resource.version)
+        .collect();
     assert_eq!(versions, ["v1alpha1", "v1beta1"]);
 }
 

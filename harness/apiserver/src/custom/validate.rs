@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{is_true, items, rows, text, texts};
+use super::{is_true, items, resources, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::status::FieldError;
 use crate::syntax::is_dns_subdomain;
@@ -127,7 +127,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
                 format!("{path}.schema.openAPIV3Schema"),
                 "schemas are required",
             ));
-        } else if let Err(found) = rows::compile(index, version) {
+        } else if let Err(found) = resources::compile(index, version) {
             errors.extend(found);
         }
         validate_columns(errors, version, &path);

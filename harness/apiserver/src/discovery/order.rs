@@ -34,7 +34,7 @@ fn priority(group: &str) -> u32 {
 pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
     let names: BTreeSet<&str> = resources
         .iter()
-        .map(|row| row.group.as_str())
+        .map(|resource| resource.group.as_str())
         .filter(|name| !name.is_empty())
         .collect();
     let mut names: Vec<&str> = names.into_iter().collect();
@@ -46,8 +46,8 @@ pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
 pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&'a str> {
     let names: BTreeSet<&str> = resources
         .iter()
-        .filter(|row| row.group == group)
-        .map(|row| row.version.as_str())
+        .filter(|resource| resource.group == group)
+        .map(|resource| resource.version.as_str())
         .collect();
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by(|one, other| compare_versions(one, other));
@@ -56,13 +56,13 @@ pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&
 
 /// The resources of a group and version, by plural name.
 pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, version: &str) -> Vec<&'a Resource> {
-    let mut rows: Vec<&Resource> = resources
+    let mut resources: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|row| row.group == group && row.version == version)
+        .filter(|resource| resource.group == group && resource.version == version)
         .collect();
-    rows.sort_by(|one, other| one.plural.cmp(&other.plural));
-    rows
+    resources.sort_by(|one, other| one.plural.cmp(&other.plural));
+    resources
 }
 
 /// Stable before beta before alpha, higher numbers first, then all others by name.

@@ -3,15 +3,15 @@
 use super::*;
 use crate::kinds;
 
-fn rows() -> Vec<Arc<Resource>> {
+fn resources() -> Vec<Arc<Resource>> {
     kinds::builtin().into_iter().map(Arc::new).collect()
 }
 
 /// Two groups, which cover every field.
 fn two_groups() -> Vec<Arc<Resource>> {
-    rows()
+    resources()
         .into_iter()
-        .filter(|row| row.plural == "pods" || row.plural == "deployments")
+        .filter(|resource| resource.plural == "pods" || resource.plural == "deployments")
         .collect()
 }
 
@@ -27,7 +27,7 @@ fn the_aggregated_document_contains_all_groups() {
 
 #[test]
 fn groups_are_sorted_by_priority() {
-    let list = group_list(&rows());
+    let list = group_list(&resources());
     let names: Vec<&str> = list["groups"]
         .as_array()
         .unwrap()
@@ -39,7 +39,7 @@ fn groups_are_sorted_by_priority() {
 
 #[test]
 fn kubectl_drain_finds_the_eviction_subresource() {
-    let list = resource_list(&rows(), "", "v1").unwrap();
+    let list = resource_list(&resources(), "", "v1").unwrap();
     let entry = list["resources"]
         .as_array()
         .unwrap()
@@ -51,20 +51,20 @@ fn kubectl_drain_finds_the_eviction_subresource() {
         (&"policy".into(), &"v1".into(), &"Eviction".into())
     );
     assert_eq!(
-        group(&rows(), "policy").unwrap()["preferredVersion"]["groupVersion"],
+        group(&resources(), "policy").unwrap()["preferredVersion"]["groupVersion"],
         "policy/v1"
     );
 }
 
 #[test]
 fn unserved_groups_have_no_document() {
-    assert_eq!(group(&rows(), "nothing"), None);
-    assert_eq!(resource_list(&rows(), "apps", "v1beta1"), None);
+    assert_eq!(group(&resources(), "nothing"), None);
+    assert_eq!(resource_list(&resources(), "apps", "v1beta1"), None);
 }
 
 #[test]
 fn the_storage_version_hash_equals_upstream() {
-    let list = resource_list(&rows(), "", "v1").unwrap();
+    let list = resource_list(&resources(), "", "v1").unwrap();
     let hash = |name: &str| {
         let entries = list["resources"].as_array().unwrap();
         entries.iter().find(|entry| entry["name"] == name).unwrap()["storageVersionHash"].clone()

@@ -62,7 +62,7 @@ fn wrong(field: &'static str, problem: impl Into<String>, fix: impl Into<String>
 fn name(name: &str) -> Option<Wrong> {
     let good = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     if name.is_empty() {
-        return wrong("name", "it is empty", "give the rule a name that tells what it does");
+        return wrong("name", "it is empty", "give the rule a descriptive name");
     }
     if name.len() > NAME_LENGTH || !name.chars().all(good) {
         return wrong(
@@ -114,13 +114,13 @@ fn conditions(matches: &Match) -> Option<Wrong> {
     if window.from > LONGEST {
         return wrong(
             "match.window.from",
-            "it never comes",
+            "it is too far in the future",
             "write a time within a hundred years",
         );
     }
     let until = window.until?;
     if until > LONGEST {
-        return wrong("match.window.until", "it never comes", "leave it out");
+        return wrong("match.window.until", "it is too far in the future", "leave it out");
     }
     if until <= window.from {
         return wrong(
@@ -148,7 +148,7 @@ fn applicable(matches: &Match, action: &Action) -> Option<Wrong> {
                 return wrong(
                     field,
                     "a partition cuts a client off from everything",
-                    "leave it out and say when by match.window, or use the action drop",
+                    "leave it out and set match.window, or use the action drop",
                 );
             }
         }
@@ -240,13 +240,13 @@ fn refusal(code: u16, at: At, retry_after: Option<Duration>, message: Option<&st
         if wait.subsec_nanos() > 0 || wait.as_secs() > u64::from(u32::MAX) {
             return wrong(
                 "action.fail.retryAfter",
-                "it goes out in whole seconds",
+                "it is sent in whole seconds",
                 "write it as 5s or 1m",
             );
         }
     }
     if message.is_some_and(str::is_empty) {
-        return wrong("action.fail.message", "it is empty", "leave it out, or say something");
+        return wrong("action.fail.message", "it is empty", "leave it out, or write a message");
     }
     None
 }

@@ -13,11 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) struct Marks {
     clock: Clock,
     wanted: AtomicBool,
-    kept: Mutex<Kept>,
+    recorded: Mutex<Recorded>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Recorded {
     /// Oldest first; the first one is the newest that is at least `longest` old.
     marks: VecDeque<(Timestamp, u64)>,
     /// The longest lag of any rule.
@@ -29,18 +29,18 @@ impl Marks {
         Self {
             clock,
             wanted: AtomicBool::new(false),
-            kept: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
     /// Records marks for lags up to `longest`; `None` stops recording. `revision` is the newest one.
     pub(super) fn keep(&self, longest: Option<Duration>, revision: u64) {
-        let mut kept = self.lock();
-        kept.longest = longest.unwrap_or_default();
+        let mut recorded = self.lock();
+        recorded.longest = longest.unwrap_or_default();
         if longest.is_none() {
-            kept.marks.clear();
-        } else if kept.marks.is_empty() {
-            kept.marks.push_back((self.clock.now(), revision));
+            recorded.marks.clear();
+        } else if recorded.marks.is_empty() {
+            recorded.marks.push_back((self.clock.now(), revision));
         }
         self.wanted.store(longest.is_some(), Ordering::SeqCst);
     }
@@ -48,9 +48,12 @@ impl Marks {
     /// The newest revision `by` ago, but not from before recording began.
     pub(super) fn revision(&self, by: Duration) -> Option<u64> {
         let then = self.clock.now().saturating_sub(by).unwrap_or(Timestamp::MIN);
-        let kept = self.lock();
-        let older = kept.marks.partition_point(|(at, _)| *at <= then);
-        kept.marks.get(older.saturating_sub(1)).map(|(_, revision)| *revision)
+        let recorded = self.lock();
+        let older = recorded.marks.partition_point(|(at, _)| *at <= then);
+        recorded
+            .marks
+            .get(older.saturating_sub(1))
+            .map(|(_, revision)| *revision)
     }
 
     pub(crate) fn committed(&self, revision: u64) {
@@ -58,16 +61,16 @@ impl Marks {
             return;
         }
         let now = self.clock.now();
-        let mut kept = self.lock();
-        kept.marks.push_back((now, revision));
-        let then = now.saturating_sub(kept.longest).unwrap_or(Timestamp::MIN);
-        while kept.marks.get(1).is_some_and(|(at, _)| *at <= then) {
-            kept.marks.pop_front();
+        let mut recorded = self.lock();
+        recorded.marks.push_back((now, revision));
+        let then = now.saturating_sub(recorded.longest).unwrap_or(Timestamp::MIN);
+        while recorded.marks.get(1).is_some_and(|(at, _)| *at <= then) {
+            recorded.marks.pop_front();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock()
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock()
     }
 }
 

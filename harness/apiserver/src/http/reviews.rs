@@ -195,16 +195,16 @@ fn check_local(review: &Value, namespace: &str) -> Result<(), ApiError> {
         let detail = "disallowed on this kind of request";
         return Err(invalid("spec.nonResourceAttributes", shown(path), detail));
     }
-    let asked = review
+    let requested = review
         .pointer("/spec/resourceAttributes/namespace")
         .and_then(Value::as_str);
-    let asked = asked.unwrap_or_default();
-    if asked == namespace {
+    let requested = requested.unwrap_or_default();
+    if requested == namespace {
         return Ok(());
     }
     Err(invalid(
         "spec.resourceAttributes.namespace",
-        asked,
+        requested,
         "must match metadata.namespace",
     ))
 }

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     let workload = |kind, plural, type_, short: &str, printer: Printer| {
-        Row::new("apps/v1", kind, plural, type_)
+        ResourceBuilder::new("apps/v1", kind, plural, type_)
             .short(&[short])
             .categories(&["all"])
             .status()
@@ -65,7 +65,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare_daemon_set)
         .validate(validate_daemon_set)
         .build(),
-        Row::new(
+        ResourceBuilder::new(
             "apps/v1",
             "ControllerRevision",
             "controllerrevisions",

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, not_negative, text};
 use super::pods::{defaults, spec};
-use super::row::Row;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("batch/v1", "Job", "jobs", "io.k8s.api.batch.v1.Job")
+        ResourceBuilder::new("batch/v1", "Job", "jobs", "io.k8s.api.batch.v1.Job")
             .categories(&["all"])
             .status()
             .generation(Generation::Spec)

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, is_set, members, object, same, text};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Resource, Subresource};
 use crate::status::{FieldError, FieldErrorType};
@@ -14,20 +14,20 @@ use crate::table::printers;
 /// The maximum size of all data together, in bytes.
 const DATA_LIMIT: usize = 1024 * 1024;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Secret", "secrets", "io.k8s.api.core.v1.Secret")
+        ResourceBuilder::new("v1", "Secret", "secrets", "io.k8s.api.core.v1.Secret")
             .selectable("type", "/type", "")
             .printer(printers::secrets())
             .prepare(prepare_secret)
             .validate(validate_secret)
             .build(),
-        Row::new("v1", "ConfigMap", "configmaps", "io.k8s.api.core.v1.ConfigMap")
+        ResourceBuilder::new("v1", "ConfigMap", "configmaps", "io.k8s.api.core.v1.ConfigMap")
             .short(&["cm"])
             .printer(printers::config_maps())
             .validate(validate_config_map)
             .build(),
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "ServiceAccount",
             "serviceaccounts",

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::text;
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     const INVOLVED: [&str; 7] = [
         "kind",
         "namespace",
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Resource> {
         "resourceVersion",
         "fieldPath",
     ];
-    let mut row = Row::new("v1", "Event", "events", "io.k8s.api.core.v1.Event")
+    let mut resource = ResourceBuilder::new("v1", "Event", "events", "io.k8s.api.core.v1.Event")
         .short(&["ev"])
         .selectable("reason", "/reason", "")
         .selectable("reportingComponent", "/reportingComponent", "")
@@ -28,13 +28,13 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare)
         .validate(validate);
     for field in INVOLVED {
-        row = row.selectable(
+        resource = resource.selectable(
             &format!("involvedObject.{field}"),
             &format!("/involvedObject/{field}"),
             "",
         );
     }
-    vec![row.build()]
+    vec![resource.build()]
 }
 
 /// Fields that upstream always writes, and `reportingComponent` as a mirror of the source.

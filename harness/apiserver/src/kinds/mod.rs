@@ -3,6 +3,7 @@
 
 mod apps;
 mod batch;
+mod builder;
 mod configuration;
 mod coordination;
 mod events;
@@ -14,7 +15,6 @@ mod pods;
 mod policy;
 mod rbac;
 mod reviews;
-mod row;
 mod scheduling;
 mod storage;
 mod syntax;
@@ -29,21 +29,21 @@ use crate::resource::Resource;
 /// The definitions of all built-in resources.
 pub fn builtin() -> Vec<Resource> {
     let groups = [
-        namespaces::rows(),
-        nodes::rows(),
-        pods::rows(),
-        configuration::rows(),
-        events::rows(),
-        networking::rows(),
-        volumes::rows(),
-        storage::rows(),
-        apps::rows(),
-        batch::rows(),
-        coordination::rows(),
-        policy::rows(),
-        rbac::rows(),
-        scheduling::rows(),
-        reviews::rows(),
+        namespaces::resources(),
+        nodes::resources(),
+        pods::resources(),
+        configuration::resources(),
+        events::resources(),
+        networking::resources(),
+        volumes::resources(),
+        storage::resources(),
+        apps::resources(),
+        batch::resources(),
+        coordination::resources(),
+        policy::resources(),
+        rbac::resources(),
+        scheduling::resources(),
+        reviews::resources(),
         vec![definitions()],
     ];
     groups.into_iter().flatten().collect()
@@ -52,7 +52,7 @@ pub fn builtin() -> Vec<Resource> {
 /// CustomResourceDefinitions; the module `custom` contains their checks and defaults.
 fn definitions() -> Resource {
     const TYPE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
-    row::Row::new(
+    builder::ResourceBuilder::new(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",

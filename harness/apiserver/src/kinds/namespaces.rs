@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, object, text};
-use super::row::Row;
 use crate::resource::{Resource, Subresource};
 use crate::table::printers;
 
 /// Every namespace has its name in this label, so that selectors can find it.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
+        ResourceBuilder::new("v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
             .cluster()
             .short(&["ns"])
             .status()

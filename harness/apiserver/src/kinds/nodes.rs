@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{items, members, object, same, text};
-use super::row::Row;
 use super::syntax;
 use crate::resource::Resource;
 use crate::status::FieldError;
@@ -12,9 +12,9 @@ use crate::table::printers;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Node", "nodes", "io.k8s.api.core.v1.Node")
+        ResourceBuilder::new("v1", "Node", "nodes", "io.k8s.api.core.v1.Node")
             .cluster()
             .short(&["no"])
             .status()

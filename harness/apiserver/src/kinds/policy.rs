@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, one_of};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "policy/v1",
             "PodDisruptionBudget",
             "poddisruptionbudgets",

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, one_of, text};
-use super::row::Row;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
@@ -24,9 +24,9 @@ pub(crate) const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "scheduling.k8s.io/v1",
             "PriorityClass",
             "priorityclasses",

@@ -2,26 +2,26 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, items, one_of, same, text};
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
-    let row = |kind, plural, type_| {
-        Row::new("storage.k8s.io/v1", kind, plural, type_)
+pub(super) fn resources() -> Vec<Resource> {
+    let resource = |kind, plural, type_| {
+        ResourceBuilder::new("storage.k8s.io/v1", kind, plural, type_)
             .cluster()
             .returns_deleted()
     };
     vec![
-        row("StorageClass", "storageclasses", "io.k8s.api.storage.v1.StorageClass")
+        resource("StorageClass", "storageclasses", "io.k8s.api.storage.v1.StorageClass")
             .short(&["sc"])
             .printer(printers::storage_classes())
             .prepare(prepare_class)
             .validate(validate_class)
             .build(),
-        row(
+        resource(
             "VolumeAttachment",
             "volumeattachments",
             "io.k8s.api.storage.v1.VolumeAttachment",
@@ -32,12 +32,12 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare_attachment)
         .validate(validate_attachment)
         .build(),
-        row("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
+        resource("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
             .requires_version()
             .printer(printers::csi_nodes())
             .validate(validate_csi_node)
             .build(),
-        row("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
+        resource("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
             .requires_version()
             .printer(printers::csi_drivers())
             .prepare(prepare_csi_driver)

@@ -3,8 +3,8 @@
 use quantity::Quantity;
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
@@ -36,9 +36,9 @@ const SOURCES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "PersistentVolume",
             "persistentvolumes",
@@ -52,7 +52,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare_volume)
         .validate(validate_volume)
         .build(),
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "PersistentVolumeClaim",
             "persistentvolumeclaims",

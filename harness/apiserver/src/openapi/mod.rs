@@ -16,7 +16,7 @@ use crate::resource::Resource;
 
 /// `GET /openapi/v3`: the URL of each document, with a hash that changes with the document.
 pub fn index(resources: &[Arc<Resource>]) -> Value {
-    let names: BTreeSet<String> = resources.iter().map(|row| document_name(row)).collect();
+    let names: BTreeSet<String> = resources.iter().map(|resource| document_name(resource)).collect();
     let mut paths = Map::new();
     for name in names {
         if let Some(document) = document(resources, &name) {
@@ -30,28 +30,28 @@ pub fn index(resources: &[Arc<Resource>]) -> Value {
 /// `GET /openapi/v3/{group_version}`, where `group_version` is for instance `api/v1` or `apis/apps/v1`; `None` if it
 /// is not served.
 pub fn document(resources: &[Arc<Resource>], group_version: &str) -> Option<Value> {
-    let rows: Vec<&Resource> = resources
+    let resources: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|row| !row.review && document_name(row) == group_version)
+        .filter(|resource| !resource.review && document_name(resource) == group_version)
         .collect();
-    if rows.is_empty() {
+    if resources.is_empty() {
         return None;
     }
     let mut paths = Map::new();
-    for row in &rows {
-        paths.extend(paths::of(row));
+    for resource in &resources {
+        paths.extend(paths::of(resource));
     }
     Some(json!({
         "openapi": "3.0.0",
         "info": { "title": "Kubernetes", "version": "v1.36.0" },
         "paths": paths,
-        "components": { "schemas": schemas::of(&rows) },
+        "components": { "schemas": schemas::of(&resources) },
     }))
 }
 
 /// The document name, for instance `api/v1` or `apis/apps/v1`.
-fn document_name(row: &Resource) -> String {
-    let root = if row.group.is_empty() { "api" } else { "apis" };
-    format!("{root}/{}", row.api_version())
+fn document_name(resource: &Resource) -> String {
+    let root = if resource.group.is_empty() { "api" } else { "apis" };
+    format!("{root}/{}", resource.api_version())
 }

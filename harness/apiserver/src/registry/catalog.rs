@@ -12,7 +12,7 @@ use crate::resource::Resource;
 /// All served resources.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    rows: Vec<Arc<Resource>>,
+    resources: Vec<Arc<Resource>>,
     /// Entries by group, plural and version.
     index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>>,
     /// The index of the OpenAPI documents. It contains the hash of each document, so its creation renders all of
@@ -33,37 +33,37 @@ pub struct Entry {
 
 impl Catalog {
     /// A catalog of these resources. The first version of a resource is its storage version.
-    pub fn new(rows: Vec<Arc<Resource>>) -> Self {
+    pub fn new(resources: Vec<Arc<Resource>>) -> Self {
         let mut index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>> = BTreeMap::new();
-        for row in &rows {
+        for resource in &resources {
             let versions = index
-                .entry(row.group.clone())
+                .entry(resource.group.clone())
                 .or_default()
-                .entry(row.plural.clone())
+                .entry(resource.plural.clone())
                 .or_default();
             let (table, stored_version) = match versions.values().next() {
                 Some(first) => (Arc::clone(&first.table), Arc::clone(&first.stored_version)),
-                None => (row.qualified().into(), row.api_version().into()),
+                None => (resource.qualified().into(), resource.api_version().into()),
             };
             versions.insert(
-                row.version.clone(),
+                resource.version.clone(),
                 Entry {
-                    resource: Arc::clone(row),
+                    resource: Arc::clone(resource),
                     table,
                     stored_version,
                 },
             );
         }
         Self {
-            rows,
+            resources,
             index,
             openapi: OnceLock::new(),
         }
     }
 
     /// All resource definitions.
-    pub fn rows(&self) -> &[Arc<Resource>] {
-        &self.rows
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
     }
 
     /// The resource at a path.
@@ -73,7 +73,7 @@ impl Catalog {
 
     /// The index of the OpenAPI documents, rendered once.
     pub fn openapi_index(&self) -> &Value {
-        self.openapi.get_or_init(|| crate::openapi::index(&self.rows))
+        self.openapi.get_or_init(|| crate::openapi::index(&self.resources))
     }
 
     /// Whether any resource of the group is served.
@@ -95,12 +95,12 @@ impl Catalog {
     }
 
     /// A catalog with the versions of one resource replaced.
-    pub fn replaced(&self, group: &str, plural: &str, rows: Vec<Resource>) -> Self {
+    pub fn replaced(&self, group: &str, plural: &str, resources: Vec<Resource>) -> Self {
         let kept = self
-            .rows
+            .resources
             .iter()
-            .filter(|row| row.group != group || row.plural != plural)
+            .filter(|resource| resource.group != group || resource.plural != plural)
             .cloned();
-        Self::new(kept.chain(rows.into_iter().map(Arc::new)).collect())
+        Self::new(kept.chain(resources.into_iter().map(Arc::new)).collect())
     }
 }

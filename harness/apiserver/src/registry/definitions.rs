@@ -27,21 +27,21 @@ impl Registry {
             return Ok(());
         };
         let catalog = self.catalog();
-        let rows = match self.store.get(TABLE, &Key::new("", name)) {
+        let resources = match self.store.get(TABLE, &Key::new("", name)) {
             None => Vec::new(),
             Some(object) => crate::custom::resources(&tree(&object)?)
                 .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
         };
         let served_before = catalog.any_version(group, plural).is_some();
-        if rows.is_empty() && !served_before {
+        if resources.is_empty() && !served_before {
             return Ok(());
         }
-        if rows.is_empty() {
-            self.set_catalog(catalog.replaced(group, plural, rows));
+        if resources.is_empty() {
+            self.set_catalog(catalog.replaced(group, plural, resources));
             self.store.retire(name);
         } else {
             self.store.open(name);
-            self.set_catalog(catalog.replaced(group, plural, rows));
+            self.set_catalog(catalog.replaced(group, plural, resources));
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Registry {
     /// A registry of these resources on an empty store.
     pub fn new(store: Store, resources: Vec<Resource>, clock: Clock, random: Stream, settings: Settings) -> Self {
         let catalog = Catalog::new(resources.into_iter().map(Arc::new).collect());
-        for resource in catalog.rows() {
+        for resource in catalog.resources() {
             store.open(&resource.qualified());
         }
         let catalog = RwLock::new(Arc::new(catalog));

@@ -98,8 +98,8 @@ impl Registry {
 
     /// A claim without a class gets the newest default class.
     fn admit_storage_class(&self, claim: &mut Value) -> Result<(), ApiError> {
-        let says = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
-        if says || claim.pointer(BETA_CLASS).is_some() {
+        let has_class = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
+        if has_class || claim.pointer(BETA_CLASS).is_some() {
             return Ok(());
         }
         let default = self

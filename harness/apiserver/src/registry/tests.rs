@@ -6,7 +6,7 @@ use crate::resource::{Generation, Printer, Selectable, Shape, Subresource};
 use crate::selector::LabelSelector;
 use crate::store::ChangeKind;
 
-fn row(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {
+fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {
     Resource {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -41,7 +41,7 @@ fn registry() -> Registry {
                 new["spec"]["finalizers"] = json!(["kubernetes"]);
             }
         }),
-        ..row("", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
+        ..resource("", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
     };
     let node_name = Selectable {
         label: "spec.nodeName".into(),
@@ -52,7 +52,7 @@ fn registry() -> Registry {
         graceful_deletion: true,
         returns_deleted: true,
         selectable: vec![node_name],
-        ..row("", "Pod", "pods", "io.k8s.api.core.v1.Pod")
+        ..resource("", "Pod", "pods", "io.k8s.api.core.v1.Pod")
     };
     let deployments = Resource {
         unconditional_update: false,
@@ -64,9 +64,9 @@ fn registry() -> Registry {
                 selector: Some(".spec.selector".into()),
             },
         ],
-        ..row("apps", "Deployment", "deployments", "io.k8s.api.apps.v1.Deployment")
+        ..resource("apps", "Deployment", "deployments", "io.k8s.api.apps.v1.Deployment")
     };
-    let events = row("", "Event", "events", "io.k8s.api.core.v1.Event");
+    let events = resource("", "Event", "events", "io.k8s.api.core.v1.Event");
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let store = Store::new(1000, 100, None);
     let random = clock::Seed::new(1).stream("ids");
@@ -583,20 +583,20 @@ async fn events_expire_an_hour_after_their_last_write() {
     let world = World::new();
     let event = |name: &str| json!({ "metadata": { "name": name }, "count": 1 });
     let minutes = |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count));
-    world.create("events", event("said-once")).unwrap();
-    let mut again = world.create("events", event("said-again")).unwrap();
+    world.create("events", event("written-once")).unwrap();
+    let mut again = world.create("events", event("written-again")).unwrap();
     minutes(40).await;
     again["count"] = json!(2);
     world.update("events", Part::Main, again).unwrap();
     minutes(19).await;
     world.create("events", event("a")).unwrap();
-    assert!(world.get("events", "said-once").is_some());
+    assert!(world.get("events", "written-once").is_some());
     minutes(1).await;
     world.create("events", event("b")).unwrap();
-    assert!(world.get("events", "said-once").is_none());
-    assert!(world.get("events", "said-again").is_some());
+    assert!(world.get("events", "written-once").is_none());
+    assert!(world.get("events", "written-again").is_some());
     minutes(40).await;
     world.create("events", event("c")).unwrap();
-    let left = ["said-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
+    let left = ["written-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
     assert_eq!(left, [false, true, true, true]);
 }

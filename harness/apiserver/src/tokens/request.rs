@@ -197,8 +197,8 @@ fn check_names(key: &Key, request: &Value) -> Result<(), ApiError> {
 }
 
 fn seconds(request: &Value) -> Result<i64, ApiError> {
-    let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
-    let seconds = asked.unwrap_or(DEFAULT_SECONDS);
+    let requested = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    let seconds = requested.unwrap_or(DEFAULT_SECONDS);
     let detail = if seconds < LEAST_SECONDS {
         "may not specify a duration less than 10 minutes"
     } else if seconds > MOST_SECONDS {

@@ -129,8 +129,8 @@ async fn the_same_seed_gives_the_same_tokens() {
 async fn a_token_is_valid_only_for_its_audiences() {
     let world = World::new();
     let token = world.token(json!({ "audiences": ["a", "b"] }));
-    let asked = ["b", "c"].map(str::to_owned);
-    let owner = world.server.inner.owner(&token, &asked).unwrap();
+    let audiences = ["b", "c"].map(str::to_owned);
+    let owner = world.server.inner.owner(&token, &audiences).unwrap();
     assert_eq!(owner.audiences, ["b"]);
     assert!(world.owner(&token).unwrap_err().contains(ISSUER));
 }

@@ -75,11 +75,11 @@ impl Inner {
             uid: uid.to_owned(),
             ..Identity::service_account(namespace, name)
         };
-        let mut tell = |key: &str, value: String| {
+        let mut add_extra = |key: &str, value: String| {
             let key = format!("authentication.kubernetes.io/{key}");
             identity.extra.insert(key, vec![value]);
         };
-        tell("credential-id", format!("JTI={}", text("/jti")));
+        add_extra("credential-id", format!("JTI={}", text("/jti")));
         for (claim, table, place) in [
             ("pod", "pods", namespace),
             ("secret", "secrets", namespace),
@@ -96,9 +96,9 @@ impl Inner {
                 self.check_exists(table, claim, place, name, uid, now)?;
             }
             if claim != "secret" {
-                tell(&format!("{claim}-name"), name.to_owned());
+                add_extra(&format!("{claim}-name"), name.to_owned());
                 if !uid.is_empty() {
-                    tell(&format!("{claim}-uid"), uid.to_owned());
+                    add_extra(&format!("{claim}-uid"), uid.to_owned());
                 }
             }
         }

@@ -95,7 +95,7 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::half_a_second(
     "{name: a, action: {fail: {code: 429, retryAfter: 500ms}}}",
-    "it goes out in whole seconds"
+    "it is sent in whole seconds"
 )]
 #[case::speechless(
     "{name: a, action: {fail: {code: 500, message: ''}}}",

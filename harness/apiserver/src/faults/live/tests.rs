@@ -46,7 +46,7 @@ proptest! {
     ) {
         seconds.sort_unstable();
         let mut live = live(Match { skip, times, window, ..Match::default() });
-        let struck = outcomes(&mut live, &seconds);
+        let results = outcomes(&mut live, &seconds);
         let inside: Vec<usize> = (0..seconds.len())
             .filter(|&index| window.is_none_or(|Window { from, until }| {
                 let at = Duration::from_secs(seconds[index]);
@@ -55,25 +55,25 @@ proptest! {
             .collect();
         let most = times.map_or(usize::MAX, |times| times as usize);
         let expected: Vec<usize> = inside.iter().copied().skip(skip as usize).take(most).collect();
-        let found: Vec<usize> = (0..struck.len()).filter(|&index| struck[index]).collect();
+        let found: Vec<usize> = (0..results.len()).filter(|&index| results[index]).collect();
         prop_assert_eq!(&found, &expected);
         let status = live.status();
         prop_assert_eq!((status.matched, status.hits), (inside.len() as u64, expected.len() as u64));
     }
 
     #[test]
-    fn probabilities_are_monotonic_and_repeat_with_the_seed(
+    fn hits_with_a_probability_respect_skip_and_times_and_repeat_with_the_seed(
         probability in 0.0..=1.0f64,
         skip in 0..5u32,
         times in proptest::option::of(1..5u32),
     ) {
         let matches = Match { skip, times, probability: Some(probability), ..Match::default() };
         let seconds: Vec<u64> = (0..50).collect();
-        let struck = outcomes(&mut live(matches.clone()), &seconds);
-        prop_assert_eq!(&struck, &outcomes(&mut live(matches), &seconds));
-        let hits = struck.iter().filter(|struck| **struck).count();
+        let results = outcomes(&mut live(matches.clone()), &seconds);
+        prop_assert_eq!(&results, &outcomes(&mut live(matches), &seconds));
+        let hits = results.iter().filter(|hit| **hit).count();
         prop_assert!(times.is_none_or(|times| hits <= times as usize));
-        prop_assert!(struck[..skip as usize].iter().all(|struck| !struck));
+        prop_assert!(results[..skip as usize].iter().all(|hit| !hit));
         if probability == 0.0 {
             prop_assert_eq!(hits, 0);
         }

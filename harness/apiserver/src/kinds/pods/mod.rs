@@ -7,15 +7,15 @@ mod update;
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, items, object, text};
-use super::row::Row;
 use crate::resource::{Generation, Resource, Subresource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod")
+        ResourceBuilder::new("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod")
             .short(&["po"])
             .categories(&["all"])
             .status()

@@ -3,9 +3,9 @@
 use crate::resource::{Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
 
 /// A resource definition under construction.
-pub(super) struct Row(Resource);
+pub(super) struct ResourceBuilder(Resource);
 
-impl Row {
+impl ResourceBuilder {
     /// A namespaced kind without status, generation, defaults or checks.
     pub(super) fn new(api_version: &str, kind: &str, plural: &str, type_: &'static str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -20,11 +20,11 @@ pub fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
     versions.sort_by_key(|(_, version)| !is_true(version, "/storage"));
     versions
         .into_iter()
-        .map(|(index, version)| row(crd, index, version))
+        .map(|(index, version)| resource(crd, index, version))
         .collect()
 }
 
-fn row(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
+fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
     let kind = text(crd, "/spec/names/kind").to_owned();
     let named = |field: &str, otherwise: String| match text(crd, &format!("/spec/names/{field}")) {
         "" => otherwise,
