@@ -4,14 +4,14 @@ set -Eeuo pipefail
 trap 'printf "failed with %s: line %s of %s: %s\n" "$?" "$LINENO" "$0" "$BASH_COMMAND" >&2' ERR
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# skip WHY: this machine cannot run the check, which is not the product's fault
+# skip WHY: this machine cannot run the check, which is not a failure of the product
 skip() {
   printf 'skipped: %s\n' "$*"
   exit "$SKIPPED"
 }
 SKIPPED=77
 
-# programs: kube-apiserver, etcd and kind, from KUBEBUILDER_ASSETS or built once a machine
+# programs: kube-apiserver, etcd and kind, from KUBEBUILDER_ASSETS or built once per machine
 programs() {
   [ -n "${KUBEBUILDER_ASSETS:-}" ] && return
   command -v go > /dev/null || skip 'neither KUBEBUILDER_ASSETS names a kube-apiserver nor is there Go to build one'

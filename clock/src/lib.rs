@@ -1,9 +1,9 @@
-//! The one clock and the one source of randomness of the whole project.
+//! The clock and the source of randomness of all crates.
 //!
-//! What lives here: [`Clock`] (wall or virtual time), [`Seed`] (named, independent random
-//! streams), [`LostTime`] (time lost to a busy machine) and [`Pulses`] (regular signs of life). What must not: anything that knows of Kubernetes, machines or clouds. Everything
-//! else in the workspace takes a `Clock` and a `Seed` as arguments, which is what makes a
-//! simulated run replay exactly; clippy's `disallowed-methods` holds that.
+//! Contains [`Clock`] (wall or virtual time), [`Seed`] (named, independent random streams), [`LostTime`] (time lost
+//! on a busy machine) and [`Pulses`] (implied heartbeats). It knows nothing of Kubernetes, machines or clouds. All
+//! other crates take a `Clock` and a `Seed` as arguments, so that a simulated run replays exactly; clippy's
+//! `disallowed-methods` enforces this.
 
 mod lost_time;
 mod pulse;

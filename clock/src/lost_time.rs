@@ -1,4 +1,5 @@
-//! Time that a process loses because the machine does not run it: measured, so that wall-clock deadlines can be extended by it.
+//! Measures the time that a process loses while the machine does not run it, so that wall-clock deadlines can be
+//! extended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,18 +13,18 @@ use crate::Clock;
 
 /// How often the watchdog thread wakes.
 const PERIOD: Duration = Duration::from_millis(20);
-/// A wake-up that is late by less than this is ordinary timer jitter.
+/// A wake-up that is late by less than this is timer jitter.
 const JITTER: Duration = Duration::from_millis(5);
-/// After how many wake-ups the kernel is asked how long threads waited for a core.
+/// The number of wake-ups between two reads of the kernel's run-queue statistics.
 const SAMPLED: u32 = 5;
-/// Losses that follow each other within this are one entry, which bounds memory to one entry a second.
+/// Losses within this period share one entry, which bounds memory to one entry per second.
 const RESOLUTION: Duration = Duration::from_secs(1);
 
-/// How much time this process lost to a machine that was busy, suspended or swapping.
+/// The time that this process lost because the machine was busy, suspended or swapping.
 ///
-/// A watchdog thread wakes every 20 ms and notes by how much each wake-up is late. Where the kernel tells how long threads
-/// that could run waited for a core (Linux), what the thread that waited longest lost counts if it is more. Deadlines on the
-/// wall clock are extended by what was lost since they began. Clones share one watchdog.
+/// A watchdog thread wakes every 20 ms and records how late each wake-up is. On Linux the kernel also reports how
+/// long each runnable thread waited for a core; the longest wait counts if it exceeds the late wake-ups. Wall-clock
+/// deadlines are extended by the time lost since they began. Clones share one watchdog.
 #[derive(Clone, Debug, Default)]
 pub struct LostTime(Option<Arc<Watchdog>>);
 
@@ -32,12 +33,12 @@ struct Watchdog {
     log: Mutex<Log>,
 }
 
-/// When time was lost: each entry is a moment and the sum of all losses up to it, in order of time.
+/// The losses in order of time: each entry is a moment and the sum of all losses up to it.
 #[derive(Debug, Default)]
 struct Log(Vec<(Timestamp, Duration)>);
 
 impl Log {
-    /// Notes that `late` was lost until `now`.
+    /// Records a loss of `late` that ended at `now`.
     fn add(&mut self, now: Timestamp, late: Duration) {
         let sum = self.total() + late;
         let first_of_entry = self.0.len().checked_sub(2).and_then(|before| self.0.get(before));
@@ -52,7 +53,7 @@ impl Log {
         self.0.last().map_or(Duration::ZERO, |(_, sum)| *sum)
     }
 
-    /// What was lost after `moment`; a loss that was under way then counts as a whole.
+    /// The time lost after `moment`. A loss in progress at `moment` counts in full.
     fn since(&self, moment: Timestamp) -> Duration {
         let before = self.0.partition_point(|(at, _)| *at <= moment);
         let known = before.checked_sub(1).map_or(Duration::ZERO, |last| self.0[last].1);
@@ -61,18 +62,18 @@ impl Log {
 }
 
 impl LostTime {
-    /// Nothing is ever lost, as in virtual time.
+    /// Never loses time, as in virtual time.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// Measured from the first call in this process on.
+    /// Measures from the first call in this process on.
     pub fn measured() -> Self {
         static WATCHDOG: OnceLock<Arc<Watchdog>> = OnceLock::new();
         let watchdog = WATCHDOG.get_or_init(|| {
             let watchdog = Arc::new(Watchdog::default());
             let shared = Arc::clone(&watchdog);
-            // Without the thread nothing is measured, and deadlines are what they are.
+            // Without the thread there are no measurements, and deadlines are not extended.
             let _ = std::thread::Builder::new()
                 .name("watchdog".to_owned())
                 .spawn(move || shared.watch());
@@ -81,7 +82,7 @@ impl LostTime {
         Self(Some(Arc::clone(watchdog)))
     }
 
-    /// What was lost until each of these moments, which are in order; nothing is measured.
+    /// Fixed losses for tests: the time lost until each of these moments, in order of time.
     pub fn known(losses: &[(Timestamp, Duration)]) -> Self {
         let watchdog = Watchdog::default();
         for (until, late) in losses {
@@ -90,7 +91,7 @@ impl LostTime {
         Self(Some(Arc::new(watchdog)))
     }
 
-    /// What was lost between `moment` and now.
+    /// The time lost between `moment` and now.
     pub fn since(&self, moment: Timestamp) -> Duration {
         self.0
             .as_ref()
@@ -98,7 +99,7 @@ impl LostTime {
     }
 }
 
-/// Two are equal when they share one watchdog.
+/// Equal if both share one watchdog.
 impl PartialEq for LostTime {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -113,7 +114,7 @@ impl Eq for LostTime {}
 impl Watchdog {
     fn watch(&self) {
         let clock = Clock::wall();
-        // A condition that is never met: a wait with a limit is a sleep that no async runtime has a part in.
+        // Nothing signals this condition: waiting on it with a timeout is a sleep outside the async runtime.
         let (never, condition) = (Mutex::new(()), Condvar::new());
         let mut guard = never.lock();
         let mut before = clock.now();
@@ -140,12 +141,12 @@ impl Watchdog {
     }
 }
 
-/// How long each thread of this process, by id, has waited for a core since it began.
+/// How long each thread of this process, by id, has waited for a core since its start.
 #[derive(Debug, Default)]
 struct Waits(BTreeMap<OsString, Duration>);
 
 impl Waits {
-    /// The longest that any thread waited since the last call; nothing where the kernel does not tell.
+    /// The longest wait of any thread since the last call; zero if the kernel provides no statistics.
     fn longest(&mut self) -> Duration {
         let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         let now: BTreeMap<OsString, Duration> = threads
@@ -162,7 +163,7 @@ impl Waits {
     }
 }
 
-/// The second number of a schedstat file: nanoseconds that a thread waited on a run queue.
+/// The second number of a schedstat file: nanoseconds that the thread waited on a run queue.
 fn waited(statistics: &str) -> Option<Duration> {
     statistics
         .split_whitespace()
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_since_a_moment_is_the_sum_of_later_losses() {
+    fn the_time_lost_since_a_moment_is_the_sum_of_later_losses() {
         let log = log(&[(1_000, 30), (5_000, 200), (9_000, 1)]);
         for (moment, lost) in [
             (0, 231),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn in_virtual_time_nothing_is_lost() {
+    fn virtual_time_has_no_losses() {
         assert_eq!(LostTime::none().since(at(0)), Duration::ZERO);
         assert_eq!(LostTime::none(), LostTime::default());
         assert_ne!(LostTime::none(), LostTime::measured());

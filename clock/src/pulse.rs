@@ -1,8 +1,8 @@
-//! Signs of life that come so regularly that nobody has to give them.
+//! Heartbeats that need no request while they are regular.
 //!
-//! Who gives one every few seconds, as a kubelet does, and who only asks whether it still comes, share a [`Pulses`]. A
-//! giver in good health says once that it beats from now on; a pulse then costs nothing, however long it lasts, and every
-//! beat is known to the nanosecond. In periods in which beats may go astray, everybody gives them one by one.
+//! A sender of periodic heartbeats, such as a kubelet, and a reader that only checks for them share a [`Pulses`]. A
+//! healthy sender starts a pulse once. From then on each beat is implied: it costs nothing, and its time is exact. In
+//! explicit periods, when a heartbeat could be lost, every sender sends its heartbeats as requests.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,21 +13,21 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// Who beats. Clones share it.
+/// The pulses of all senders. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Pulses(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Tells that pulses have ended.
+    /// Notifies the waiters of [`Pulses::ended`].
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// When beats have to be given one by one.
-    loud: Vec<Range<Timestamp>>,
+    /// The periods in which senders send each heartbeat as a request.
+    explicit: Vec<Range<Timestamp>>,
     pulses: BTreeMap<String, Pulse>,
 }
 
@@ -35,19 +35,19 @@ struct State {
 struct Pulse {
     from: Timestamp,
     period: Duration,
-    /// The first moment at which it did not beat; `None`: it beats.
+    /// The end of the pulse, exclusive; `None` while it is active.
     ended: Option<Timestamp>,
 }
 
 impl Pulse {
-    /// The last beat at or before `now`; `None`: none has come.
+    /// The last implied beat at or before `now`; `None` if there was none.
     fn last(&self, now: Timestamp) -> Option<Timestamp> {
         let now = self.ended.map_or(now, |ended| ended.min(now));
         let beats = self.beats_until(now);
         (beats > 0).then(|| self.beat(beats))
     }
 
-    /// How many beats come after the first one and not after `moment`.
+    /// The number of beats after the first one, up to and including `moment`.
     fn beats_until(&self, moment: Timestamp) -> i128 {
         let elapsed = moment.as_nanosecond() - self.from.as_nanosecond();
         elapsed.max(0).checked_div(self.nanoseconds()).unwrap_or_default()
@@ -63,7 +63,7 @@ impl Pulse {
     }
 }
 
-/// Two are equal when they are one.
+/// Equal if both are clones of one value.
 impl PartialEq for Pulses {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -73,10 +73,10 @@ impl PartialEq for Pulses {
 impl Eq for Pulses {}
 
 impl Pulses {
-    /// Nobody beats yet, and nobody beats unheard in these periods.
-    pub fn new(loud: impl IntoIterator<Item = Range<Timestamp>>) -> Self {
+    /// Without pulses. No pulse covers a time in the `explicit` periods.
+    pub fn new(explicit: impl IntoIterator<Item = Range<Timestamp>>) -> Self {
         let state = State {
-            loud: loud.into_iter().collect(),
+            explicit: explicit.into_iter().collect(),
             pulses: BTreeMap::new(),
         };
         Self(Arc::new(Shared {
@@ -85,14 +85,14 @@ impl Pulses {
         }))
     }
 
-    /// From now on every beat comes through unheard.
-    pub fn quieten(&self) {
-        self.lock().loud.clear();
+    /// Removes all explicit periods.
+    pub fn clear_explicit_periods(&self) {
+        self.lock().explicit.clear();
     }
 
-    /// `name` has given a sign of life until `now` and beats every `period` after it, unheard. Answers until when: the
-    /// beat that comes then is to be given again, [`Timestamp::MAX`] for never. `None`: it may not, as now or before
-    /// long everything has to be heard.
+    /// Starts a pulse: `name` has sent a heartbeat at `now`, and its later beats, one every `period`, are implied.
+    /// Returns the time of the next heartbeat that the sender must send as a request, [`Timestamp::MAX`] for never.
+    /// Returns `None` if an explicit period is too close: the sender continues to send requests.
     pub fn begin(&self, name: &str, now: Timestamp, period: Duration) -> Option<Timestamp> {
         let mut state = self.lock();
         let pulse = Pulse {
@@ -101,13 +101,13 @@ impl Pulses {
             ended: None,
         };
         let next_beat = pulse.beat(1);
-        let next_loud = state
-            .loud
+        let next_explicit = state
+            .explicit
             .iter()
-            .filter(|loud| loud.end > now)
-            .map(|loud| loud.start)
+            .filter(|explicit| explicit.end > now)
+            .map(|explicit| explicit.start)
             .min();
-        let until = next_loud.map_or(Timestamp::MAX, |loud| pulse.beat(pulse.beats_until(loud)));
+        let until = next_explicit.map_or(Timestamp::MAX, |explicit| pulse.beat(pulse.beats_until(explicit)));
         if period.is_zero() || until <= next_beat {
             return None;
         }
@@ -115,7 +115,7 @@ impl Pulses {
         Some(until)
     }
 
-    /// `name` beats no more, or gives its beats itself. Answers when its next beat would have come; `None`: it did not beat.
+    /// Ends the pulse of `name`. Returns the time of its next beat; `None` if no pulse was active.
     pub fn end(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         let mut state = self.lock();
         let pulse = state.pulses.get_mut(name).filter(|pulse| pulse.ended.is_none())?;
@@ -126,7 +126,7 @@ impl Pulses {
         Some(next)
     }
 
-    /// All of them end.
+    /// Ends all pulses.
     pub fn end_all(&self, now: Timestamp) {
         for pulse in self.lock().pulses.values_mut() {
             pulse.ended.get_or_insert(now);
@@ -134,7 +134,7 @@ impl Pulses {
         self.0.ended.notify_waiters();
     }
 
-    /// Returns once `name` does not beat: somebody has ended its pulse.
+    /// Returns when `name` has no active pulse.
     pub async fn ended(&self, name: &str) {
         loop {
             let ended = self.0.ended.notified();
@@ -145,17 +145,17 @@ impl Pulses {
         }
     }
 
-    /// Whether `name` beats.
+    /// Whether the pulse of `name` is active.
     pub fn beats(&self, name: &str) -> bool {
         self.lock().pulses.get(name).is_some_and(|pulse| pulse.ended.is_none())
     }
 
-    /// The last unheard beat of `name` at or before `now`; `None`: there was none.
+    /// The last implied beat of `name` at or before `now`; `None` if there was none.
     pub fn last(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
         self.lock().pulses.get(name)?.last(now)
     }
 
-    /// Forgets that there ever was a `name`.
+    /// Removes the history of `name`.
     pub fn forget(&self, name: &str) {
         self.lock().pulses.remove(name);
     }
@@ -176,22 +176,22 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_is_known_to_the_beat_until_it_ends() {
+    fn a_pulse_has_exact_beats_until_it_ends() {
         let pulses = Pulses::default();
         assert_eq!(pulses.last("a", at(3)), None);
         assert_eq!(pulses.begin("a", at(3), PERIOD), Some(Timestamp::MAX));
-        assert_eq!(pulses.last("a", at(12)), None, "the first sign of life was heard");
+        assert_eq!(pulses.last("a", at(12)), None, "the first heartbeat was a request");
         for (now, beat) in [(13, 13), (22, 13), (1_000_012, 1_000_003)] {
             assert_eq!(pulses.last("a", at(now)), Some(at(beat)), "at {now} s");
         }
-        assert_eq!(pulses.end("a", at(47)), Some(at(53)), "the next one would have come");
+        assert_eq!(pulses.end("a", at(47)), Some(at(53)), "the next beat would come then");
         assert_eq!(pulses.last("a", at(500)), Some(at(43)));
-        assert_eq!(pulses.end("a", at(60)), None, "it has ended");
+        assert_eq!(pulses.end("a", at(60)), None, "the pulse has already ended");
         assert_eq!(pulses.last("b", at(500)), None);
     }
 
     #[test]
-    fn whoever_begins_anew_counts_from_then() {
+    fn a_restarted_pulse_counts_from_its_new_start() {
         let pulses = Pulses::default();
         pulses.begin("a", at(0), PERIOD);
         pulses.end_all(at(25));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_the_end_of_a_pulse_is_told() {
+    async fn the_end_of_a_pulse_wakes_its_waiter() {
         let pulses = Pulses::default();
         pulses.ended("a").await;
         pulses.begin("a", at(0), PERIOD);
@@ -212,33 +212,33 @@ mod tests {
         let story = async {
             pulses.end("b", at(20));
             tokio::task::yield_now().await;
-            assert!(pulses.beats("a"), "only the other one has ended");
+            assert!(pulses.beats("a"), "only the other pulse has ended");
             pulses.end_all(at(25));
         };
         tokio::select! {
             biased;
-            () = &mut waiting => unreachable!("it beats"),
+            () = &mut waiting => unreachable!("the pulse is active"),
             () = story => {}
         }
         waiting.await;
     }
 
     #[test]
-    fn once_quiet_nobody_has_to_be_heard() {
+    fn without_explicit_periods_a_pulse_has_no_end() {
         let pulses = Pulses::new([Timestamp::MIN..Timestamp::MAX]);
         assert_eq!(pulses.begin("a", at(5), PERIOD), None);
-        pulses.quieten();
+        pulses.clear_explicit_periods();
         assert_eq!(pulses.begin("a", at(15), PERIOD), Some(Timestamp::MAX));
     }
 
     #[test]
-    fn what_must_be_heard_is_given_from_the_beat_before_on() {
+    fn a_pulse_ends_at_the_last_beat_before_an_explicit_period() {
         let pulses = Pulses::new([at(100)..at(200), at(250)..at(260)]);
         assert_eq!(pulses.begin("a", at(5), PERIOD), Some(at(95)));
         assert_eq!(
             pulses.begin("a", at(85), PERIOD),
             None,
-            "the next beat is the last before it"
+            "the next beat is the last one before the period"
         );
         assert_eq!(pulses.begin("a", at(150), PERIOD), None);
         assert_eq!(pulses.begin("a", at(205), PERIOD), Some(at(245)));

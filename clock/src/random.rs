@@ -1,22 +1,21 @@
-//! Seeded randomness: every consumer draws from a stream of its own.
+//! Seeded randomness: every consumer has its own stream.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The operating system gives no random bytes.
+/// The operating system provides no random bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gives no random bytes: {0}")]
+#[error("the operating system provides no random bytes: {0}")]
 pub struct NoEntropy(#[from] getrandom::Error);
 
-/// The root of all randomness of one run.
+/// The source of all randomness of one run.
 ///
-/// A stream is derived from the seed and a name, so that adding a consumer changes what no other
-/// consumer draws.
+/// A stream depends on the seed and a name, so that an additional consumer does not change the draws of the others.
 #[derive(Clone, Debug)]
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// The seed that a person types: `--seed 7`.
+    /// The seed from the command line: `--seed 7`.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self(expand(&mut state))
@@ -25,14 +24,14 @@ impl Seed {
     /// An unpredictable seed from the operating system, for wall-clock stages.
     ///
     /// # Errors
-    /// When the operating system has no randomness to give.
+    /// If the operating system provides no randomness.
     pub fn from_entropy() -> Result<Self, NoEntropy> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// The stream of that name; the same name gives the same stream again.
+    /// The stream of that name. Calls with the same name return equal streams.
     pub fn stream(&self, name: &str) -> Stream {
         let mut state = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -44,7 +43,7 @@ impl Seed {
         Stream(ChaCha8Rng::from_seed(key))
     }
 
-    /// A seed of its own for a part of the world.
+    /// A separate seed for a component.
     pub fn child(&self, name: &str) -> Self {
         let mut stream = self.stream(name);
         let mut key = [0; 32];
@@ -53,7 +52,7 @@ impl Seed {
     }
 }
 
-/// SplitMix64, to spread 64 bits over a whole key.
+/// SplitMix64: expands 64 bits to a whole key.
 fn expand(state: &mut u64) -> [u8; 32] {
     let mut key = [0; 32];
     for chunk in key.chunks_mut(8) {

@@ -8,22 +8,21 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Tells the time and sleeps.
+/// Reads the time and sleeps.
 ///
-/// Sleeping always goes through Tokio's timer. On a paused runtime that timer jumps to the next
-/// deadline once every task waits, and a [`Clock::simulated`] moves with it, so that both advance
-/// together and 72 hours pass in seconds.
+/// All sleeps use Tokio's timer. On a paused runtime that timer jumps to the next deadline when every task waits, and
+/// a [`Clock::simulated`] follows it, so that 72 hours pass in seconds.
 #[derive(Clone, Debug)]
 pub struct Clock {
     kind: Kind,
-    /// Clones share it.
-    calm: Arc<AtomicBool>,
+    /// Shared by all clones.
+    stable_connections: Arc<AtomicBool>,
 }
 
-/// For how many seconds a client requests a watch at a time: kube's default.
+/// The duration of one watch request in seconds: kube's default.
 const WATCH_SECONDS: u32 = 290;
-/// The same in a calm world.
-const CALM_WATCH_SECONDS: u32 = 60 * 60;
+/// The same while connections are stable.
+const STABLE_WATCH_SECONDS: u32 = 60 * 60;
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -36,38 +35,38 @@ impl Clock {
     pub fn wall() -> Self {
         Self {
             kind: Kind::Wall,
-            calm: Arc::default(),
+            stable_connections: Arc::default(),
         }
     }
 
-    /// A clock that reads `epoch` now and moves with the current Tokio runtime's (paused) time.
+    /// A clock that starts at `epoch` and follows the (paused) time of the current Tokio runtime.
     ///
-    /// Must be called from within that runtime.
+    /// Must be called within that runtime.
     pub fn simulated(epoch: Timestamp) -> Self {
         Self {
             kind: Kind::Virtual {
                 epoch,
                 start: Instant::now(),
             },
-            calm: Arc::default(),
+            stable_connections: Arc::default(),
         }
     }
 
-    /// From now on, in the simulated world of this clock and its clones, nothing disturbs a connection to an API server.
-    /// Watching anew, or asking whether a server answers, shows nothing there and costs computing time.
-    pub fn calm_down(&self) {
-        self.calm.store(true, Ordering::Relaxed);
+    /// Declares that nothing will disturb a connection to an API server any more in the simulated world of this clock
+    /// and its clones. Clients then skip relists and health probes, which would cost computing time without a result.
+    pub fn mark_connections_stable(&self) {
+        self.stable_connections.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing disturbs a connection to an API server; never known on the wall clock.
-    pub fn is_calm(&self) -> bool {
-        self.calm.load(Ordering::Relaxed)
+    /// Whether nothing can disturb a connection to an API server; always false for the wall clock.
+    pub fn has_stable_connections(&self) -> bool {
+        self.stable_connections.load(Ordering::Relaxed)
     }
 
-    /// For how many seconds a client requests a watch at a time; a watch that is silent for longer counts as dead.
+    /// The duration of one watch request in seconds. A client considers a watch dead if it is silent for longer.
     pub fn watch_seconds(&self) -> u32 {
-        if self.is_calm() {
-            CALM_WATCH_SECONDS
+        if self.has_stable_connections() {
+            STABLE_WATCH_SECONDS
         } else {
             WATCH_SECONDS
         }
@@ -94,12 +93,12 @@ impl Clock {
         tokio::time::sleep(duration).await;
     }
 
-    /// Sleeps until `deadline`; returns at once when it has passed.
+    /// Sleeps until `deadline`; returns immediately if it has passed.
     pub async fn sleep_until(&self, deadline: Timestamp) {
         self.sleep(self.until(deadline)).await;
     }
 
-    /// How long it is until `deadline`; zero when it has passed.
+    /// The time until `deadline`; zero if it has passed.
     pub fn until(&self, deadline: Timestamp) -> Duration {
         Duration::try_from(deadline.duration_since(self.now())).unwrap_or(Duration::ZERO)
     }
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sleeping_until_the_past_returns_at_once() {
+    async fn sleeping_until_the_past_returns_immediately() {
         let epoch = Timestamp::from_second(1_800_000_000).unwrap();
         let clock = Clock::simulated(epoch);
         clock.sleep_until(epoch - SignedDuration::from_hours(1)).await;

@@ -1,10 +1,9 @@
-//! What may stand in a log of any program. What must not live here: where a log goes, and how much of it.
+//! Restricts what programs log. Destinations and log levels are configured elsewhere.
 
 use tracing::{Level, Metadata};
 
-/// Whether a line holds no request or response, whatever filter a person asks for: the transports'
-/// details may show credentials, and the Kubernetes client warns with the whole text of answers that
-/// it cannot read, Secrets among them.
+/// Whether an event contains no request or response payload, regardless of the configured filter: transport details
+/// can contain credentials, and the Kubernetes client logs the full text of unreadable responses, including Secrets.
 pub fn shows_no_payload(metadata: &Metadata<'_>) -> bool {
     let of = |prefixes: &[&str]| prefixes.iter().any(|prefix| metadata.target().starts_with(prefix));
     if of(&["kube_client"]) {

@@ -1,6 +1,6 @@
-//! Quantities: `100m`, `1Gi`, `5e3`. Parsing, comparing, and the canonical form in which upstream
-//! writes them (`k8s.io/apimachinery/pkg/api/resource`). The one reader of their text form for server, controllers and kubelets. What
-//! must not live here: what an amount is an amount of.
+//! Quantities such as `100m`, `1Gi`, `5e3`: parses and compares them, and formats them canonically as upstream does
+//! (`k8s.io/apimachinery/pkg/api/resource`). Server, controllers and kubelets all use this parser. The crate does not
+//! know what a quantity measures.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ const NANO: i128 = 1_000_000_000;
 /// Upstream caps values at the largest 64-bit integer.
 const MAX: i128 = i64::MAX as i128 * NANO;
 
-/// What upstream says of text that is no quantity.
+/// Upstream's message for text that is not a quantity.
 pub const REFUSAL: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
-/// The family of suffixes that a quantity is written with.
+/// The suffix family of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// `Ki`, `Mi`
@@ -30,7 +30,7 @@ pub struct Quantity {
     format: Format,
 }
 
-/// The text is no quantity.
+/// The text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{REFUSAL}")]
 pub struct InvalidQuantity;
@@ -46,12 +46,12 @@ impl Quantity {
         ceil(self.nanos, NANO)
     }
 
-    /// Compares values, whatever their suffixes.
+    /// Compares values regardless of suffix.
     pub fn compare(&self, other: &Self) -> std::cmp::Ordering {
         self.nanos.cmp(&other.nanos)
     }
 
-    /// Rounds up to thousandths, as upstream does with amounts of resources.
+    /// Rounds up to thousandths, as upstream does for resource amounts.
     pub fn rounded_to_milli(self) -> Self {
         Self {
             nanos: self.milli() * (NANO / 1000),
@@ -60,7 +60,7 @@ impl Quantity {
     }
 }
 
-/// Division that rounds away from zero, as upstream rounds.
+/// Division that rounds away from zero, as upstream does.
 fn ceil(dividend: i128, divisor: i128) -> i128 {
     let quotient = dividend / divisor;
     if dividend % divisor == 0 {
@@ -126,7 +126,7 @@ fn suffix_of(suffix: &str) -> Option<(Format, i128, i32)> {
 
 /// The magnitude in billionths, rounded up and capped.
 fn scale(whole: &str, fraction: &str, multiplier: i128, exponent: i32) -> i128 {
-    // 29 digits hold every value below the cap with its billionths; more whole digits are over it.
+    // 29 digits hold every value below the cap to a billionth; a value with more whole digits exceeds the cap.
     let whole = whole.trim_start_matches('0');
     let fraction = fraction.trim_end_matches('0');
     let digits = format!("{whole}{fraction}");
@@ -168,7 +168,7 @@ impl fmt::Display for Quantity {
         if self.nanos == 0 {
             return f.write_str("0");
         }
-        // Upstream writes binary only what that neither rounds nor makes a fraction: `CanonicalizeBytes`.
+        // As upstream's `CanonicalizeBytes`: binary format only for values that need no rounding and no fraction.
         let binary = self.nanos.abs() >= 1024 * NANO && self.nanos % NANO == 0;
         match self.format {
             Format::Binary if binary => {
@@ -255,7 +255,7 @@ mod tests {
     #[case("--1")]
     #[case("1K")]
     #[case("ten")]
-    fn what_is_no_quantity_is_refused(#[case] text: &str) {
+    fn invalid_quantities_are_rejected(#[case] text: &str) {
         assert_eq!(text.parse::<Quantity>().unwrap_err(), InvalidQuantity);
     }
 
@@ -272,7 +272,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_parsed_or_refused(text in ".{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in ".{0,40}") {
             let _ = text.parse::<Quantity>().map(|quantity| quantity.to_string());
         }
 

@@ -1,4 +1,4 @@
-//! Which crates a change concerns: those that it touches, and those that depend on them.
+//! Determines the crates that a change affects: the changed crates and their dependents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::dependencies::{array, text};
 
-/// Files outside any crate whose content tests of a crate read, by how their path begins.
+/// Files outside any crate that the tests of a crate read, by path prefix.
 const READ_BY: [(&str, &str); 7] = [
     ("deploy/", "stage"),
     ("docs/", "e2e"),
@@ -27,7 +27,7 @@ const ALL: [&str; 5] = [
 /// The crate that checks every file.
 const TIDY: &str = "tidy";
 
-/// The crates of the workspace that are to be tested after a change of these files, in order of dependency.
+/// The crates of the workspace to test after a change of these files, in order of dependency.
 ///
 /// `metadata` is the output of `cargo metadata --no-deps`; paths are relative to the workspace's folder.
 pub fn affected(metadata: &Value, changed: &[&str]) -> Vec<String> {
@@ -52,7 +52,7 @@ pub fn affected(metadata: &Value, changed: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// How many test programs a build of these crates with their default features makes.
+/// The number of test programs that a build of these crates with default features produces.
 pub fn test_programs(metadata: &Value, crates: &[String]) -> usize {
     let packages =
         array(metadata, "packages").filter(|package| crates.iter().any(|name| name == text(package, "name")));
@@ -62,9 +62,9 @@ pub fn test_programs(metadata: &Value, crates: &[String]) -> usize {
 }
 
 struct Crates<'a> {
-    /// The folder of each crate, relative to the workspace's.
+    /// The folder of each crate, relative to the workspace.
     folders: BTreeMap<&'a str, String>,
-    /// What each crate depends on, for its tests too.
+    /// The dependencies of each crate, including those of its tests.
     below: BTreeMap<&'a str, BTreeSet<&'a str>>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Crates<'a> {
         crates
     }
 
-    /// The crate that a file belongs to: the one in the innermost folder.
+    /// The crate that contains a file: the one with the innermost folder.
     fn owner(&self, path: &str) -> Option<&'a str> {
         let above = self
             .folders
@@ -110,7 +110,7 @@ impl<'a> Crates<'a> {
         }
     }
 
-    /// All crates, each after those that it depends on.
+    /// All crates, each after its dependencies.
     fn in_order(&self) -> impl Iterator<Item = &'a str> {
         let mut order: Vec<&str> = Vec::new();
         while order.len() < self.below.len() {
@@ -122,7 +122,7 @@ impl<'a> Crates<'a> {
             });
             let ready: Vec<&str> = ready.map(|(name, _)| *name).collect();
             if ready.is_empty() {
-                break; // a cycle, which cargo refuses
+                break; // a cycle, which cargo rejects
             }
             order.extend(ready);
         }
@@ -174,7 +174,7 @@ mod tests {
     #[case::a_file_that_tests_read(&["docs/reference/regressions.md"], &["tidy", "e2e"])]
     #[case::a_file_of_no_crate(&["Makefile"], &["tidy"])]
     #[case::the_lock_file(&["Cargo.lock"], &["clock", "mcm-core", "tidy", "mcm", "harness", "e2e"])]
-    fn a_change_concerns_its_crate_and_those_above(#[case] changed: &[&str], #[case] expected: &[&str]) {
+    fn a_change_affects_its_crate_and_the_dependents(#[case] changed: &[&str], #[case] expected: &[&str]) {
         assert_eq!(affected(&workspace(), changed), expected);
     }
 }

@@ -1,35 +1,36 @@
-//! The rule that the modules of a crate form no cycles: child modules of one module use each other in one direction.
+//! Checks that the modules of a crate form no cycles: child modules of one module use each other in one direction
+//! only.
 //!
-//! A module uses a sibling when code in its subtree names an item that the sibling's subtree defines. What a child uses
-//! of its parent does not count, nor does test code.
+//! A module uses a sibling if code in its subtree names an item that the sibling's subtree defines. Uses of the
+//! parent's items and test code do not count.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::Finding;
 use crate::modules::{Crate, ReadFile, Use};
 
-/// Cycles that may stay.
+/// Allowed cycles.
 pub const EXCEPTIONS: &[Exception] = &[];
 
-/// Allows the cycles within a module.
+/// Allows the cycles within one module.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
-    /// The path of the module that has the cycles in its subtree: `name::a`.
+    /// The path of the module whose subtree contains the cycles: `name::a`.
     pub within: &'static str,
-    /// Why they may stay.
+    /// The reason for the exception.
     pub reason: &'static str,
 }
 
-/// Child modules of one module each of which uses every other, directly or through others.
+/// A set of child modules of one module that all use each other, directly or indirectly.
 #[derive(Debug)]
 pub struct Knot {
-    /// The path of the module that holds them.
+    /// The path of their parent module.
     pub within: String,
-    /// How many modules take part.
+    /// The number of modules in the cycle.
     pub modules: usize,
-    /// One of the shortest cycles: each use leads to the next one's module, the last one's to the first.
+    /// One of the shortest cycles, as a sequence of uses.
     cycle: Vec<Use>,
-    /// Every use among them.
+    /// Every use between these modules.
     uses: Vec<Use>,
 }
 
@@ -41,7 +42,7 @@ impl Knot {
         names.join(" -> ")
     }
 
-    /// Every use, with the place where it stands.
+    /// Every use with its location.
     pub fn describe(&self, of: &Crate, read: ReadFile<'_>) -> Vec<String> {
         self.uses.iter().map(|used| line(of, used, read)).collect()
     }
@@ -62,7 +63,7 @@ fn line(of: &Crate, used: &Use, read: ReadFile<'_>) -> String {
     )
 }
 
-/// Checks all crates.
+/// Reports the cycles of all crates.
 pub fn check(crates: &[Crate], exceptions: &[Exception], read: ReadFile<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
@@ -93,7 +94,7 @@ pub fn check(crates: &[Crate], exceptions: &[Exception], read: ReadFile<'_>) -> 
     findings
 }
 
-/// The uses of children by the children that use them.
+/// The uses of child modules, by user and used module.
 type Graph = BTreeMap<usize, BTreeMap<usize, Vec<Use>>>;
 
 /// All cycles of a crate.
@@ -102,7 +103,7 @@ pub fn knots(of: &Crate) -> Vec<Knot> {
     for used in of.uses() {
         let (from, to) = used.siblings;
         let uses = graph.entry(from).or_default().entry(to).or_default();
-        // An imported name is used in more places; the import alone tells of it.
+        // An imported name is used in several places; the import represents them.
         match uses.first() {
             Some(first) if first.reference.is_import && !used.reference.is_import => continue,
             Some(first) if !first.reference.is_import && used.reference.is_import => uses.clear(),
@@ -146,7 +147,7 @@ pub fn knots(of: &Crate) -> Vec<Knot> {
     knots
 }
 
-/// The modules that a module uses, directly or through others.
+/// The modules that a module uses, directly or indirectly.
 fn reach(graph: &Graph, from: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut next = vec![from];

@@ -1,4 +1,4 @@
-//! The dependency rule: arrows between crates point only downwards.
+//! The dependency rule: crates depend only on crates of lower layers.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ const FORBIDDEN: [(&str, &[&str]); 8] = [
     ("apiserver", &["kube", "runtime", "tonic"]),
     ("scenario", &["bollard", "kube", "tokio", "tonic"]),
     ("judge", &["bollard", "kube", "tokio", "tonic"]),
-    // Their tests alone run beside the embedded server.
+    // Only their tests use the embedded server.
     ("controllers", &["apiserver"]),
     ("mcm", &["apiserver"]),
 ];
@@ -124,7 +124,7 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         let name = text(package, "name");
         let Some(below) = allowed.get(name) else {
             findings.push(format!(
-                "crate {name} has no row in the dependency rule: say what it may depend on"
+                "crate {name} has no entry in the dependency rule: add its allowed dependencies"
             ));
             continue;
         };
@@ -135,14 +135,16 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
         }
         if array(package, "targets").any(|target| array(target, "kind").any(|kind| kind == "custom-build")) {
             findings.push(format!(
-                "crate {name} has a build script: commit what it generates instead"
+                "crate {name} has a build script: commit the generated files instead"
             ));
         }
         for dependency in array(package, "dependencies") {
             let on = text(dependency, "name");
             let shipped = dependency["kind"] != "dev";
             if allowed.contains_key(on) && !below.contains(&on) {
-                findings.push(format!("crate {name} depends on {on}: arrows point only downwards"));
+                findings.push(format!(
+                    "crate {name} depends on {on}, which the dependency rule does not allow"
+                ));
             }
             if shipped && forbidden.get(name).is_some_and(|list| list.contains(&on)) {
                 findings.push(format!("crate {name} depends on {on}, which it must not know"));
@@ -168,16 +170,24 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::upwards("apiserver", "mcm-api", "normal", "arrows point only downwards")]
-    #[case::upwards_in_tests("mcm", "fakecloud", "dev", "arrows point only downwards")]
+    #[case::upwards("apiserver", "mcm-api", "normal", "does not allow")]
+    #[case::upwards_in_tests("mcm", "fakecloud", "dev", "does not allow")]
     #[case::a_client_in_the_core("mcm-core", "kube", "normal", "must not know")]
-    #[case::a_crate_without_a_row("stray", "serde", "normal", "no row")]
-    fn a_wrong_arrow_is_found(#[case] from: &str, #[case] to: &str, #[case] kind: &str, #[case] said: &str) {
+    #[case::a_crate_without_an_entry("stray", "serde", "normal", "no entry")]
+    fn a_forbidden_dependency_is_found(
+        #[case] from: &str,
+        #[case] to: &str,
+        #[case] kind: &str,
+        #[case] expected: &str,
+    ) {
         let kind = if kind == "normal" { Value::Null } else { json!(kind) };
         let metadata = json!({ "packages": [
             { "name": from, "publish": [], "targets": [], "dependencies": [{ "name": to, "kind": kind }] }
         ] });
         let findings = check(&metadata);
-        assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
+        assert!(
+            findings.iter().any(|finding| finding.contains(expected)),
+            "{findings:?}"
+        );
     }
 }

@@ -1,14 +1,14 @@
-//! Rules for every file: length, no path of somebody's machine, no unfinished work.
+//! Rules for every file: length, no machine-specific paths, no unfinished work, no retired names.
 
 use crate::Finding;
 
-/// A Rust file longer than this holds more than one idea.
-pub const MOST_LINES: usize = 800;
+/// The maximum number of lines of a Rust file.
+pub const MAX_LINES: usize = 800;
 
-/// Folders of one person's machine; a path that begins there works nowhere else.
+/// Top-level folders that are specific to one machine.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
 
-/// How code asks for the feature of planted defects.
+/// The condition for code of the feature that builds defects.
 const DEFECTS: &str = "feature = \"mutants\"";
 
 /// Checks one committed file.
@@ -16,18 +16,20 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let lines = text.lines().count();
     let generated = path.contains("/proto/");
-    if path.ends_with(".rs") && !generated && lines > MOST_LINES {
+    if path.ends_with(".rs") && !generated && lines > MAX_LINES {
         findings.push(format!(
-            "{path} has {lines} lines, {MOST_LINES} is the most: one idea a file"
+            "{path} has {lines} lines, more than {MAX_LINES}: split it, one idea per file"
         ));
     }
     for (number, line) in text.lines().enumerate() {
         let place = format!("{path}:{}", number + 1);
         if let Some(folder) = machine_path(line) {
-            findings.push(format!("{place} names /{folder}/, which is a path of one machine"));
+            findings.push(format!(
+                "{place} contains a path below /{folder}/, which is specific to one machine"
+            ));
         }
         if path.ends_with(".rs") && !path.starts_with("ci/tidy/") && unfinished(line) {
-            findings.push(format!("{place} is unfinished: do it, or open an issue"));
+            findings.push(format!("{place} is unfinished: finish it or open an issue"));
         }
         if path.ends_with(".rs")
             && !path.starts_with("ci/tidy/")
@@ -37,10 +39,8 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
                 "{place} defines {word}, a retired name: use {standard} (docs/reference/glossary.md)"
             ));
         }
-        if path.ends_with(".rs") && !of_defects(path) && line.contains(DEFECTS) {
-            findings.push(format!(
-                "{place} asks for the feature of planted defects: ask defect!(Name)"
-            ));
+        if path.ends_with(".rs") && !may_use_defects_feature(path) && line.contains(DEFECTS) {
+            findings.push(format!("{place} uses the defects feature directly: use defect!(Name)"));
         }
     }
     findings
@@ -56,7 +56,7 @@ fn machine_path(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Names that were replaced, and the standard ones.
+/// Replaced names and their standard terms.
 const RETIRED: [(&str, &str); 15] = [
     ("Brake", "OvershootGuard"),
     ("Called", "TargetBindings"),
@@ -75,7 +75,7 @@ const RETIRED: [(&str, &str); 15] = [
     ("weave", "combine_with_preservation"),
 ];
 
-/// The retired name that a line of Rust defines, and the standard one.
+/// The retired name that a line of Rust defines, and its standard term.
 fn retired(line: &str) -> Option<(&'static str, &'static str)> {
     let code = line.split("//").next().unwrap_or_default();
     let mut words = code.split_whitespace();
@@ -87,8 +87,8 @@ fn retired(line: &str) -> Option<(&'static str, &'static str)> {
     RETIRED.into_iter().find(|(word, _)| *word == name)
 }
 
-/// Whether a file may ask for the feature of planted defects.
-fn of_defects(path: &str) -> bool {
+/// Whether a file may use the defects feature directly.
+fn may_use_defects_feature(path: &str) -> bool {
     path.starts_with("mcm/defects/") || path.starts_with("ci/tidy/")
 }
 
@@ -105,22 +105,25 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::too_long("a.rs", "x\n".repeat(MOST_LINES + 1), "one idea a file")]
-    #[case::a_home("README.md", format!("see /{}/somebody/notes", "home"), "one machine")]
+    #[case::too_long("a.rs", "x\n".repeat(MAX_LINES + 1), "one idea per file")]
+    #[case::a_machine_path("README.md", format!("see /{}/somebody/notes", "home"), "specific to one machine")]
     #[case::unfinished("src/a.rs", "fn f() { todo!() }".to_owned(), "unfinished")]
     #[case::a_retired_name("src/a.rs", "pub(crate) struct Hands<T>(T);".to_owned(), "a retired name")]
-    #[case::a_defect("mcm/src/a.rs", format!("#[cfg({DEFECTS})]"), "ask defect!(Name)")]
-    fn what_is_wrong_is_found(#[case] path: &str, #[case] text: String, #[case] said: &str) {
+    #[case::a_defect("mcm/src/a.rs", format!("#[cfg({DEFECTS})]"), "use defect!(Name)")]
+    fn violations_are_found(#[case] path: &str, #[case] text: String, #[case] expected: &str) {
         let findings = check(path, &text);
-        assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
+        assert!(
+            findings.iter().any(|finding| finding.contains(expected)),
+            "{findings:?}"
+        );
     }
 
     #[rstest]
     #[case::a_long_table("a.tsv", "x\n".repeat(5000))]
     #[case::a_relative_path("README.md", "see ./work/notes and https://example.com/home/".to_owned())]
     #[case::a_word("src/a.rs", "// Told apart by type Hands".to_owned())]
-    #[case::the_hook_of_defects("mcm/defects/src/lib.rs", format!("#[cfg({DEFECTS})]"))]
-    fn what_is_fine_is_left_alone(#[case] path: &str, #[case] text: String) {
+    #[case::the_defects_crate("mcm/defects/src/lib.rs", format!("#[cfg({DEFECTS})]"))]
+    fn valid_files_have_no_findings(#[case] path: &str, #[case] text: String) {
         assert_eq!(check(path, &text), Vec::<String>::new());
     }
 }

@@ -1,7 +1,7 @@
-//! The rules that keep the repository as `docs/how-it-works/architecture.md` says it is.
+//! The rules of `docs/how-it-works/architecture.md`, as checks of the repository.
 //!
-//! What lives here: the rules as functions from what was read to what is wrong with it; the test
-//! `tidy` runs them over this checkout. What must not: anything that the product needs.
+//! Each rule is a function from file contents or metadata to findings; the test `tidy` runs them on this checkout.
+//! The crate contains no product code.
 
 pub mod affected;
 pub mod cycles;
@@ -11,5 +11,5 @@ pub mod modules;
 pub mod signatures;
 pub mod workspace;
 
-/// One thing that is not as it should be, in words that say where and what to do.
+/// A violation of a rule: its location and the fix.
 pub type Finding = String;

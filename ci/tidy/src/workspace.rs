@@ -1,4 +1,4 @@
-//! The crates of this checkout, read for the rules about modules.
+//! Reads the crates of this checkout for the rules about modules.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::modules::{Crate, ReadError};
 
-/// Crates with a lock file of their own, which no metadata of the workspace names.
+/// Crates with their own lock file, which are not in the workspace's metadata.
 const OUTSIDE: [(&str, &str); 1] = [("generate", "scripts/generate/src/main.rs")];
 
-/// What cargo builds of a package that is no test.
+/// The target kinds that are not tests.
 const PRODUCTS: [&str; 4] = ["lib", "bin", "example", "bench"];
 
-/// Reads every library, program, example and bench that the metadata name; paths are relative to `root`.
+/// Reads every library, program, example and benchmark in the metadata; paths are relative to `root`.
 ///
 /// # Errors
-/// When a file cannot be read or is no Rust.
+/// If a file cannot be read or is not valid Rust.
 pub fn crates(root: &Path, metadata: &Value) -> Result<Vec<Crate>, ReadError> {
     let workspace = metadata["workspace_root"].as_str().unwrap_or_default();
     let read = |file: &Path| read(root, file);
@@ -35,7 +35,7 @@ pub fn read(root: &Path, file: &Path) -> Option<String> {
     std::fs::read_to_string(root.join(file)).ok()
 }
 
-/// Name and root file of each target. A library has its package's name, others have theirs behind it.
+/// The name and root file of each target. A library has its package's name; other targets append their own.
 fn roots(metadata: &Value) -> Vec<(String, PathBuf)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut roots = Vec::new();

@@ -1,4 +1,4 @@
-//! Runs the rules over this checkout.
+//! Runs the rules on this checkout.
 #![allow(clippy::unwrap_used)] // a test that cannot read the checkout fails
 
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ fn metadata() -> serde_json::Value {
 }
 
 #[test]
-fn crates_depend_only_downwards() {
+fn crates_depend_only_on_allowed_crates() {
     assert_none(&tidy::dependencies::check(&metadata()));
 }
 
@@ -47,19 +47,19 @@ fn modules_of_a_crate_form_no_cycles() {
 }
 
 #[test]
-fn public_functions_say_by_a_type_what_went_wrong() {
+fn public_functions_have_typed_errors() {
     let crates = workspace::crates(&root(), &metadata()).unwrap();
     let read = |file: &Path| workspace::read(&root(), file);
     assert_none(&signatures::check(&crates, &read));
 }
 
-/// What the tests of the container images build on their own: their client of Docker has more features there.
-const OF_IMAGES: [&str; 3] = ["bollard ", "bollard-stubs ", "e2e "];
+/// The packages that only the tests of the container images build: their Docker client needs more features.
+const IMAGE_PACKAGES: [&str; 3] = ["bollard ", "bollard-stubs ", "e2e "];
 
-/// What `make product-test` tests: mcm without planted defects.
+/// The packages of `make product-test`: mcm without defects.
 const PRODUCT: [&str; 6] = ["-p", "mcm", "-p", "mcm-core", "-p", "tidy"];
 
-/// Each package with its features, as far as `arguments` go. Fetches what no build has needed yet.
+/// The packages with their features that `cargo tree` lists for `arguments`. Downloads missing packages.
 fn features(arguments: &[&str]) -> BTreeSet<String> {
     let tree = ["tree", "--locked", "--prefix", "none", "--format", "{p} {f}", "--edges"];
     let listing = output(env!("CARGO"), &[&tree, arguments].concat());
@@ -68,19 +68,19 @@ fn features(arguments: &[&str]) -> BTreeSet<String> {
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// A dependency whose features differ is compiled twice, and so is everything that depends on it.
+/// A dependency with different features is compiled twice, and so are all its dependents.
 #[test]
 fn the_build_and_all_tests_share_compiled_dependencies() {
     let build = features(&["normal,build", "--workspace"]);
     let tests = features(&["normal,build,dev", "--workspace"]);
     let images = features(&["normal,build,dev", "--workspace", "--features", "e2e/containers"]);
     let product = features(&[&["normal,build,dev"], &PRODUCT[..]].concat());
-    let of_images = |package: &&String| OF_IMAGES.iter().any(|name| package.starts_with(name));
-    let of_product = |package: &&String| package.starts_with("defects ");
+    let only_in_images = |package: &&String| IMAGE_PACKAGES.iter().any(|name| package.starts_with(name));
+    let only_in_product = |package: &&String| package.starts_with("defects ");
     let differ = build
         .difference(&tests)
-        .chain(tests.difference(&images).filter(|package| !of_images(package)))
-        .chain(product.difference(&tests).filter(|package| !of_product(package)));
+        .chain(tests.difference(&images).filter(|package| !only_in_images(package)))
+        .chain(product.difference(&tests).filter(|package| !only_in_product(package)));
     let differ: Vec<&String> = differ.collect();
     assert!(
         differ.is_empty(),
@@ -89,12 +89,12 @@ fn the_build_and_all_tests_share_compiled_dependencies() {
 }
 
 #[test]
-fn every_file_is_as_it_should_be() {
+fn every_file_follows_the_rules() {
     let listing = output("git", &["ls-files", "--cached", "--others", "--exclude-standard"]);
     let listing = String::from_utf8(listing).unwrap();
     let mut findings = Vec::new();
     for path in listing.lines() {
-        // A deleted file that git still lists, or one that is no text, has nothing to check.
+        // Skip deleted files that git still lists, and binary files.
         if let Ok(text) = std::fs::read_to_string(root().join(path)) {
             findings.extend(tidy::files::check(path, &text));
         }

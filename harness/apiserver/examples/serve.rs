@@ -1,5 +1,5 @@
-//! An API server on a port of its own until Ctrl-C: `serve KUBECONFIG [PORT] [--rbac]` writes the
-//! kubeconfig. With `--rbac` roles decide who may do what.
+//! Runs an API server until Ctrl-C: `serve KUBECONFIG [PORT] [--rbac]` writes the kubeconfig. With `--rbac` the
+//! server authorizes requests by roles.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};

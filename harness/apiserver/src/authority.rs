@@ -1,7 +1,7 @@
-//! The certificate authority of one server: made at start, gone with it.
+//! The certificate authority of one server: created at start, discarded at the end.
 //!
-//! The key never leaves this process, so every valid client certificate is one that was issued
-//! here, and its identity is looked up by fingerprint.
+//! The key never leaves this process, so every valid client certificate was issued here, and its fingerprint
+//! identifies the client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,11 +20,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::identity::Identity;
 
-/// Why a certificate cannot be used.
+/// A failure to create or use a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// It could not be made.
-    #[error("making a certificate: {0}")]
+    /// The certificate could not be created.
+    #[error("creating a certificate: {0}")]
     Making(#[from] rcgen::Error),
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
@@ -38,7 +38,7 @@ pub struct Authority {
     issued: Mutex<BTreeMap<[u8; 32], Identity>>,
 }
 
-/// A certificate and its key, as PEM texts.
+/// A certificate and its key in PEM format.
 #[derive(Clone)]
 pub struct Issued {
     /// The certificate.
@@ -65,7 +65,7 @@ impl Authority {
     /// A new authority.
     ///
     /// # Errors
-    /// When the operating system gives no randomness.
+    /// If the operating system provides no randomness.
     pub fn new() -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
@@ -88,7 +88,7 @@ impl Authority {
     /// A client certificate for that user.
     ///
     /// # Errors
-    /// When the operating system gives no randomness.
+    /// If the operating system provides no randomness.
     pub fn issue(&self, identity: &Identity) -> Result<Issued, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
@@ -104,13 +104,13 @@ impl Authority {
         })
     }
 
-    /// Whose certificate that is.
+    /// The identity of a certificate.
     pub(crate) fn identify(&self, certificate: &CertificateDer<'_>) -> Option<Identity> {
         let issued = self.issued.lock();
         issued.get(&fingerprint(certificate)).cloned()
     }
 
-    /// TLS for a server at that address; client certificates are welcome, not demanded.
+    /// TLS settings for a server at that address; client certificates are optional.
     pub(crate) fn server_tls(&self, address: IpAddr) -> Result<rustls::ServerConfig, CertificateError> {
         let key = KeyPair::generate()?;
         let mut names = vec![

@@ -1,20 +1,20 @@
-//! Who a client is.
+//! Client identities.
 
 use std::collections::BTreeMap;
 
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
-/// Who a client is.
+/// The identity of a client.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// The user's name.
     pub user: String,
     /// The user's groups.
     pub groups: Vec<String>,
-    /// What tells users of one name apart; empty where nothing does.
+    /// Distinguishes users of the same name; empty if unknown.
     pub uid: String,
-    /// More about the user, by key.
+    /// Extra attributes by key.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -29,8 +29,8 @@ impl Identity {
         }
     }
 
-    /// A service account, with the name and the groups that a token of it gives. It has no uid, so it
-    /// also stands for an account that does not exist yet.
+    /// A service account with the user name and groups of its tokens. It has no uid, so it can also represent an
+    /// account that does not exist yet.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             groups: vec![
@@ -41,7 +41,7 @@ impl Identity {
         }
     }
 
-    /// A user who did not say who it is.
+    /// An unauthenticated user.
     pub(crate) fn anonymous() -> Self {
         Self {
             groups: vec!["system:unauthenticated".to_owned()],
@@ -49,12 +49,12 @@ impl Identity {
         }
     }
 
-    /// Whether it is nobody in particular.
+    /// Whether the user is unauthenticated.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.user == ANONYMOUS
     }
 
-    /// With the group of everybody who is known.
+    /// Adds the group of all authenticated users.
     pub(crate) fn authenticated(mut self) -> Self {
         if !self.is_anonymous() && !self.groups.iter().any(|group| group == AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -62,7 +62,7 @@ impl Identity {
         self
     }
 
-    /// The user that may do everything.
+    /// The user with all permissions.
     pub fn admin() -> Self {
         Self {
             groups: vec!["system:masters".to_owned()],

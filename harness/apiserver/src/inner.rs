@@ -1,4 +1,4 @@
-//! What the front ends of one server share.
+//! The shared state of the front ends of one server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::observe::Observer;
 use crate::registry::Registry;
 use crate::signer::Signer;
 
-/// What front ends share.
+/// The shared state of the front ends.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) life: Arc<Life>,
-    /// Issues certificates; a simulated server has no sockets and needs none.
+    /// Issues certificates; `None` for a simulated server, which has no sockets.
     pub(crate) authority: Option<Authority>,
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
@@ -46,7 +46,7 @@ impl Inner {
         self.token_ids.lock().uuid()
     }
 
-    /// Between `least` and twice that.
+    /// A random timeout between `least` and twice that.
     pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
         least + self.lifetimes.lock().below(least)
     }

@@ -1,6 +1,6 @@
 //! The simple JSONPath of CustomResourceDefinitions: printer columns, selectable fields, scale paths.
 //!
-//! `.a.b`, `['a.b/c']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`. Nothing here knows what a path is for.
+//! Supports `.a.b`, `['a.b/c']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`. Does not know the use of a path.
 
 use serde_json::{Number, Value};
 
@@ -10,7 +10,7 @@ pub struct JsonPath {
     steps: Vec<Step>,
 }
 
-/// The text is no path that this server understands.
+/// The text is not a path that this server supports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the JSONPath {path:?}: {reason}")]
 pub struct InvalidPath {
@@ -29,7 +29,7 @@ enum Step {
 #[derive(Clone, Debug, PartialEq)]
 struct Filter {
     path: Vec<Step>,
-    /// `None`: the path only has to lead somewhere.
+    /// `None`: the path must only exist.
     test: Option<(Operator, Value)>,
 }
 
@@ -44,10 +44,10 @@ enum Operator {
 }
 
 impl JsonPath {
-    /// Reads a path; braces around it are optional.
+    /// Parses a path; enclosing braces are optional.
     ///
     /// # Errors
-    /// What stands where something else must.
+    /// The first syntax error.
     pub fn parse(path: &str) -> Result<Self, InvalidPath> {
         let invalid = |reason: String| InvalidPath {
             path: path.to_owned(),
@@ -71,7 +71,7 @@ impl JsonPath {
         }
     }
 
-    /// Whether it is only members joined by dots, as the paths of scales and selectable fields must be.
+    /// Whether the path consists of members joined by dots, as required for scales and selectable fields.
     pub fn is_plain(&self) -> bool {
         !self.steps.is_empty() && self.steps.iter().all(|step| matches!(step, Step::Member(_)))
     }
@@ -91,12 +91,12 @@ impl JsonPath {
             .collect()
     }
 
-    /// All values that the path leads to.
+    /// All values at the path.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         walk(&self.steps, value)
     }
 
-    /// The first value that the path leads to.
+    /// The first value at the path.
     pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.find(value).into_iter().next()
     }
@@ -150,21 +150,23 @@ impl Filter {
         match (&self.test, found.first()) {
             (None, found) => found.is_some(),
             (Some(_), None) => false,
-            (Some((operator, wanted)), Some(found)) => operator.holds(found, wanted),
+            (Some((operator, expected_value)), Some(found)) => operator.holds(found, expected_value),
         }
     }
 }
 
 impl Operator {
-    fn holds(self, found: &Value, wanted: &Value) -> bool {
-        let order = match (found, wanted) {
-            (Value::Number(found), Value::Number(wanted)) => found.as_f64().partial_cmp(&wanted.as_f64()),
-            (Value::String(found), Value::String(wanted)) => Some(found.cmp(wanted)),
+    fn holds(self, found: &Value, expected_value: &Value) -> bool {
+        let order = match (found, expected_value) {
+            (Value::Number(found), Value::Number(expected_value)) => {
+                found.as_f64().partial_cmp(&expected_value.as_f64())
+            }
+            (Value::String(found), Value::String(expected_value)) => Some(found.cmp(expected_value)),
             _ => None,
         };
         match self {
-            Self::Equal => order.map_or(found == wanted, |order| order.is_eq()),
-            Self::NotEqual => order.map_or(found != wanted, |order| order.is_ne()),
+            Self::Equal => order.map_or(found == expected_value, |order| order.is_eq()),
+            Self::NotEqual => order.map_or(found != expected_value, |order| order.is_ne()),
             Self::Less => order.is_some_and(|order| order.is_lt()),
             Self::LessOrEqual => order.is_some_and(|order| order.is_le()),
             Self::Greater => order.is_some_and(|order| order.is_gt()),
@@ -217,7 +219,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A member's name; a backslash takes the next character as it is.
+    /// A member name; a backslash escapes the next character.
     fn name(&mut self) -> Result<String, String> {
         let mut name = String::new();
         let mut characters = self.rest.char_indices();
@@ -240,7 +242,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in brackets, after the opening one.
+    /// The content of brackets, after the opening one.
     fn bracket(&mut self) -> Result<Step, String> {
         self.space();
         let step = if self.take("*") {
@@ -352,7 +354,7 @@ mod tests {
     #[case(".status.conditions[?(@.weight>2)].type", json!(["Disk"]))]
     #[case(".status.conditions[?(@.weight!=5)].type", json!(["Ready"]))]
     #[case(".status.conditions[?(@.reason)].type", json!([]))]
-    fn a_path_leads_to_values(#[case] path: &str, #[case] expected: Value) {
+    fn paths_select_values(#[case] path: &str, #[case] expected: Value) {
         let found: Vec<Value> = JsonPath::parse(path)
             .unwrap()
             .find(&machine())
@@ -369,7 +371,7 @@ mod tests {
     #[case(".spec['a]")]
     #[case(".spec[?(type==1)]")]
     #[case(".spec[1.5]")]
-    fn broken_paths_are_refused(#[case] path: &str) {
+    fn invalid_paths_are_rejected(#[case] path: &str) {
         let error = JsonPath::parse(path).unwrap_err();
         assert!(error.to_string().contains(path.trim()), "{error}");
     }

@@ -1,4 +1,4 @@
-//! An embedded Kubernetes API server. It knows nothing of machines.
+//! An embedded Kubernetes API server. It does not know machines.
 
 pub mod authority;
 pub mod authorization;

@@ -1,5 +1,5 @@
-//! What ends connections from within the server: shutting down, restarts, and watches that must begin
-//! anew. One signal for all of it, so that a watch waits for one thing.
+//! Events that end connections from within the server: shutdown, restarts, and expired watches. One signal covers all
+//! of them, so that a watch waits for one thing.
 
 use std::fmt;
 use std::io;
@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::signal;
 
-/// The connection ended without an answer, or in the middle of one.
+/// The connection ended without a response, or in the middle of one.
 ///
-/// In process it stands for what a client over a socket sees: the connection is closed early.
+/// For in-process clients it represents what a client on a socket sees: the connection is closed early.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was closed before the message completed")]
 pub struct Disconnected {
@@ -26,83 +26,83 @@ impl Disconnected {
     }
 }
 
-/// What has happened to the server so far.
+/// Counts of the events that end connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moment {
-    /// It is over.
+pub(crate) struct Events {
+    /// Whether the server has shut down.
     pub(crate) shut_down: bool,
-    /// How often every connection broke.
+    /// How many times every connection broke.
     pub(crate) restarts: u64,
-    /// How often every watch was told to begin anew.
-    pub(crate) expulsions: u64,
-    /// How often the fault rules changed.
+    /// How many times every watch expired.
+    pub(crate) watch_expirations: u64,
+    /// How many times the fault rules changed.
     pub(crate) rules: u64,
 }
 
-/// The life of one server.
+/// The connection events of one server.
 pub(crate) struct Life {
     shutdown: CancellationToken,
-    moment: signal::Sender<Moment>,
+    events: signal::Sender<Events>,
 }
 
 impl Life {
     pub(crate) fn new() -> Self {
         Self {
             shutdown: CancellationToken::new(),
-            moment: signal::Sender::new(Moment::default()),
+            events: signal::Sender::new(Events::default()),
         }
     }
 
-    /// What happens from now on.
-    pub(crate) fn follow(&self) -> signal::Receiver<Moment> {
-        self.moment.subscribe()
+    /// Receives events from now on.
+    pub(crate) fn follow(&self) -> signal::Receiver<Events> {
+        self.events.subscribe()
     }
 
-    /// A token that ends with the server.
+    /// A token that is cancelled when the server ends.
     pub(crate) fn child_token(&self) -> CancellationToken {
         self.shutdown.child_token()
     }
 
     pub(crate) fn shut_down(&self) {
         self.shutdown.cancel();
-        self.moment.modify(|moment| moment.shut_down = true);
+        self.events.modify(|events| events.shut_down = true);
     }
 
     pub(crate) fn restart(&self) {
-        self.moment.modify(|moment| moment.restarts += 1);
+        self.events.modify(|events| events.restarts += 1);
     }
 
-    pub(crate) fn expel(&self) {
-        self.moment.modify(|moment| moment.expulsions += 1);
+    pub(crate) fn expire_watches(&self) {
+        self.events.modify(|events| events.watch_expirations += 1);
     }
 
     pub(crate) fn rules_changed(&self) {
-        self.moment.modify(|moment| moment.rules += 1);
+        self.events.modify(|events| events.rules += 1);
     }
 }
 
 impl fmt::Debug for Life {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Life").field(&*self.moment.borrow()).finish()
+        f.debug_tuple("Life").field(&*self.events.borrow()).finish()
     }
 }
 
-/// Returns when connections of now break: at the next restart.
-pub(crate) fn restarted(life: signal::Receiver<Moment>) -> impl Future<Output = ()> + Send {
-    until(life, |born, moment| moment.restarts != born.restarts)
+/// Returns when current connections break: at the next restart.
+pub(crate) fn restarted(life: signal::Receiver<Events>) -> impl Future<Output = ()> + Send {
+    until(life, |at_start, events| events.restarts != at_start.restarts)
 }
 
-/// Returns when nobody is answered any more: at the next restart, or when the server shuts down.
-pub(crate) fn broken(life: signal::Receiver<Moment>) -> impl Future<Output = ()> + Send {
-    until(life, |born, moment| {
-        moment.shut_down || moment.restarts != born.restarts
+/// Returns when the server stops responding: at the next restart or at shutdown.
+pub(crate) fn broken(life: signal::Receiver<Events>) -> impl Future<Output = ()> + Send {
+    until(life, |at_start, events| {
+        events.shut_down || events.restarts != at_start.restarts
     })
 }
 
-fn until(mut life: signal::Receiver<Moment>, over: fn(&Moment, &Moment) -> bool) -> impl Future<Output = ()> + Send {
-    let born = *life.borrow_and_update();
+fn until(mut life: signal::Receiver<Events>, over: fn(&Events, &Events) -> bool) -> impl Future<Output = ()> + Send {
+    let at_start = *life.borrow_and_update();
     async move {
-        // The sender lives as long as the server, and its end is an end too.
-        let _ = life.wait_for(|moment| over(&born, moment)).await;
+        // The sender lives as long as the server; if it is dropped, the server has ended.
+        let _ = life.wait_for(|events| over(&at_start, events)).await;
     }
 }

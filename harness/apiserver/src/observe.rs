@@ -1,19 +1,19 @@
-//! What an onlooker may see of the server: commits, requests, watch deliveries and faults.
+//! Observation of the server: commits, requests, watch deliveries and faults.
 //!
-//! For traces and invariants. Nothing here can change what the server does.
+//! For traces and invariants. Observers cannot change the behavior of the server.
 
 use crate::authorization::Action;
 use crate::faults::{self, Class, Facts};
 pub use crate::store::Commit;
 
-/// One request, when its answer is known (of a watch: when it begins).
+/// One request, when its response is known (for a watch: when it begins).
 #[derive(Clone, Copy, Debug)]
 pub struct RequestRecord<'a> {
     /// The user's name.
     pub client: &'a str,
-    /// What the request wanted to do, in the words of authorization.
+    /// The action in the terms of authorization.
     pub action: &'a Action,
-    /// As `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// One of `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'a str,
     /// Path and query.
     pub path: &'a str,
@@ -23,7 +23,7 @@ pub struct RequestRecord<'a> {
     pub revision: u64,
 }
 
-/// One watch event, when it is handed to the connection.
+/// One watch event, when the connection receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRecord<'a> {
     /// The user's name.
@@ -40,29 +40,28 @@ pub struct DeliveryRecord<'a> {
     pub revision: u64,
 }
 
-/// One request or watch that a fault rule struck, when the rule does its work.
+/// One hit of a fault rule on a request or watch, when the rule acts.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultRecord<'a> {
     /// The rule's name.
     pub rule: &'a str,
-    /// What it does.
+    /// The action of the rule.
     pub action: &'a faults::Action,
     /// Whether a correct client must survive it.
     pub class: Class,
-    /// What it struck.
+    /// The request.
     pub facts: &'a Facts,
 }
 
-/// An onlooker. Methods are called synchronously, must be quick and must not call the server:
-/// `commit` runs inside the store's critical section, which is what makes its order the order of
-/// revisions.
+/// Observes the server. The server calls the methods synchronously; they must be quick and must not call the server:
+/// `commit` runs inside the store's critical section, which makes the calls follow the order of revisions.
 pub trait Observer: Send + Sync + std::fmt::Debug {
     /// A change was committed.
     fn commit(&self, _commit: &Commit<'_>) {}
-    /// A request was answered.
+    /// A request has a response.
     fn request(&self, _record: &RequestRecord<'_>) {}
     /// A watch event was delivered.
     fn delivery(&self, _record: &DeliveryRecord<'_>) {}
-    /// A fault rule struck.
+    /// A fault rule has a hit.
     fn fault(&self, _record: &FaultRecord<'_>) {}
 }

@@ -1,7 +1,7 @@
-//! One entry of the registry's table: all that the generic code knows about a resource.
+//! The definition of a resource: all that the generic code knows about it.
 //!
-//! Built-in kinds are rows made at start; a CustomResourceDefinition makes a row at run time.
-//! There is no other per-kind code outside the functions that a row points to.
+//! Built-in definitions are created at start; a CustomResourceDefinition adds definitions at run time. All code for
+//! single kinds is in the functions that a definition contains.
 
 mod refusals;
 
@@ -12,30 +12,30 @@ use serde_json::Value;
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
 
-/// When `metadata.generation` moves.
+/// When `metadata.generation` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// The kind has no generation.
     Never,
     /// 1 at creation; +1 whenever `spec` changes.
     Spec,
-    /// 1 at creation; +1 whenever anything outside metadata (and outside status, where that is a
-    /// subresource) changes: custom resources.
+    /// 1 at creation; +1 whenever a field outside metadata changes (and outside status, if that is a subresource):
+    /// custom resources.
     Content,
 }
 
-/// A subresource and what it needs.
+/// A subresource and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subresource {
-    /// `/status`: the main endpoint ignores status, this one everything else.
+    /// `/status`: the main endpoint ignores changes of status, this endpoint all others.
     Status,
-    /// `/scale` (autoscaling/v1), with the JSON paths it maps to.
+    /// `/scale` (autoscaling/v1), with its JSON paths.
     Scale {
-        /// As `.spec.replicas`.
+        /// For instance `.spec.replicas`.
         spec_replicas: String,
-        /// As `.status.replicas`.
+        /// For instance `.status.replicas`.
         status_replicas: String,
-        /// As `.status.selector`; upstream's machine kinds have none.
+        /// For instance `.status.selector`; upstream's machine kinds have none.
         selector: Option<String>,
     },
     /// `pods/eviction`.
@@ -62,107 +62,107 @@ impl Subresource {
     }
 }
 
-/// A field that a field selector may name beside `metadata.name` and `metadata.namespace`.
+/// A selectable field in addition to `metadata.name` and `metadata.namespace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selectable {
-    /// As clients write it: `spec.nodeName`.
+    /// The name in selectors, for instance `spec.nodeName`.
     pub label: String,
     /// JSON pointer into the object: `/spec/nodeName`.
     pub pointer: String,
-    /// The value of an object that lacks the field.
+    /// The value of objects without the field.
     pub missing: String,
 }
 
 /// A column of `kubectl get`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// The heading, as in `Ready`.
+    /// The heading, for instance `Ready`.
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub type_: String,
-    /// OpenAPI format; `name` for the first column.
+    /// The OpenAPI format; `name` for the first column.
     pub format: String,
-    /// For `kubectl explain`.
+    /// The description for `kubectl explain`.
     pub description: String,
     /// 0: always shown; 1: with `-o wide`.
     pub priority: i32,
-    /// JSONPath (as `.spec.replicas`) that gives the cell, where no printer does.
+    /// The JSONPath of the cell (for instance `.spec.replicas`), if there is no printer function.
     pub json_path: String,
 }
 
-/// How rows of `kubectl get` are made.
+/// How the rows of `kubectl get` are rendered.
 #[derive(Clone, Debug)]
 pub enum Printer {
-    /// Name and Age.
+    /// The columns Name and Age.
     Default,
-    /// Name, then the columns by their JSONPaths (CustomResourceDefinitions).
+    /// Name, then columns with JSONPaths (CustomResourceDefinitions).
     Paths(Vec<Column>),
     /// Columns and a function from object and current time (Unix seconds) to cells.
     Cells(Vec<Column>, fn(&Value, i64) -> Vec<Value>),
 }
 
-/// What shape the objects have.
+/// The type of the objects.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// A built-in type by its OpenAPI name, as `io.k8s.api.core.v1.Pod`.
+    /// A built-in type by its OpenAPI name, for instance `io.k8s.api.core.v1.Pod`.
     BuiltIn(&'static str),
-    /// A CustomResourceDefinition's schema.
+    /// The schema of a CustomResourceDefinition.
     Custom(Arc<StructuralSchema>),
 }
 
-/// Checks an object; the old one is there on update. Field errors become one 422.
+/// Validates an object; `old` is set on update. The field errors become one 422.
 pub type Validate = fn(new: &Value, old: Option<&Value>) -> Vec<FieldError>;
 
-/// Fills in defaults and what a write derives (stringData, qosClass); the old object is there on update.
+/// Sets defaults and derived fields (stringData, qosClass); `old` is set on update.
 pub type Prepare = fn(new: &mut Value, old: Option<&Value>);
 
-/// One resource.
+/// The definition of a resource.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// API group; empty for the core group.
     pub group: String,
-    /// As `v1`.
+    /// For instance `v1`.
     pub version: String,
-    /// As `Pod`.
+    /// For instance `Pod`.
     pub kind: String,
-    /// As `PodList`.
+    /// For instance `PodList`.
     pub list_kind: String,
-    /// As `pods`; the path segment.
+    /// For instance `pods`; the path segment.
     pub plural: String,
-    /// As `pod`.
+    /// For instance `pod`.
     pub singular: String,
-    /// As `po`.
+    /// For instance `po`.
     pub short_names: Vec<String>,
-    /// As `all`.
+    /// For instance `all`.
     pub categories: Vec<String>,
-    /// Whether objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
     /// Served subresources.
     pub subresources: Vec<Subresource>,
-    /// When `metadata.generation` moves.
+    /// When `metadata.generation` changes.
     pub generation: Generation,
     /// Whether an update without `resourceVersion` is accepted.
     pub unconditional_update: bool,
     /// Whether deletion waits for a grace period (pods).
     pub graceful_deletion: bool,
-    /// Whether it is a question that is answered and not stored.
+    /// Whether the kind is a review: the server answers it without storing it.
     pub review: bool,
-    /// Whether DELETE answers the object instead of a Status.
+    /// Whether DELETE returns the object instead of a Status.
     pub returns_deleted: bool,
-    /// Fields for selectors.
+    /// The selectable fields.
     pub selectable: Vec<Selectable>,
-    /// How tables are made.
+    /// How tables are rendered.
     pub printer: Printer,
-    /// The objects' shape.
+    /// The type of the objects.
     pub shape: Shape,
-    /// Defaults, applied on create and update before validation.
+    /// Sets defaults on create and update, before validation.
     pub prepare: Option<Prepare>,
-    /// Checks beyond the shape.
+    /// Validates beyond the type.
     pub validate: Option<Validate>,
 }
 
 impl Resource {
-    /// `pods`, `machines.machine.sapcloud.io`: how messages name the resource.
+    /// The resource name in messages: `pods`, `machines.machine.sapcloud.io`.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone()
@@ -171,7 +171,7 @@ impl Resource {
         }
     }
 
-    /// `v1`, `apps/v1`.
+    /// For instance `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -190,12 +190,12 @@ impl Resource {
         self.subresources.contains(&Subresource::Status)
     }
 
-    /// Whether a new object may bring its status along: nodes, which their kubelets register.
+    /// Whether a new object can contain a status: nodes, because kubelets register them with a status.
     pub fn keeps_status_on_create(&self) -> bool {
         self.group.is_empty() && self.plural == "nodes"
     }
 
-    /// The subresource of that path segment.
+    /// The subresource with that path segment.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|subresource| subresource.name() == name)
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::status::ApiError;
 use crate::syntax::{is_label_value, is_qualified_name, qualified_name_rule};
 
-/// All requirements must hold; none: everything matches.
+/// All requirements must hold; without requirements everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Requirement>);
 
@@ -31,7 +31,7 @@ impl LabelSelector {
     /// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2`.
     ///
     /// # Errors
-    /// 400 that says what was found where.
+    /// 400 with the unexpected token.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
         let mut parser = Parser { rest: text };
         let mut requirements = Vec::new();
@@ -61,12 +61,12 @@ impl LabelSelector {
         Ok(Self(requirements))
     }
 
-    /// Whether there is no requirement.
+    /// Whether there are no requirements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the labels satisfy it.
+    /// Whether the labels match.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| {
             let value = labels.get(&requirement.key);
@@ -82,8 +82,8 @@ impl LabelSelector {
     }
 }
 
-/// The text form of a `LabelSelector` object (`matchLabels`, `matchExpressions`) or of a plain map
-/// of labels, as `status.selector` of a Scale shows it.
+/// The text form of a `LabelSelector` object (`matchLabels`, `matchExpressions`) or of a plain map of labels, as in
+/// `status.selector` of a Scale.
 pub fn text_of(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A key, value or word; may be empty.
+    /// A key, value or operator; may be empty.
     fn word(&mut self) -> String {
         let end = self
             .rest
@@ -276,7 +276,7 @@ mod tests {
     #[case("app>1", false)]
     #[case("empty=", true)]
     #[case("empty in ()", true)]
-    fn a_selector_matches_as_its_grammar_says(#[case] text: &str, #[case] expected: bool) {
+    fn selectors_match_labels(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(LabelSelector::parse(text).unwrap().matches(&labels()), expected);
     }
 
@@ -290,7 +290,7 @@ mod tests {
     #[case("-bad=x")]
     #[case("app=-bad")]
     #[case("app within (x)")]
-    fn a_selector_that_cannot_be_read_is_a_bad_request(#[case] text: &str) {
+    fn an_invalid_selector_is_a_bad_request(#[case] text: &str) {
         assert_eq!(LabelSelector::parse(text).unwrap_err().code, 400);
     }
 

@@ -1,4 +1,4 @@
-//! The server: its options, and the in-process front end.
+//! The server: its options and the in-process front end.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -27,44 +27,42 @@ use crate::signer::Signer;
 use crate::status::ApiError;
 use crate::store::{Commit, CommitListener, Store};
 
-/// The first revision is above this. Room below it keeps small numbers "too old", as clients of a
-/// cluster with a past see them.
+/// Revisions start above this value, so that small numbers are "too old", as in a cluster with a history.
 const FIRST_REVISION: u64 = 1000;
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// How a server is set up.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What time it is.
+    /// The source of time.
     pub clock: Clock,
-    /// Where uids, name suffixes and watch lifetimes come from.
+    /// The source of uids, name suffixes and watch timeouts.
     pub seed: Seed,
-    /// Changes kept for each resource; a watch that is further behind gets 410.
+    /// The number of changes kept per resource; a watch that is further behind gets 410.
     pub history: usize,
-    /// Who looks on.
+    /// The observer of requests and commits.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Bearer tokens and whose they are.
+    /// Bearer tokens and their identities.
     pub tokens: BTreeMap<String, Identity>,
-    /// Whether a garbage collector runs beside this server. Without one, foreground deletion and
-    /// orphaning count as background deletion: nobody would remove their finalizers.
+    /// Whether a garbage collector runs for this server. Without one, the server treats foreground deletion and
+    /// orphaning as background deletion, because nothing would remove their finalizers.
     pub garbage_collector: bool,
-    /// Whether controllers run beside this server that give each namespace its default service
-    /// account and root certificate, and that empty one which is deleted. Without them the server does
-    /// it itself; with this set and nobody there, a deleted namespace stays Terminating.
+    /// Whether controllers for namespaces run for this server: they create the default service account and the root
+    /// certificate, and empty a deleted namespace. Without them the server does this itself. If this is set and no
+    /// controllers run, a deleted namespace stays Terminating.
     pub namespace_controllers: bool,
-    /// Who may do what.
+    /// The authorization mode.
     pub authorization: Authorization,
-    /// Whether a new pod gets a service account, which must exist, and a volume with its token, as
-    /// the admission plugin ServiceAccount does it.
+    /// Whether a new pod gets a service account, which must exist, and a volume with its token, as with the admission
+    /// plugin ServiceAccount.
     pub service_account_admission: bool,
-    /// Whether a watch outlives its timeout where nobody would miss its end: as long as no fault rule is left. It then
-    /// has one bookmark for each timeout. For virtual time, in which clients would only begin it again.
+    /// Whether a watch continues after its timeout while no fault rule can act on it. It then sends one bookmark per
+    /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
 }
 
 impl Options {
-    /// The defaults: 10,000 changes of history for each resource, nobody looking on, no tokens,
-    /// everything allowed.
+    /// The defaults: a history of 10,000 changes per resource, no observer, no tokens, no authorization.
     pub fn new(clock: Clock, seed: Seed) -> Self {
         Self {
             clock,
@@ -81,18 +79,18 @@ impl Options {
     }
 }
 
-/// Why a server cannot be set up.
+/// A failure to set up a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The certificates could not be made.
+    /// The certificates could not be created.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
-    /// The objects that every cluster has could not be created.
-    #[error("creating the cluster's first objects: {0}")]
+    /// The initial objects of the cluster could not be created.
+    #[error("creating the cluster's initial objects: {0}")]
     Seeding(#[from] ApiError),
 }
 
-/// Marks the time of each commit, then passes it on.
+/// Marks the time of each commit, then forwards it.
 #[derive(Debug)]
 struct Marking {
     marks: Arc<Marks>,
@@ -108,17 +106,17 @@ impl CommitListener for Marking {
     }
 }
 
-/// An embedded API server. Cheap to clone; dropping the last clone ends it.
+/// An embedded API server. Clones are cheap; dropping the last clone ends the server.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub(crate) inner: Arc<Inner>,
 }
 
 impl Server {
-    /// A server with the objects that every cluster has. It listens nowhere yet.
+    /// A server with the initial objects of a cluster. It does not listen yet.
     ///
     /// # Errors
-    /// When certificates cannot be made, which does not happen on a sane system.
+    /// If certificates cannot be created, which does not happen on a healthy system.
     pub fn new(options: Options) -> Result<Self, Error> {
         let Options {
             clock,
@@ -142,7 +140,7 @@ impl Server {
             garbage_collector,
             namespace_controllers,
             certificate_authority,
-            gathers_roles: authorization == Authorization::Rbac,
+            aggregates_roles: authorization == Authorization::Rbac,
             service_account_admission,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
@@ -204,7 +202,7 @@ impl Server {
         self.inner.tokens.lock().insert(token.into(), identity);
     }
 
-    /// The server as a service for one client, in process. What `kube::Client::new` takes.
+    /// An in-process service for one client, as `kube::Client::new` expects it.
     pub fn service(&self, identity: Identity) -> Service {
         Service {
             inner: Arc::clone(&self.inner),
@@ -212,8 +210,7 @@ impl Server {
         }
     }
 
-    /// The server as a service for clients that say who they are in each request, by a bearer token,
-    /// or are nobody in particular.
+    /// An in-process service for clients that authenticate each request by a bearer token, or are anonymous.
     pub fn open_service(&self) -> Service {
         Service {
             inner: Arc::clone(&self.inner),
@@ -221,11 +218,10 @@ impl Server {
         }
     }
 
-    /// Answers one request; `None` is a client that did not say who it is, unless the request has a
-    /// bearer token.
+    /// Handles one request; `None` is a client without a certificate, which can use a bearer token.
     ///
     /// # Errors
-    /// When a fault rule breaks the connection.
+    /// If a fault rule breaks the connection.
     pub async fn handle(
         &self,
         identity: Option<&Identity>,
@@ -234,13 +230,13 @@ impl Server {
         self.inner.handle(identity, request).await
     }
 
-    /// The certificate that vouches for this server's, in PEM; empty on a simulated one. What a
-    /// publisher of root certificates puts into every namespace.
+    /// The CA certificate of this server in PEM; empty on a simulated clock. Controllers publish it in every
+    /// namespace.
     pub fn certificate_authority(&self) -> String {
         self.inner.authority.as_ref().map(Authority::pem).unwrap_or_default()
     }
 
-    /// The rules by which requests to this server go wrong.
+    /// The fault rules of the server.
     pub fn faults(&self) -> Faults {
         self.inner.faults.clone()
     }
@@ -250,13 +246,13 @@ impl Server {
         self.inner.registry.store().revision()
     }
 
-    /// Forgets all history: watches that are behind get 410 Gone.
+    /// Discards all history: watches that are behind get 410 Gone.
     pub fn compact(&self) {
         self.inner.registry.store().compact();
     }
 
-    /// Goes down and comes back: every connection and watch breaks, and new ones are refused for `down`.
-    /// Objects are kept; history, by which watches are resumed, where `keep_history` says so.
+    /// Restarts the server: every connection and watch breaks, and new connections are refused for `down`. Objects
+    /// are kept; the history, which watches need to resume, is kept if `keep_history` is set.
     pub fn restart(&self, keep_history: bool, down: Duration) {
         if !keep_history {
             self.compact();
@@ -264,13 +260,13 @@ impl Server {
         self.inner.faults.restart(down, self.inner.registry.clock().now());
     }
 
-    /// Ends every watch and connection; requests in process are still answered.
+    /// Ends every watch and connection; the server still completes requests in progress.
     pub fn shut_down(&self) {
         self.inner.life.shut_down();
     }
 }
 
-/// The server for one client, without a socket.
+/// An in-process client connection to the server.
 #[derive(Clone, Debug)]
 pub struct Service {
     inner: Arc<Inner>,

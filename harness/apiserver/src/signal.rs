@@ -1,6 +1,6 @@
-//! A value and those who wait for its next change, as `tokio::sync::watch` has it, but woken in the
-//! order in which they began to wait. Tokio draws lots among them, and no seed reaches these: two
-//! watches of one collection would begin anew in this order or in that, and runs must repeat.
+//! A value with change notification, like `tokio::sync::watch`, but waiters wake in the order in which they began to
+//! wait. Tokio picks the order at random without a seed, so that two watches of one collection would resume in
+//! different orders, and runs would not repeat.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// The sender is gone: the value stays as it is.
+/// The sender was dropped: the value no longer changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the sender is gone, nothing will change any more")]
+#[error("the sender was dropped, the value no longer changes")]
 pub struct Closed;
 
 struct Shared<T> {
@@ -22,7 +22,7 @@ struct Shared<T> {
 #[derive(Debug)]
 struct State<T> {
     value: T,
-    /// How often the value was set.
+    /// The number of changes of the value.
     version: u64,
     closed: bool,
 }
@@ -33,7 +33,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The value, locked: keep it for a moment only, and never while waiting.
+/// A lock of the value: hold it briefly, and never across an await.
 #[derive(Debug)]
 pub struct Ref<'a, T>(MutexGuard<'a, State<T>>);
 
@@ -45,11 +45,11 @@ impl<T> Deref for Ref<'_, T> {
     }
 }
 
-/// Sets the value. There is one for each value.
+/// Sets the value. Each value has one sender.
 pub struct Sender<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
-    /// A sender of a value.
+    /// A sender with an initial value.
     pub fn new(value: T) -> Self {
         let state = State {
             value,
@@ -62,7 +62,7 @@ impl<T> Sender<T> {
         }))
     }
 
-    /// A receiver that has seen the present value.
+    /// A receiver that has seen the current value.
     pub fn subscribe(&self) -> Receiver<T> {
         Receiver {
             seen: self.0.lock().version,
@@ -70,12 +70,12 @@ impl<T> Sender<T> {
         }
     }
 
-    /// The value.
+    /// The current value.
     pub fn borrow(&self) -> Ref<'_, T> {
         Ref(self.0.lock())
     }
 
-    /// Changes the value and wakes who waits.
+    /// Changes the value and wakes the waiters.
     pub fn modify(&self, change: impl FnOnce(&mut T)) {
         let mut state = self.0.lock();
         change(&mut state.value);
@@ -84,7 +84,7 @@ impl<T> Sender<T> {
         self.0.changed.notify_waiters();
     }
 
-    /// Sets the value and wakes who waits.
+    /// Sets the value and wakes the waiters.
     pub fn set(&self, value: T) {
         self.modify(|present| *present = value);
     }
@@ -97,42 +97,42 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-/// Sees the value and waits for another.
+/// Reads the value and waits for changes.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     seen: u64,
 }
 
 impl<T> Receiver<T> {
-    /// The value.
+    /// The current value.
     pub fn borrow(&self) -> Ref<'_, T> {
         Ref(self.shared.lock())
     }
 
-    /// The value, which is seen thereby.
+    /// The current value; marks it as seen.
     pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
         let state = self.shared.lock();
         self.seen = state.version;
         Ref(state)
     }
 
-    /// Takes the present value as seen.
+    /// Marks the current value as seen.
     pub fn mark_unchanged(&mut self) {
         self.seen = self.shared.lock().version;
     }
 
-    /// Whether the value was set since it was last seen.
+    /// Whether the value has changed since it was last seen.
     pub fn has_changed(&self) -> bool {
         self.shared.lock().version != self.seen
     }
 
-    /// Waits until the value has been set since it was last seen, and takes it as seen.
+    /// Waits until the value changes, and marks it as seen.
     ///
     /// # Errors
-    /// [`Closed`] when it has not and never will be.
+    /// [`Closed`] if the value has not changed and the sender was dropped.
     pub async fn changed(&mut self) -> Result<(), Closed> {
         loop {
-            // It hears of every change from here on, before it is first waited for.
+            // Register before the check, so that no change in between is lost.
             let notified = self.shared.changed.notified();
             {
                 let state = self.shared.lock();
@@ -148,13 +148,13 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Waits until the value is as wanted, which it may be already.
+    /// Waits until the value meets the condition; returns immediately if it already does.
     ///
     /// # Errors
-    /// [`Closed`] when it is not and never will be.
-    pub async fn wait_for(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Result<(), Closed> {
+    /// [`Closed`] if the value does not meet the condition and the sender was dropped.
+    pub async fn wait_for(&mut self, mut condition: impl FnMut(&T) -> bool) -> Result<(), Closed> {
         loop {
-            if wanted(&self.borrow_and_update()) {
+            if condition(&self.borrow_and_update()) {
                 return Ok(());
             }
             self.changed().await?;
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_waits_is_woken_in_the_order_in_which_they_began_to() {
+    async fn waiters_wake_in_the_order_in_which_they_began_to_wait() {
         let sender = Sender::new(0);
         let mut waiting: FuturesUnordered<_> = (0..50)
             .map(|number| {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_that_is_there_is_not_waited_for() {
+    async fn wait_for_returns_immediately_if_the_condition_holds() {
         let sender = Sender::new(3);
         let mut receiver = sender.subscribe();
         receiver.wait_for(|value| *value >= 3).await.unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_sender_is_told_after_its_last_value() {
+    async fn receivers_see_the_last_value_before_the_end_of_the_sender() {
         let sender = Sender::new(0);
         let mut receiver = sender.subscribe();
         let mut late = receiver.clone();

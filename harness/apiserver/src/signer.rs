@@ -1,7 +1,7 @@
-//! Signed JSON web tokens (RFC 7519): making and reading them. What they claim is not its business.
+//! Signs and verifies JSON web tokens (RFC 7519). It does not interpret their claims.
 //!
-//! The algorithm is EdDSA (RFC 8037), whose signatures depend on nothing but key and text, so that a
-//! simulated run issues the same tokens again.
+//! The algorithm is EdDSA (RFC 8037), whose signatures depend only on key and text, so that a simulated run repeats
+//! its tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::status::ApiError;
 
-/// The key of one server.
+/// The signing key of one server.
 pub(crate) struct Signer {
     key: Ed25519KeyPair,
     key_id: String,
@@ -27,10 +27,10 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A signer whose key is drawn from `random`.
+    /// A signer with a key from `random`.
     ///
     /// # Errors
-    /// 500, which would be a bug.
+    /// 500, which indicates a bug.
     pub(crate) fn new(random: &mut Stream) -> Result<Self, ApiError> {
         let mut secret = [0; 32];
         for chunk in secret.chunks_mut(8) {
@@ -41,7 +41,7 @@ impl Signer {
         Ok(Self { key, key_id })
     }
 
-    /// A token that claims that.
+    /// Signs a token with these claims.
     pub(crate) fn sign(&self, claims: &Value) -> String {
         let header = json!({ "alg": "EdDSA", "kid": self.key_id });
         let [header, claims] = [&header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
@@ -50,7 +50,7 @@ impl Signer {
         format!("{text}.{signature}")
     }
 
-    /// What the token claims; `None`: it is no token, or of another server.
+    /// The claims of a token; `None` if it is invalid or was signed by another server.
     pub(crate) fn verify(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, claims) = text.split_once('.')?;

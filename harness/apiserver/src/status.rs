@@ -1,20 +1,20 @@
-//! Errors in Kubernetes' own shape: the `Status` object with its reasons, details and wording.
+//! Errors in Kubernetes' format: the `Status` object with its reasons, details and messages.
 
 use serde_json::{Map, Value, json};
 
-/// A refusal, ready to be sent. Constructors follow `k8s.io/apimachinery/pkg/api/errors`.
+/// An error response. Constructors follow `k8s.io/apimachinery/pkg/api/errors`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     /// The HTTP code.
     pub code: u16,
-    /// One word that clients match on; empty where upstream sends none.
+    /// A machine-readable reason; empty if upstream sends none.
     pub reason: &'static str,
-    /// For people; some clients match on parts of it.
+    /// A human-readable message; some clients match parts of it.
     pub message: String,
     /// `details` of the Status.
     pub details: Option<Value>,
-    /// `metadata.continue`: where an expired list may go on.
+    /// `metadata.continue`: continues an expired list.
     pub continue_token: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl ApiError {
         }
     }
 
-    /// 400: the request itself is wrong.
+    /// 400: the request is invalid.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
@@ -59,7 +59,7 @@ impl ApiError {
         }
     }
 
-    /// 410: history does not reach back that far.
+    /// 410: the history does not reach back that far.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
@@ -99,7 +99,7 @@ impl ApiError {
         self
     }
 
-    /// Says in the details which object it is about.
+    /// Adds the object to the details.
     pub fn of(mut self, group: &str, plural: &str, name: &str) -> Self {
         let mut details = Map::new();
         insert_nonempty(&mut details, "name", name);
@@ -139,7 +139,7 @@ fn insert_nonempty(map: &mut Map<String, Value>, key: &str, value: &str) {
     }
 }
 
-/// What is wrong with a field.
+/// The kind of an invalid field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorType {
     /// `Required value`
@@ -162,16 +162,16 @@ pub enum FieldErrorType {
     TooMany,
 }
 
-/// One field that is wrong; prints as `k8s.io/apimachinery/pkg/util/validation/field` does.
+/// An invalid field; formatted as in `k8s.io/apimachinery/pkg/util/validation/field`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: FieldErrorType,
-    /// The path, as `spec.containers[0].name`.
+    /// The path, for instance `spec.containers[0].name`.
     pub field: String,
-    /// The value as it is shown; `None` where the text has none.
+    /// The value in the message; `None` if it contains none.
     pub value: Option<Value>,
-    /// More words; may be empty.
+    /// Further details; may be empty.
     pub detail: String,
 }
 
@@ -233,7 +233,7 @@ impl FieldError {
         }
     }
 
-    /// The text without the field: what a cause's message says.
+    /// The text without the field, as in the message of a cause.
     fn body(&self) -> String {
         let word = match self.kind {
             FieldErrorType::Required => "Required value",

@@ -1,4 +1,4 @@
-//! The syntax of names, label keys and label values, as `k8s.io/apimachinery/pkg/util/validation` has it.
+//! The syntax of names, label keys and label values, as in `k8s.io/apimachinery/pkg/util/validation`.
 
 /// A label key, annotation key or finalizer: `name` or `prefix.example.com/name`.
 pub fn is_qualified_name(text: &str) -> bool {
@@ -8,7 +8,7 @@ pub fn is_qualified_name(text: &str) -> bool {
     }
 }
 
-/// What may stand behind the slash of a qualified name.
+/// Whether the text is valid after the slash of a qualified name.
 fn is_name_part(text: &str) -> bool {
     !text.is_empty() && is_label_value(text)
 }
@@ -38,7 +38,7 @@ fn is_dns_text(text: &str) -> bool {
         && bytes.last().is_some_and(alphanumeric)
 }
 
-/// What a label key, annotation key or finalizer that is none should have been.
+/// The rule that an invalid label key, annotation key or finalizer violates.
 pub(crate) fn qualified_name_rule(key: &str) -> &'static str {
     if key.matches('/').count() > 1 {
         KEY

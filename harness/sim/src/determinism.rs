@@ -1,24 +1,24 @@
-//! Whether worlds are functions of their seed: each seed twice, compared entry by entry.
+//! Determinism check: runs each seed twice and compares the traces.
 //!
-//! The check knows nothing of how a world runs. A caller that has to be exact to the bit hands in
-//! a function that starts a process for each run.
+//! The check does not know how a world runs. If the comparison must be exact, the caller passes a function that
+//! starts a process for each run.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Trace;
 
-/// What one run leaves to compare.
+/// The comparable result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The trace's hash.
     pub hash: String,
-    /// The trace's entries as lines; may be empty when only hashes are at hand.
+    /// The entries of the trace as lines; may be empty if only the hashes are known.
     pub lines: Vec<String>,
 }
 
 impl Run {
-    /// The run that `trace` recorded, with the entries that it kept.
+    /// The run that `trace` recorded, with its entries in memory.
     pub fn of(trace: &Trace) -> Self {
         Self {
             hash: trace.hash(),
@@ -36,30 +36,30 @@ pub struct SeedRuns {
     pub first: String,
     /// The second run's hash.
     pub second: String,
-    /// Where they part, when they do and the runs brought their lines.
+    /// The first difference, if the hashes differ and the runs have lines.
     pub difference: Option<Difference>,
 }
 
-/// The first line in which two runs of one seed differ; `None` where a run has ended before it.
+/// The first line in which two runs of one seed differ; `None` if a run ended before that line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The line's position, counted from 0.
     pub line: usize,
-    /// What the first run says there.
+    /// The line of the first run.
     pub first: Option<String>,
-    /// What the second run says there.
+    /// The line of the second run.
     pub second: Option<String>,
 }
 
-/// The outcome of [`check_determinism`].
+/// The result of [`check_determinism`].
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Every seed checked, in the order given.
     pub seeds: Vec<SeedRuns>,
 }
 
-/// Runs every seed twice. One seed has to give one hash, and different seeds different ones (a seed
-/// that reaches nothing tests nothing).
+/// Runs every seed twice. One seed must produce one hash, and different seeds different hashes: a seed without
+/// influence tests nothing.
 pub fn check_determinism(seeds: impl IntoIterator<Item = u64>, mut run: impl FnMut(u64) -> Run) -> Report {
     let seeds = seeds
         .into_iter()
@@ -93,19 +93,19 @@ fn first_difference(first: &Run, second: &Run) -> Option<Difference> {
 }
 
 impl Report {
-    /// Whether every seed repeated itself and no two gave the same run.
+    /// Whether every seed repeats itself and all seeds differ.
     pub fn passed(&self) -> bool {
         self.problems().is_empty()
     }
 
-    /// What is wrong, one line each; empty when nothing is.
+    /// One line per problem.
     pub fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.seeds.iter().filter_map(SeedRuns::problem).collect();
         let mut seeds_by_hash: BTreeMap<&str, u64> = BTreeMap::new();
         for runs in &self.seeds {
             if let Some(other) = seeds_by_hash.insert(&runs.first, runs.seed) {
                 problems.push(format!(
-                    "seeds {other} and {} give the same trace {}",
+                    "seeds {other} and {} produce the same trace {}",
                     runs.seed, runs.first
                 ));
             }
@@ -125,7 +125,7 @@ impl SeedRuns {
             .map(|difference| format!("; {difference}"))
             .unwrap_or_default();
         Some(format!(
-            "seed {} gives {} and then {}{place}",
+            "seed {} produces {} and then {}{place}",
             self.seed, self.first, self.second
         ))
     }
@@ -136,7 +136,7 @@ impl fmt::Display for Difference {
         let line = |line: &Option<String>| line.clone().unwrap_or_else(|| "(the end)".to_owned());
         write!(
             formatter,
-            "line {}: `{}` against `{}`",
+            "line {}: `{}` and `{}`",
             self.line,
             line(&self.first),
             line(&self.second)
@@ -148,11 +148,7 @@ impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problems = self.problems();
         if problems.is_empty() {
-            return write!(
-                formatter,
-                "{} seeds, each the same twice, all different",
-                self.seeds.len()
-            );
+            return write!(formatter, "{} seeds: each repeats itself, all differ", self.seeds.len());
         }
         write!(formatter, "{}", problems.join("\n"))
     }
@@ -173,7 +169,7 @@ mod tests {
     fn a_function_of_the_seed_passes() {
         let report = check_determinism([1, 2, 3], |seed| run_with(&[&seed.to_string()]));
         assert!(report.passed(), "{report}");
-        assert_eq!(report.to_string(), "3 seeds, each the same twice, all different");
+        assert_eq!(report.to_string(), "3 seeds: each repeats itself, all differ");
     }
 
     #[test]
@@ -189,13 +185,13 @@ mod tests {
         });
         assert_eq!(
             report.problems(),
-            ["seed 7 gives start/left/end and then start/right; line 1: `left` against `right`"]
+            ["seed 7 produces start/left/end and then start/right; line 1: `left` and `right`"]
         );
     }
 
     #[test]
-    fn a_seed_that_reaches_nothing_is_reported() {
+    fn a_seed_without_influence_is_reported() {
         let report = check_determinism([1, 2], |_| run_with(&["same"]));
-        assert_eq!(report.problems(), ["seeds 1 and 2 give the same trace same"]);
+        assert_eq!(report.problems(), ["seeds 1 and 2 produce the same trace same"]);
     }
 }

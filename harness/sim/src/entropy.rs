@@ -1,10 +1,9 @@
-//! The C library's `getrandom`, served from the seed on threads that run a simulation.
+//! Replaces the C library's `getrandom` by a seeded stream on threads that run a simulation.
 //!
-//! The only unsafe file of the project. The standard library draws the keys of its hash maps from
-//! `getrandom` once a thread; replacing that function is what makes the iteration order of every
-//! `HashMap`, also of those inside dependencies, a function of the seed. On all other threads the
-//! replacement passes through to the system call. Linux only: elsewhere it is compiled out and
-//! [`exact_replay`] says so.
+//! This is the only file of the project with unsafe code. The standard library reads the keys of its hash maps from
+//! `getrandom` once per thread. The replacement makes the iteration order of every `HashMap`, including those of
+//! dependencies, a function of the seed. On all other threads it performs the system call. It exists on Linux only;
+//! [`exact_replay`] returns false on other platforms.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;
@@ -15,17 +14,16 @@ thread_local! {
     static STREAM: RefCell<Option<Stream>> = const { RefCell::new(None) };
 }
 
-/// Whether the operating system's randomness is under the seed's control on this platform, so that
-/// a run replays to the bit.
+/// Whether the seed controls the operating system's randomness on this platform, so that a run replays exactly.
 pub fn exact_replay() -> bool {
     cfg!(target_os = "linux")
 }
 
-/// Serves this thread's `getrandom` from `stream` from here on, for the rest of the thread's life.
+/// Serves this thread's `getrandom` from `stream` until the thread ends.
 pub(crate) fn seed_this_thread(stream: Stream) {
     #[cfg(target_os = "linux")]
     {
-        // The linker drops an archive member that nothing names, and with it the replacement.
+        // Without this reference the linker drops the archive member with the replacement.
         std::hint::black_box(linux::getrandom as *const ());
     }
     STREAM.with(|cell| *cell.borrow_mut() = Some(stream));
@@ -37,26 +35,26 @@ mod linux {
 
     use super::STREAM;
 
-    /// Replaces the C library's function of that name.
+    /// Replaces the C library's function of the same name.
     ///
     /// # Safety
-    /// As the C library's: `buffer` is valid for writes of `length` bytes.
+    /// As for the C library's function: `buffer` is valid for writes of `length` bytes.
     #[unsafe(no_mangle)]
     pub(super) unsafe extern "C" fn getrandom(
         buffer: *mut c_void,
         length: libc::size_t,
         flags: c_uint,
     ) -> libc::ssize_t {
-        // SAFETY: the caller's promise is this function's own.
+        // SAFETY: this function and `fill` have the same precondition.
         if unsafe { fill(buffer.cast(), length) } {
             return libc::ssize_t::try_from(length).unwrap_or(libc::ssize_t::MAX);
         }
-        // SAFETY: the arguments are those of the system call, handed through unchanged.
+        // SAFETY: the system call receives the arguments unchanged.
         let written = unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) };
         written as libc::ssize_t
     }
 
-    /// Fills the buffer from this thread's stream; false when the thread has none.
+    /// Fills the buffer from this thread's stream; returns false if the thread has no stream.
     ///
     /// # Safety
     /// `buffer` is valid for writes of `length` bytes.

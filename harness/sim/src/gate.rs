@@ -1,12 +1,12 @@
-//! The gate around one process: everything it does to the outside passes here, is numbered, and
-//! can be its last act.
+//! The gate around one process: all its requests pass here; effects are numbered, and the process can crash at each
+//! of them.
 //!
-//! What lives here: the gate's state and its controls. How requests pass is in `service`, how
-//! answers stream back in `body`. What must not: who restarts the process; that is the supervisor.
+//! This module holds the state of the gate and its controls. `service` forwards requests, `body` forwards response
+//! bodies. The supervisor, not the gate, restarts the process.
 
 mod body;
+mod disturbance;
 mod service;
-mod strike;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,18 +21,17 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use self::strike::{Lagging, Strikes, later};
+use self::disturbance::{Disturbances, Lagging, later};
 use crate::Trace;
 
 pub use body::GateBody;
+pub use disturbance::{CrashPoint, DisturbanceKind, Lag, Side};
 pub use service::{GateLayer, GateService};
-pub use strike::{Blow, CrashPoint, Lag, Side};
 
-/// The gate of one process; clones are the same gate.
+/// The gate of one process. Clones share its state.
 ///
-/// The process builds its clients through [`Gate::api`] and [`Gate::cloud`], anew in each
-/// incarnation. A gate without crash points records, and nothing else: the other parts of a world
-/// get one too, so that their requests are in the trace.
+/// The process builds its clients through [`Gate::api`] and [`Gate::cloud`] in each incarnation. Without crash points
+/// a gate only records. The other components of a world have a gate too, so that the trace contains their requests.
 #[derive(Clone)]
 pub struct Gate(Arc<Shared>);
 
@@ -42,69 +41,69 @@ struct Shared {
     revision: Arc<dyn Fn() -> Option<u64> + Send + Sync>,
     state: Mutex<State>,
     count: Arc<Mutex<Count>>,
-    struck: Notify,
+    crash: Notify,
     paused: Notify,
 }
 
 struct State {
     incarnation: u64,
     open: bool,
-    struck: bool,
+    crashed: bool,
     paused_until: Option<Timestamp>,
-    /// What is done when it begins to stand still.
-    at_pause: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// Who goes on when the pause is over, in the order in which they were held up.
-    held_up: Vec<Waker>,
+    /// Called when the process pauses.
+    on_pause: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Wakers of the tasks that wait for the end of the pause, in the order in which they began to wait.
+    waiting: Vec<Waker>,
     lagging: Option<Lagging>,
 }
 
-/// What a group of processes did, in one order, and what is to strike the one that does an effect.
+/// The effects of a group of processes, in one order, and the disturbances that await an effect.
 #[derive(Default)]
 struct Count {
     passed: u64,
-    /// Nobody asks for them: they are counted alone, or two days of heartbeats would fill the memory.
-    forgets: bool,
-    effects: Vec<Done>,
-    /// What effects were, each text once: two days of renewals of a Lease are many.
+    /// Effects are counted but not stored: two days of heartbeats would fill the memory.
+    count_only: bool,
+    effects: Vec<RecordedEffect>,
+    /// The descriptions of all effects, each stored once: two days of Lease renewals repeat one text.
     descriptions: BTreeSet<Arc<str>>,
-    strikes: Strikes,
+    disturbances: Disturbances,
 }
 
-/// An [`Effect`], without a text of its own. Its number is its place.
-struct Done {
+/// An [`Effect`] with an interned description. Its index gives its number.
+struct RecordedEffect {
     incarnation: u64,
     kind: EffectKind,
     description: Arc<str>,
 }
 
-/// One thing that the process did, or was about to do, to the world outside.
+/// One request that changes, or would have changed, state outside the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     /// Its number, counted from 1 over all incarnations of all processes of the group.
     pub number: u64,
-    /// Which incarnation of the process did it, counted from 1.
+    /// The incarnation of the process that sent it, counted from 1.
     pub incarnation: u64,
-    /// Where it went.
+    /// The target of the request.
     pub kind: EffectKind,
     /// For instance `PATCH /api/v1/nodes/a` or `CreateMachine`.
     pub description: String,
 }
 
-/// Where an effect goes.
+/// The target of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum EffectKind {
     /// A write to the API server: POST, PUT, PATCH or DELETE.
     ApiWrite,
-    /// A call of the cloud, reads included: they may fail, and cost quota.
+    /// A call of the cloud, reads included: they can fail and cost quota.
     CloudCall,
 }
 
-/// What a request may do.
+/// The decision about a request.
 enum Passage {
-    /// Nothing: its incarnation is over.
+    /// Hold it forever: its incarnation has ended.
     Closed,
-    /// Pass; a crash strikes when the answer comes, if there is a point.
+    /// Forward it; crash when the response arrives if there is a crash point.
     Open { crash_after: Option<CrashPoint> },
 }
 
@@ -120,20 +119,21 @@ impl Count {
 }
 
 impl Gate {
-    /// An open gate around the process `name`; what passes is recorded in `trace` under that name.
+    /// An open gate around the process `name`. `trace` records the requests under that name.
     pub fn new(name: &str, trace: Trace) -> Self {
         Self::with_revision(name, trace, || None)
     }
 
-    /// As [`Gate::new`]; `revision` tells the API server's current revision, which is recorded with each answer.
+    /// Like [`Gate::new`]. `revision` returns the API server's current revision, which the trace records with each
+    /// response.
     pub fn with_revision(name: &str, trace: Trace, revision: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
         Self::in_group(name, trace, Arc::new(revision), Arc::default())
     }
 
-    /// The gate of another process of the same kind. The two share one count of effects and their crash points: the
-    /// process that does the effect of a point is the one that crashes.
+    /// The gate of another process of the same group. All gates of a group share one effect count and its
+    /// disturbances: the process that performs an effect is the one that crashes, pauses or lags.
     #[must_use]
-    pub fn beside(&self, name: &str) -> Self {
+    pub fn sibling(&self, name: &str) -> Self {
         let Shared {
             trace, revision, count, ..
         } = &*self.0;
@@ -149,10 +149,10 @@ impl Gate {
         let state = State {
             incarnation: 1,
             open: true,
-            struck: false,
+            crashed: false,
             paused_until: None,
-            at_pause: None,
-            held_up: Vec::new(),
+            on_pause: None,
+            waiting: Vec::new(),
             lagging: None,
         };
         Self(Arc::new(Shared {
@@ -161,48 +161,48 @@ impl Gate {
             revision,
             state: Mutex::new(state),
             count,
-            struck: Notify::new(),
+            crash: Notify::new(),
             paused: Notify::new(),
         }))
     }
 
-    /// The process's name.
+    /// The name of the process.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The layer for the present incarnation's API client.
+    /// The layer for the API client of the current incarnation.
     pub fn api(&self) -> GateLayer {
         GateLayer::new(self.clone(), EffectKind::ApiWrite, self.incarnation())
     }
 
-    /// The layer for the present incarnation's cloud (gRPC) client.
+    /// The layer for the cloud (gRPC) client of the current incarnation.
     pub fn cloud(&self) -> GateLayer {
         GateLayer::new(self.clone(), EffectKind::CloudCall, self.incarnation())
     }
 
-    /// Lets the process of its group that does this effect crash at it. A point that is already passed never strikes.
+    /// Crashes the process of the group that performs this effect. A point that has already passed has no effect.
     pub fn crash_at(&self, point: CrashPoint) {
-        self.count().strikes.arm(point.effect).crash = Some(point.side);
+        self.count().disturbances.arm(point.effect).crash = Some(point.side);
     }
 
-    /// Lets the process of its group that does this effect stand still for `time` first, as SIGSTOP and SIGCONT do: its
-    /// requests and deliveries wait. It needs a supervisor ([`process`](crate::process()) is one), which lets it go on.
+    /// Pauses the process of the group that performs this effect for `time` before the effect, as SIGSTOP and SIGCONT
+    /// do: its requests and deliveries wait. A supervisor ([`process`](crate::process())) has to resume it.
     pub fn pause_at(&self, effect: u64, time: Duration) {
-        self.count().strikes.arm(effect).pause = Some(time);
+        self.count().disturbances.arm(effect).pause = Some(time);
     }
 
-    /// Lets the watches of the process of its group that does this effect lag from then on, over its restarts too.
+    /// Delays the watches of the process of the group that performs this effect, from then on and across restarts.
     pub fn lag_at(&self, effect: u64, lag: Lag) {
-        self.count().strikes.arm(effect).lag = Some(lag);
+        self.count().disturbances.arm(effect).lag = Some(lag);
     }
 
-    /// Whether that has struck at that effect.
-    pub fn has_struck(&self, effect: u64, blow: Blow) -> bool {
-        self.count().strikes.has_struck(effect, blow)
+    /// Whether that disturbance has taken effect at that effect.
+    pub fn has_hit(&self, effect: u64, kind: DisturbanceKind) -> bool {
+        self.count().disturbances.has_hit(effect, kind)
     }
 
-    /// Ends the pauses of the process when their time is over; returns never.
+    /// Resumes the process when a pause is over. Never returns.
     pub(crate) async fn serve_pauses<T>(&self) -> T {
         loop {
             let paused = self.0.paused.notified();
@@ -210,21 +210,21 @@ impl Gate {
             match until {
                 Some(until) => {
                     self.trace().clock().sleep_until(until).await;
-                    self.go_on();
+                    self.resume();
                 }
                 None => paused.await,
             }
         }
     }
 
-    /// Ready unless the process stands still; then whoever asks is woken when it goes on.
-    pub(crate) fn poll_going(&self, context: &Context<'_>) -> Poll<()> {
+    /// Ready unless the process is paused; in that case it wakes the task of `context` on resume.
+    pub(crate) fn poll_resumed(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.paused_until.is_none() {
             return Poll::Ready(());
         }
-        if !state.held_up.iter().any(|waker| waker.will_wake(context.waker())) {
-            state.held_up.push(context.waker().clone());
+        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
         }
         Poll::Pending
     }
@@ -233,86 +233,86 @@ impl Gate {
         self.lock().paused_until.is_some()
     }
 
-    /// When a watch event that is there now reaches the process.
+    /// When the process receives a watch event that the server sends now.
     fn arrival(&self) -> Timestamp {
         let now = self.trace().clock().now();
         self.lock().lagging.map_or(now, |lagging| lagging.arrival(now))
     }
 
     fn pause(&self, effect: u64, time: Duration) {
-        self.stand_still(time, &format!("pause from effect {effect} for {time:?}"));
+        self.start_pause(time, &format!("pause from effect {effect} for {time:?}"));
     }
 
-    /// Lets the process stand still from now on for `time`, as [`Gate::pause_at`] does at an effect.
+    /// Pauses the process for `time`, starting now.
     pub fn pause_for(&self, time: Duration) {
-        self.stand_still(time, &format!("pause for {time:?}"));
+        self.start_pause(time, &format!("pause for {time:?}"));
     }
 
-    /// Does that whenever the process begins to stand still, for whoever goes by what it does all the time.
-    pub fn when_it_stands_still(&self, act: impl Fn() + Send + Sync + 'static) {
-        self.lock().at_pause = Some(Arc::new(act));
+    /// Sets a function that runs whenever the process pauses.
+    pub fn on_pause(&self, handler: impl Fn() + Send + Sync + 'static) {
+        self.lock().on_pause = Some(Arc::new(handler));
     }
 
-    fn stand_still(&self, time: Duration, words: &str) {
+    fn start_pause(&self, time: Duration, message: &str) {
         let until = later(self.trace().clock().now(), time);
-        let at_pause = {
+        let on_pause = {
             let mut state = self.lock();
             state.paused_until = Some(until);
-            state.at_pause.clone()
+            state.on_pause.clone()
         };
-        self.trace().fault(self.name(), words);
-        if let Some(act) = at_pause {
-            act();
+        self.trace().fault(self.name(), message);
+        if let Some(handler) = on_pause {
+            handler();
         }
         self.0.paused.notify_waiters();
     }
 
-    fn go_on(&self) {
-        let held_up = {
+    fn resume(&self) {
+        let waiting = {
             let mut state = self.lock();
             state.paused_until = None;
-            std::mem::take(&mut state.held_up)
+            std::mem::take(&mut state.waiting)
         };
         self.trace().fault(self.name(), "goes on");
-        held_up.into_iter().for_each(Waker::wake);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns once a crash has struck the present incarnation.
+    /// Returns when the current incarnation has crashed.
     pub async fn crashed(&self) {
         loop {
-            let strike = self.0.struck.notified();
-            if self.lock().struck {
+            let crash = self.0.crash.notified();
+            if self.lock().crashed {
                 return;
             }
-            strike.await;
+            crash.await;
         }
     }
 
-    /// Cuts the present incarnation off: whatever it still does stays pending for ever.
+    /// Cuts the current incarnation off: its requests stay pending forever.
     pub fn cut(&self) {
         self.lock().open = false;
     }
 
-    /// Begins the next incarnation if the present one is over; counting goes on.
+    /// Begins the next incarnation if the current one has ended; the effect count continues.
     ///
-    /// Clients that were built before belong to the old incarnation and stay cut off.
+    /// Clients of an earlier incarnation stay cut off.
     pub fn begin(&self) {
-        let held_up = {
+        let waiting = {
             let mut state = self.lock();
             if state.open {
                 return;
             }
             state.incarnation += 1;
             state.open = true;
-            state.struck = false;
+            state.crashed = false;
             state.paused_until = None;
-            std::mem::take(&mut state.held_up)
+            std::mem::take(&mut state.waiting)
         };
-        held_up.into_iter().for_each(Waker::wake);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns once the process stands still.
-    pub async fn stands_still(&self) {
+    /// Returns when the process is paused.
+    pub async fn paused(&self) {
         loop {
             let paused = self.0.paused.notified();
             if self.is_paused() {
@@ -322,38 +322,38 @@ impl Gate {
         }
     }
 
-    /// Returns once the process does not stand still.
-    pub async fn goes_on(&self) {
-        poll_fn(|context| self.poll_going(context)).await;
+    /// Returns when the process is not paused.
+    pub async fn resumed(&self) {
+        poll_fn(|context| self.poll_resumed(context)).await;
     }
 
-    /// Which incarnation is the present one, counted from 1.
+    /// The number of the current incarnation, counted from 1.
     pub fn incarnation(&self) -> u64 {
         self.lock().incarnation
     }
 
-    /// How many effects there have been in its group, those included before which a crash struck.
+    /// The number of effects in the group, including those that a crash prevented.
     pub fn effects(&self) -> u64 {
         self.count().passed
     }
 
-    /// Lets it count effects without keeping what they were, as befits a process that does many and is never struck.
+    /// Makes the gate count effects without storing them, for a process that has many and is never disturbed.
     #[must_use]
-    pub fn forgetful(self) -> Self {
-        self.count().forgets = true;
+    pub fn count_only(self) -> Self {
+        self.count().count_only = true;
         self
     }
 
-    /// All effects of its group in order; none of a forgetful one.
+    /// All effects of the group in order; empty after [`Gate::count_only`].
     pub fn effect_list(&self) -> Vec<Effect> {
         let count = self.count();
         let effects = count.effects.iter().zip(1..);
         effects
-            .map(|(done, number)| Effect {
+            .map(|(effect, number)| Effect {
                 number,
-                incarnation: done.incarnation,
-                kind: done.kind,
-                description: done.description.to_string(),
+                incarnation: effect.incarnation,
+                kind: effect.kind,
+                description: effect.description.to_string(),
             })
             .collect()
     }
@@ -366,14 +366,14 @@ impl Gate {
         (self.0.revision)()
     }
 
-    fn is_present(&self, incarnation: u64) -> bool {
+    fn is_current(&self, incarnation: u64) -> bool {
         let state = self.lock();
         state.open && state.incarnation == incarnation
     }
 
-    /// Numbers the effect, if it is one, and decides what its request may do.
+    /// Numbers the request if it is an effect, and decides what happens to it.
     fn enter(&self, incarnation: u64, effect: Option<(EffectKind, String)>) -> Passage {
-        if !self.is_present(incarnation) {
+        if !self.is_current(incarnation) {
             return Passage::Closed;
         }
         let Some((kind, description)) = effect else {
@@ -382,18 +382,21 @@ impl Gate {
         let mut count = self.count();
         count.passed += 1;
         let number = count.passed;
-        if !count.forgets {
+        if !count.count_only {
             let description = count.intern(&description);
-            count.effects.push(Done {
+            count.effects.push(RecordedEffect {
                 incarnation,
                 kind,
                 description,
             });
         }
-        let armed = count.strikes.at(number);
-        for (blow, armed) in [(Blow::Pause, armed.pause.is_some()), (Blow::Lag, armed.lag.is_some())] {
+        let armed = count.disturbances.at(number);
+        for (kind, armed) in [
+            (DisturbanceKind::Pause, armed.pause.is_some()),
+            (DisturbanceKind::Lag, armed.lag.is_some()),
+        ] {
             if armed {
-                count.strikes.note(number, blow);
+                count.disturbances.record_hit(number, kind);
             }
         }
         drop(count);
@@ -406,7 +409,7 @@ impl Gate {
         let point = armed.crash.map(|side| CrashPoint { effect: number, side });
         match point {
             Some(point) if point.side == Side::Before => {
-                self.strike(point);
+                self.crash(point);
                 Passage::Closed
             }
             crash_after => Passage::Open { crash_after },
@@ -424,21 +427,21 @@ impl Gate {
         );
     }
 
-    fn strike(&self, point: CrashPoint) {
+    fn crash(&self, point: CrashPoint) {
         let description = {
             let mut state = self.lock();
             state.open = false;
-            state.struck = true;
+            state.crashed = true;
             drop(state);
             let mut count = self.count();
-            count.strikes.note(point.effect, Blow::Crash);
+            count.disturbances.record_hit(point.effect, DisturbanceKind::Crash);
             let effect = usize::try_from(point.effect - 1)
                 .ok()
                 .and_then(|index| count.effects.get(index));
             effect.map(|effect| effect.description.to_string()).unwrap_or_default()
         };
         self.trace().fault(self.name(), &format!("{point} ({description})"));
-        self.0.struck.notify_waiters();
+        self.0.crash.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

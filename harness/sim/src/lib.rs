@@ -1,20 +1,18 @@
-//! The virtual-time world of one seed: time that jumps, randomness that repeats, a trace that
-//! tells two runs apart, and gates that crash a process at a chosen effect.
+//! The simulated world of one seed: virtual time, seeded randomness, a trace that identifies a run, and gates that
+//! crash a process at a chosen effect.
 //!
-//! What lives here: [`run`] (thread, paused runtime, seeded `getrandom`), [`Trace`], [`Gate`],
-//! the supervisor [`process`] and [`check_determinism`]. What must not: anything that knows of
-//! machines, Kubernetes objects or scenarios.
+//! Contains [`run`] (thread, paused runtime, seeded `getrandom`), [`Trace`], [`Gate`], the supervisor [`process`] and
+//! [`check_determinism`]. It knows nothing of machines, Kubernetes objects or scenarios.
 //!
 //! # What replays exactly
-//! One seed gives one trace when the world runs in a process of its own: [`run`] puts it on a fresh
-//! thread, whose hash keys come from the seed. A second run in the same process repeats the first
-//! with one exception: Tokio seeds what it leaves to chance (the branch order of an unbiased `tokio::select!`,
-//! the wake-up order of several receivers of one `tokio::sync::watch`) from a count of the runtimes
-//! that the process has had. Code that runs here therefore writes `biased;`, and what has to replay to
+//! One seed produces one trace if the world runs in its own process: [`run`] starts a new thread, whose hash keys
+//! come from the seed. A second run in the same process repeats the first with one exception: Tokio seeds its own
+//! random choices (the branch order of an unbiased `tokio::select!`, the wake-up order of several receivers of one
+//! `tokio::sync::watch`) from the number of runtimes that the process has created. Code that runs here therefore uses
+//! `biased;`, and a run that must replay exactly gets its own process.
 //! the bit runs one world a process.
-//!
-//! Out of the seed's reach are orders that follow addresses, as that of kube-runtime's stores does
-//! (their hasher mixes in where it lies): sort what comes out of them.
+//! The seed does not control orders that depend on addresses, such as those of kube-runtime's stores (their hasher
+//! mixes in its own address). Sort what you read from them.
 
 mod determinism;
 mod entropy;
@@ -25,7 +23,7 @@ mod world;
 
 pub use determinism::{Difference, Report, Run, SeedRuns, check_determinism};
 pub use entropy::exact_replay;
-pub use gate::{Blow, CrashPoint, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Lag, Side};
+pub use gate::{CrashPoint, DisturbanceKind, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Lag, Side};
 pub use process::{Handle, Process, process};
 pub use trace::{Entry, Keep, Trace};
 pub use world::{EPOCH, World, run};

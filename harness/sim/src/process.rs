@@ -1,8 +1,8 @@
-//! The supervisor of one simulated process: starts it, drops it when its gate's crash strikes or
-//! when told to, and starts it again.
+//! The supervisor of one simulated process: starts it, drops it when its gate crashes it or on a command, and
+//! restarts it.
 //!
-//! A process is a future. Dropping it is SIGKILL: nothing of it runs on, its caches are gone. It must
-//! therefore own everything that it starts (a `JoinSet`, no detached tasks).
+//! A process is a future. Dropping it is SIGKILL: its code stops and its caches are lost. It must therefore own all
+//! its tasks (a `JoinSet`, no detached tasks).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use crate::Gate;
 
-/// A process that is yet to [`run`](Process::run).
+/// A process before its [`run`](Process::run).
 pub struct Process<F, T> {
     start: F,
     restart_delay: Duration,
@@ -24,7 +24,7 @@ pub struct Process<F, T> {
     handle: Handle,
 }
 
-/// Controls a process from outside; clones control the same one.
+/// Controls a process; clones control the same process.
 #[derive(Clone)]
 pub struct Handle(Arc<Control>);
 
@@ -40,7 +40,7 @@ struct State {
     command: Option<Command>,
     running: bool,
     starts: u64,
-    /// The incarnations that a crash point struck.
+    /// The incarnations that ended at a crash point.
     crashed: BTreeSet<u64>,
 }
 
@@ -50,15 +50,14 @@ enum Command {
     Restart,
 }
 
-/// How an incarnation ended.
 enum End<T> {
     Finished(T),
     Crashed,
     Commanded(Command),
 }
 
-/// The process `name` behind `gate`. `start` makes an incarnation: it builds fresh clients through the
-/// gate and returns the future that is the process.
+/// The process `name` behind `gate`. `start` creates an incarnation: it builds new clients through the gate and
+/// returns the future of the process.
 pub fn process<F, Fut>(name: &str, gate: Gate, start: F) -> Process<F, Fut::Output>
 where
     F: FnMut() -> Fut,
@@ -83,36 +82,37 @@ where
     F: FnMut() -> Fut,
     Fut: Future,
 {
-    /// How long the process stays down after a crash; zero unless told otherwise.
+    /// The delay between a crash and the restart; zero by default.
     #[must_use]
     pub fn restart_delay(mut self, delay: Duration) -> Self {
         self.restart_delay = delay;
         self
     }
 
-    /// After which of its own ends the process is started again, as after a crash; none unless told otherwise.
+    /// Which outputs of the process cause a restart, as after a crash; none by default.
     #[must_use]
     pub fn restart_after(mut self, ends: fn(&Fut::Output) -> bool) -> Self {
         self.restart_after = ends;
         self
     }
 
-    /// The handle that kills and restarts it.
+    /// The handle that kills and restarts the process.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Runs the process until an incarnation ends by itself, and returns what that returned.
+    /// Runs the process until an incarnation finishes, and returns its output.
     ///
-    /// Crashes and kills do not end it: after a crash, and after an end that [`restart_after`](Process::restart_after)
-    /// names, the next incarnation starts, after a kill it waits for [`Handle::restart`]. Dropping this future kills the process for good.
+    /// Crashes and kills do not end this future. After a crash, and after an output that
+    /// [`restart_after`](Process::restart_after) accepts, the next incarnation starts; after a kill the supervisor
+    /// waits for [`Handle::restart`]. Dropping this future kills the process permanently.
     pub async fn run(mut self) -> Fut::Output {
         loop {
             self.handle.started();
             let end = {
                 let gate = &self.handle.0.gate;
                 let mut incarnation = Box::pin((self.start)());
-                let going = poll_fn(|context| match gate.poll_going(context) {
+                let running = poll_fn(|context| match gate.poll_resumed(context) {
                     Poll::Ready(()) => incarnation.as_mut().poll(context),
                     Poll::Pending => Poll::Pending,
                 });
@@ -121,7 +121,7 @@ where
                     command = self.handle.command() => End::Commanded(command),
                     () = gate.crashed() => End::Crashed,
                     end = gate.serve_pauses() => end,
-                    output = going => End::Finished(output),
+                    output = running => End::Finished(output),
                 }
             };
             match end {
@@ -147,7 +147,7 @@ where
         }
     }
 
-    /// Stays down for the restart delay, or as long as a command meanwhile says.
+    /// Waits for the restart delay, or follows a command that arrives meanwhile.
     async fn recover(&self) {
         let command = tokio::select! {
             biased;
@@ -170,37 +170,36 @@ impl<F, T> fmt::Debug for Process<F, T> {
 }
 
 impl Handle {
-    /// Kills the process now: nothing of it reaches the outside from this call on. It stays down.
+    /// Kills the process immediately: none of its requests leaves after this call. It stays down.
     pub fn kill(&self) {
-        self.order(Command::Kill);
+        self.send_command(Command::Kill);
     }
 
     /// Starts the process, killing it first if it runs.
     pub fn restart(&self) {
-        self.order(Command::Restart);
+        self.send_command(Command::Restart);
     }
 
-    /// Whether an incarnation is running.
     pub fn is_running(&self) -> bool {
         self.lock().running
     }
 
-    /// How often the process was started.
+    /// How many times the process has started.
     pub fn starts(&self) -> u64 {
         self.lock().starts
     }
 
-    /// How often a crash point of its gate struck.
+    /// How many times a crash point of its gate has crashed it.
     pub fn crashes(&self) -> usize {
         self.lock().crashed.len()
     }
 
-    /// Whether a crash point of its gate struck that incarnation, counted from 1.
+    /// Whether a crash point of its gate crashed that incarnation, counted from 1.
     pub fn has_crashed(&self, incarnation: u64) -> bool {
         self.lock().crashed.contains(&incarnation)
     }
 
-    fn order(&self, command: Command) {
+    fn send_command(&self, command: Command) {
         self.0.gate.cut();
         self.lock().command = Some(command);
         self.0.commanded.notify_one();

@@ -1,6 +1,6 @@
-//! What happened in a run, in order, with virtual time, and one hash over all of it.
+//! The record of a run: its events in order, with virtual time, and one hash over all of them.
 //!
-//! Two runs are the same run exactly when their hashes are equal.
+//! Two runs are equal exactly if their hashes are equal.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,25 +27,25 @@ struct Record {
     limit: u64,
     keep: Keep,
     entries: VecDeque<Entry>,
-    /// Those of `entries` that are about processes and are kept when they are no longer among the newest.
-    of_processes: Vec<Entry>,
+    /// Entries about processes that `keep` has removed from `entries`.
+    process_entries: Vec<Entry>,
 }
 
-/// One thing that happened.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Position in the trace, counted from 0.
     pub number: u64,
     /// Virtual time.
     pub at: Timestamp,
-    /// Who did it: a client, `cloud`, `fault`, a process.
+    /// The actor: a client, `cloud`, `fault`, a process.
     pub source: String,
-    /// What happened, in one line.
+    /// The event, in one line.
     pub text: String,
 }
 
 impl Entry {
-    fn is_of_a_process(&self) -> bool {
+    fn is_about_process(&self) -> bool {
         self.source == FAULT || self.text.starts_with(PROCESS)
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Entry {
 
 /// The source of entries about faults.
 const FAULT: &str = "fault";
-/// How entries about the life of a process begin.
+/// The prefix of entries about the start and end of a process.
 const PROCESS: &str = "process ";
 
 /// Which entries stay in memory for the narrative; the hash always covers all of them.
@@ -66,12 +66,12 @@ const PROCESS: &str = "process ";
 pub enum Keep {
     /// Every entry: for comparing two runs.
     All,
-    /// The newest entries, as many as given.
+    /// The given number of newest entries.
     Last(usize),
 }
 
 impl Default for Keep {
-    /// Enough for a scenario's narrative, some ten megabytes at most.
+    /// Enough for the narrative of a scenario; at most about ten megabytes.
     fn default() -> Self {
         Self::Last(50_000)
     }
@@ -86,7 +86,7 @@ impl Trace {
             limit: u64::MAX,
             keep,
             entries: VecDeque::new(),
-            of_processes: Vec::new(),
+            process_entries: Vec::new(),
         };
         Self {
             clock,
@@ -100,7 +100,7 @@ impl Trace {
         &self.clock
     }
 
-    /// Returns once it has more than `limit` entries. The limit of the latest call counts.
+    /// Returns when the trace has more than `limit` entries. A later call replaces the limit of an earlier one.
     pub async fn outgrown(&self, limit: u64) {
         self.lock().limit = limit;
         loop {
@@ -112,19 +112,19 @@ impl Trace {
         }
     }
 
-    /// Records what happened to the process `name`.
+    /// Records a start or end of the process `name`.
     pub fn process(&self, name: &str, what: impl fmt::Display) {
         self.record(name, format!("{PROCESS}{what}"));
     }
 
-    /// Changes which entries stay in memory from here on.
+    /// Changes which entries stay in memory, starting now.
     pub fn keep(&self, keep: Keep) {
         let mut record = self.lock();
         record.keep = keep;
-        record.forget_what_is_not_kept();
+        record.drop_excess_entries();
     }
 
-    /// Records that `source` did what `text` says.
+    /// Records an event of `source`.
     pub fn record(&self, source: &str, text: impl Into<String>) {
         let at = self.clock.now();
         let outgrown = {
@@ -137,24 +137,24 @@ impl Trace {
         }
     }
 
-    /// Records an answered API request. `code` is the HTTP status, `revision` the store's after it.
+    /// Records a completed API request with its HTTP status and the revision of the store after it.
     pub fn api_request(&self, client: &str, verb: &str, path: &str, code: u16, revision: Option<u64>) {
         let revision = revision.map(|revision| format!(" @{revision}")).unwrap_or_default();
         self.record(client, format!("{verb} {path} {code}{revision}"));
     }
 
-    /// Records a watch event that reached `client`, for instance `MODIFIED` of `Node default/a`.
+    /// Records a watch event that `client` received, for instance `MODIFIED` of `Node default/a`.
     pub fn watch_delivery(&self, client: &str, kind: &str, object: &str, revision: &str) {
         self.record(client, format!("watch {kind} {object} @{revision}"));
     }
 
-    /// Records a cloud call with the code that it ended with; `machine` where it is known.
+    /// Records a cloud call and its status code; `machine` is given if known.
     pub fn cloud_call(&self, client: &str, operation: &str, machine: Option<&str>, code: &str) {
         let machine = machine.map(|machine| format!(" {machine}")).unwrap_or_default();
         self.record(client, format!("cloud {operation}{machine} {code}"));
     }
 
-    /// Records an injected fault and whom it struck.
+    /// Records an injected fault and the process or component that it affects.
     pub fn fault(&self, target: &str, text: &str) {
         self.record(FAULT, format!("{target}: {text}"));
     }
@@ -165,7 +165,7 @@ impl Trace {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The number of entries recorded so far, kept or not.
+    /// The number of recorded entries, including those no longer in memory.
     pub fn len(&self) -> u64 {
         self.lock().length
     }
@@ -175,16 +175,16 @@ impl Trace {
         self.len() == 0
     }
 
-    /// The entries that are kept, oldest first.
+    /// The entries in memory, oldest first.
     pub fn entries(&self) -> Vec<Entry> {
         self.lock().entries.iter().cloned().collect()
     }
 
-    /// The entries about processes, oldest first: their starts and ends, and what faults did. All of them are kept.
-    pub fn of_processes(&self) -> Vec<Entry> {
+    /// The entries about process starts, process ends and faults, oldest first. All of them stay in memory.
+    pub fn process_entries(&self) -> Vec<Entry> {
         let record = self.lock();
-        let newest = record.entries.iter().filter(|entry| entry.is_of_a_process());
-        record.of_processes.iter().chain(newest).cloned().collect()
+        let newest = record.entries.iter().filter(|entry| entry.is_about_process());
+        record.process_entries.iter().chain(newest).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {
@@ -202,7 +202,7 @@ impl fmt::Debug for Trace {
 }
 
 impl Record {
-    /// Each field goes into the digest with its length before it, so that no two records share an encoding.
+    /// The digest covers each field with its length as a prefix, so that no two records share an encoding.
     fn append(&mut self, at: Timestamp, source: &str, text: String) {
         self.digest.update(at.as_nanosecond().to_le_bytes());
         for field in [source, &text] {
@@ -217,14 +217,14 @@ impl Record {
             text,
         });
         self.length += 1;
-        self.forget_what_is_not_kept();
+        self.drop_excess_entries();
     }
 
-    fn forget_what_is_not_kept(&mut self) {
+    fn drop_excess_entries(&mut self) {
         if let Keep::Last(count) = self.keep {
             let excess = self.entries.len().saturating_sub(count);
-            let forgotten = self.entries.drain(..excess);
-            self.of_processes.extend(forgotten.filter(Entry::is_of_a_process));
+            let dropped = self.entries.drain(..excess);
+            self.process_entries.extend(dropped.filter(Entry::is_about_process));
         }
     }
 }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn forgetting_entries_changes_neither_hash_nor_length() {
+    async fn dropping_entries_changes_neither_hash_nor_length() {
         let (all, last) = (trace(Keep::All), trace(Keep::Last(2)));
         for number in 0..5 {
             all.record("mcm", number.to_string());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_about_processes_is_kept() {
+    async fn entries_about_processes_stay_in_memory() {
         let trace = trace(Keep::Last(2));
         trace.process("mcm", "started (1)");
         for number in 0..5 {
@@ -288,7 +288,7 @@ mod tests {
         }
         trace.fault("mcm", "crash before effect 3");
         trace.process("mcm", "crashed");
-        let kept: Vec<_> = trace.of_processes().into_iter().map(|entry| entry.text).collect();
+        let kept: Vec<_> = trace.process_entries().into_iter().map(|entry| entry.text).collect();
         assert_eq!(
             kept,
             ["process started (1)", "mcm: crash before effect 3", "process crashed"]

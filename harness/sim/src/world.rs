@@ -1,4 +1,4 @@
-//! One run: a fresh thread, a paused single-thread runtime, a clock, a seed and a trace.
+//! Runs a world: a new thread, a paused single-thread runtime, a clock, a seed and a trace.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -9,33 +9,32 @@ use jiff::Timestamp;
 use crate::entropy::seed_this_thread;
 use crate::{Keep, Trace};
 
-/// When every simulated world begins: 2030-01-01T00:00:00Z.
+/// The start time of every simulated world: 2030-01-01T00:00:00Z.
 pub const EPOCH: Timestamp = Timestamp::constant(1_893_456_000, 0);
 
-/// Whole scenarios are deep futures; a test thread's two megabytes are tight for them in debug builds.
+/// Scenarios are deep futures; in debug builds the two megabytes of a test thread are barely enough.
 const STACK_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a simulated world is built from.
+/// The inputs of a simulated world.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// Virtual time, beginning at [`EPOCH`].
+    /// Virtual time, which begins at [`EPOCH`].
     pub clock: Clock,
-    /// The root of all randomness of this run.
+    /// The source of all randomness of this run.
     pub seed: Seed,
-    /// Where everything that happens is recorded.
+    /// The record of all events of this run.
     pub trace: Trace,
 }
 
-/// Runs a world to its end under `seed` and returns what it returns.
+/// Runs a world under `seed` and returns its result.
 ///
-/// The world gets a fresh thread (the standard library draws a thread's hash keys once, so only a
-/// fresh thread draws them from this seed) and a current-thread Tokio runtime with paused time: when
-/// every task waits, time jumps to the next timer. Sockets, files and `spawn_blocking` do not
-/// belong in it. A world in which every task waits and no timer is left would wait for ever; give
-/// it a limit of virtual time (`tokio::time::timeout`), which is such a timer.
+/// The world gets a new thread (the standard library reads a thread's hash keys once, so only a new thread reads them
+/// from this seed) and a current-thread Tokio runtime with paused time: when every task waits, time jumps to the next
+/// timer. A world must not use sockets, files or `spawn_blocking`. If every task waits and no timer is left, the run
+/// hangs; a limit of virtual time (`tokio::time::timeout`) prevents that.
 ///
 /// # Panics
-/// With the world's own panic; when the operating system refuses the thread or the runtime.
+/// If the world panics, or if the operating system refuses the thread or the runtime.
 pub fn run<T, F, Fut>(seed: u64, world: F) -> T
 where
     T: Send,
@@ -71,11 +70,8 @@ where
     })
 }
 
-/// There is nothing to simulate in, and nothing that a caller could do but end: as `std::thread::spawn`.
-#[expect(
-    clippy::panic,
-    reason = "documented at `run`; it spares every caller an error that it cannot handle"
-)]
+/// Without a thread there is no simulation, and the caller cannot recover; `std::thread::spawn` panics too.
+#[expect(clippy::panic, reason = "documented at `run`; no caller could handle an error")]
 fn out_of_resources(what: &str, error: &std::io::Error) -> ! {
     panic!("the operating system refuses {what} for a simulation: {error}")
 }
@@ -100,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the scenario's own words")]
+    #[should_panic(expected = "message of the scenario")]
     fn a_panic_of_the_world_reaches_the_caller_unchanged() {
-        run(1, |_| async { panic!("the scenario's own words") })
+        run(1, |_| async { panic!("message of the scenario") })
     }
 
     #[test]
     fn the_world_may_borrow_from_its_caller() {
-        let words = String::from("borrowed");
-        assert_eq!(run(1, |_| async { words.len() }), 8);
+        let text = String::from("borrowed");
+        assert_eq!(run(1, |_| async { text.len() }), 8);
     }
 }

@@ -76,7 +76,7 @@ impl Gated {
         let mut mcm = Supervised::new(group.clone());
         let mut parts = JoinSet::new();
         for name in &names {
-            let gate = group.beside(name);
+            let gate = group.sibling(name);
             let group_of_child = Arc::new(Mutex::new(None));
             let maker = Maker {
                 name: name.clone(),
@@ -210,9 +210,9 @@ async fn stop_and_go(gate: Gate, child: Arc<Mutex<Option<Group>>>) -> String {
     loop {
         for still in [true, false] {
             if still {
-                gate.stands_still().await;
+                gate.paused().await;
             } else {
-                gate.goes_on().await;
+                gate.resumed().await;
             }
             if let Some(child) = *child.lock() {
                 child.stand_still(still);

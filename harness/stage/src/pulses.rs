@@ -68,7 +68,7 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
     Some(Pulses::new(windows.chain(until_calm)))
 }
 
-/// Beats have to be heard until [`Pulses::quieten`].
+/// Beats have to be heard until [`Pulses::clear_explicit_periods`].
 const UNTIL_CALM: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
 
 /// Whether a run disturbs connections to an API server by its steps alone, so that it is calm once these are over.

@@ -74,7 +74,9 @@ impl Safety {
     /// Whether the API servers answer for certain, in a simulated world.
     fn would_be_answered(&self) -> bool {
         let executor = self.executor();
-        executor.clock.is_calm() && self.guard().health() == ApiHealth::Up && executor.tenure.is_unheard()
+        executor.clock.has_stable_connections()
+            && self.guard().health() == ApiHealth::Up
+            && executor.tenure.is_unheard()
     }
 
     /// What is wrong with an API server; `None`: both answer.

@@ -1,7 +1,7 @@
-//! `make check`: the format, and the tests of the crates that the working tree's change concerns. Each test program runs as
-//! soon as it is built, beside the rest of the build; the first that fails ends everything.
+//! `make check`: checks the format and runs the tests of the crates that the working tree's changes affect. Each test
+//! program starts as soon as it is built, in parallel with the rest of the build. The first failure ends the check.
 //!
-//! `check [COMMIT]` compares with another commit than HEAD.
+//! `check [COMMIT]` compares with that commit instead of HEAD.
 #![allow(clippy::print_stdout, clippy::disallowed_methods)] // a command that prints, and measures its own wall time
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tidy::affected::{affected, test_programs};
 
-/// The crate whose tests run whole scenarios, for minutes: they come last.
+/// The crate whose tests run whole scenarios for minutes; it runs last.
 const SLOW: &str = "e2e";
 
 type Result<T> = std::result::Result<T, String>;
@@ -25,8 +25,8 @@ fn main() -> ExitCode {
     let checked = check(&base);
     let seconds = started.elapsed().as_secs_f64();
     match checked {
-        Ok(words) => {
-            println!("check passed after {seconds:.0} s: {words}");
+        Ok(summary) => {
+            println!("check passed after {seconds:.0} s: {summary}");
             ExitCode::SUCCESS
         }
         Err(reason) => {
@@ -41,7 +41,7 @@ fn check(base: &str) -> Result<String> {
     let paths: Vec<&str> = changed.lines().collect();
     if paths.is_empty() {
         return Ok(format!(
-            "nothing differs from {base}; `make check BASE=COMMIT` compares with another commit"
+            "no changes since {base}; `make check BASE=COMMIT` compares with another commit"
         ));
     }
     let metadata = output(
@@ -57,13 +57,13 @@ fn check(base: &str) -> Result<String> {
     );
     let format = Command::new("cargo").args(["fmt", "--all", "--check"]).status();
     if !format.is_ok_and(|status| status.success()) {
-        return Err("the format: run `cargo fmt --all`".to_owned());
+        return Err("format: run `cargo fmt --all`".to_owned());
     }
     let count = build_and_test(&crates, test_programs(&metadata, &crates))?;
-    Ok(format!("the format, and {count} test programs"))
+    Ok(format!("format and {count} test programs"))
 }
 
-/// The files that differ from a commit, new ones included, relative to the folder of the workspace.
+/// The files that differ from a commit, including new ones, relative to the workspace.
 fn changed(base: &str) -> Result<String> {
     let differ = output("git", &["diff", "--name-only", "--relative", base])?;
     let new = output("git", &["ls-files", "--others", "--exclude-standard"])?;
@@ -82,8 +82,8 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
     }
 }
 
-/// Builds all tests of the workspace, so that every crate is built with the features that it has in `make test`, and runs
-/// the `wanted` ones of `crates`; after the last of them the build ends, too.
+/// Builds all tests of the workspace, so that every crate has the same features as in `make test`, and runs the
+/// `wanted` ones of `crates`. Stops the build after the last of them.
 fn build_and_test(crates: &[String], wanted: usize) -> Result<usize> {
     let mut build = Command::new("cargo")
         .args([
@@ -97,34 +97,35 @@ fn build_and_test(crates: &[String], wanted: usize) -> Result<usize> {
         .map_err(|error| format!("cannot start cargo: {error}"))?;
     let messages = build.stdout.take().ok_or("cargo has no output")?;
     let (built, programs) = channel();
-    let tested = std::thread::scope(|scope| {
+    let tests_run = std::thread::scope(|scope| {
         scope.spawn(move || {
             for line in BufReader::new(messages).lines().map_while(std::result::Result::ok) {
                 let program = serde_json::from_str(&line)
                     .ok()
                     .and_then(|message| Program::of(&message));
-                // Nobody receives any more when a test has failed.
+                // The receiver is dropped after a test failure.
                 if program.is_some_and(|program| built.send(program).is_err()) {
                     return;
                 }
             }
         });
-        let tested = run_all(&programs, crates, wanted);
-        if tested.as_ref().map_or(true, |count| *count == wanted) {
+        let tests_run = run_all(&programs, crates, wanted);
+        if tests_run.as_ref().map_or(true, |count| *count == wanted) {
             let _ = build.kill();
         }
         drop(programs);
-        tested
+        tests_run
     });
     let build = build.wait().map_err(|error| format!("cargo: {error}"))?;
-    let tested = tested?;
-    match tested == wanted || build.success() {
-        true => Ok(tested),
-        false => Err("the build".to_owned()),
+    let tests_run = tests_run?;
+    match tests_run == wanted || build.success() {
+        true => Ok(tests_run),
+        false => Err("the build failed".to_owned()),
     }
 }
 
-/// Runs `wanted` programs as they are built: of those that are there, one of the crate that comes first in `crates`.
+/// Runs `wanted` programs as they are built; of the available ones, first those of the crate that comes first in
+/// `crates`.
 fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Result<usize> {
     let rank = |program: &Program| crates.iter().position(|name| *name == program.of);
     let (mut pending, mut is_building, mut built, mut count) = (Vec::new(), true, 0, 0);
@@ -146,9 +147,9 @@ fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Re
         }
         match next {
             Ok(program) => {
-                let concerned = rank(&program).map(|rank| (rank, program));
-                built += usize::from(concerned.is_some());
-                pending.extend(concerned);
+                let affected_program = rank(&program).map(|rank| (rank, program));
+                built += usize::from(affected_program.is_some());
+                pending.extend(affected_program);
             }
             Err(_) => is_building = false,
         }
@@ -156,7 +157,7 @@ fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Re
     Ok(count)
 }
 
-/// A test program that cargo has built.
+/// A test program built by cargo.
 struct Program {
     /// The crate's name.
     of: String,
@@ -188,7 +189,8 @@ impl Program {
         })
     }
 
-    /// Runs it until its first test fails, or takes longer than any test may: a defect may make a loop endless.
+    /// Runs the program until its first test fails, or until a test exceeds the time limit: a defect can cause an
+    /// endless loop.
     fn run(&self) -> Result<()> {
         let started = Instant::now();
         let mut running = self
@@ -198,12 +200,12 @@ impl Program {
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.executable))?;
         let output = running.stdout.take().ok_or("a test program has no output")?;
-        let (said, lines) = channel();
+        let (output_lines, lines) = channel();
         let reader = std::thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(std::result::Result::ok);
-            // The receiver is gone once a test has failed.
+            // The receiver is dropped after a test failure.
             lines
-                .map(|line| said.send(line))
+                .map(|line| output_lines.send(line))
                 .take_while(std::result::Result::is_ok)
                 .count()
         });
@@ -224,7 +226,7 @@ impl Program {
             }
             Verdict::Hangs(test) => Err(format!(
                 "test {test} of {name} takes longer than {} s",
-                (NOTICED + PATIENCE).as_secs()
+                (REPORTED_AFTER + TIME_LIMIT).as_secs()
             )),
             Verdict::Ended(_) if !ended.success() => Err(format!("tests of {name}: {ended}")),
             Verdict::Ended(passed) => {
@@ -234,7 +236,7 @@ impl Program {
         }
     }
 
-    /// Runs one test once more, and prints what it says.
+    /// Runs one test again and prints its output.
     fn show(&self, test: &str) {
         if let Ok(output) = self.command().args(["--exact", test]).output() {
             println!(
@@ -257,36 +259,36 @@ impl Program {
     }
 }
 
-/// After how long a test program says that a test still runs.
-const NOTICED: Duration = Duration::from_secs(60);
-/// How long such a test may go on: none takes longer than 20 s, on a machine that is not busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time after which a test program reports that a test is still running.
+const REPORTED_AFTER: Duration = Duration::from_secs(60);
+/// The time limit after that report. On an idle machine no test takes longer than 20 s.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a test program went.
+/// The result of a test program.
 #[derive(Debug, PartialEq)]
 enum Verdict {
-    /// Its output ended: how many tests passed.
+    /// The output ended; contains the number of passed tests.
     Ended(String),
     /// This test failed.
     Failed(String),
-    /// This test runs for longer than any test may.
+    /// This test exceeds the time limit.
     Hangs(String),
 }
 
-/// What one line of a test program says.
+/// One parsed line of a test program's output.
 #[derive(Debug, PartialEq)]
 enum Line<'a> {
     Passed(&'a str),
     Failed(&'a str),
     StillRuns(&'a str),
-    Sum(&'a str),
+    Summary(&'a str),
     Other,
 }
 
 impl<'a> Line<'a> {
     fn of(line: &'a str) -> Self {
-        if let Some(sum) = line.strip_prefix("test result: ok. ") {
-            return Self::Sum(sum.split(';').next().unwrap_or(sum));
+        if let Some(summary) = line.strip_prefix("test result: ok. ") {
+            return Self::Summary(summary.split(';').next().unwrap_or(summary));
         }
         let Some(test) = line.strip_prefix("test ") else {
             return Self::Other;
@@ -302,23 +304,23 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Reads the output of a test program until it ends, or need not go on.
+/// Reads the output of a test program until it ends or the verdict is known.
 fn watch(lines: &Receiver<String>) -> Verdict {
     let mut passed = "passed".to_owned();
-    let mut late: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut overdue: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
         match lines.recv_timeout(Duration::from_secs(1)) {
             Ok(line) => match Line::of(&line) {
                 Line::Failed(test) => return Verdict::Failed(test.to_owned()),
-                Line::Passed(test) => drop(late.remove(test)),
-                Line::StillRuns(test) => drop(late.insert(test.to_owned(), Instant::now())),
-                Line::Sum(sum) => sum.clone_into(&mut passed),
+                Line::Passed(test) => drop(overdue.remove(test)),
+                Line::StillRuns(test) => drop(overdue.insert(test.to_owned(), Instant::now())),
+                Line::Summary(summary) => summary.clone_into(&mut passed),
                 Line::Other => {}
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Verdict::Ended(passed),
         }
-        if let Some((test, _)) = late.iter().find(|(_, since)| since.elapsed() > PATIENCE) {
+        if let Some((test, _)) = overdue.iter().find(|(_, since)| since.elapsed() > TIME_LIMIT) {
             return Verdict::Hangs(test.clone());
         }
     }
@@ -329,14 +331,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_a_test_program_says_how_a_test_went() {
+    fn the_lines_of_a_test_program_are_parsed() {
         assert_eq!(Line::of("test a::b ... FAILED"), Line::Failed("a::b"));
         assert_eq!(Line::of("test a::b ... ok"), Line::Passed("a::b"));
         assert_eq!(
             Line::of("test a::b has been running for over 60 seconds"),
             Line::StillRuns("a::b")
         );
-        assert_eq!(Line::of("test result: ok. 3 passed; 0 failed"), Line::Sum("3 passed"));
+        assert_eq!(
+            Line::of("test result: ok. 3 passed; 0 failed"),
+            Line::Summary("3 passed")
+        );
         for other in [
             "test a::b ... ignored",
             "test result: FAILED. 1 passed",
@@ -347,15 +352,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_the_reading() {
-        let (say, lines) = channel();
+    fn the_first_failure_ends_the_output() {
+        let (sender, lines) = channel();
         for line in [
             "running 3 tests",
             "test a ... ok",
             "test b ... FAILED",
             "test c ... FAILED",
         ] {
-            say.send(line.to_owned()).unwrap();
+            sender.send(line.to_owned()).unwrap();
         }
         assert_eq!(watch(&lines), Verdict::Failed("b".to_owned()));
     }

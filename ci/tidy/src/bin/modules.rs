@@ -1,4 +1,4 @@
-//! Prints all cycles between modules, and all opaque signatures: `cargo run -p tidy --bin modules [CRATE…]`.
+//! Prints all module cycles and all opaque signatures: `cargo run -p tidy --bin modules [CRATE…]`.
 #![allow(clippy::print_stdout)] // a command that prints
 
 use std::path::Path;

@@ -69,9 +69,9 @@ fn findings(files: Files<'_>, exceptions: &[Exception]) -> Vec<Finding> {
     ],
     "the modules of zoo::zoo form a cycle: ape -> bee -> ape"
 )]
-fn a_cycle_is_found(#[case] files: Files<'_>, #[case] said: &str) {
+fn a_cycle_is_found(#[case] files: Files<'_>, #[case] expected: &str) {
     let findings = findings(files, &[]);
-    assert!(findings.len() == 1 && findings[0].contains(said), "{findings:#?}");
+    assert!(findings.len() == 1 && findings[0].contains(expected), "{findings:#?}");
 }
 
 #[rstest]
@@ -119,7 +119,7 @@ fn an_exception_allows_the_cycles_within_a_module(#[case] within: &'static str) 
 }
 
 #[test]
-fn an_exception_that_nothing_needs_is_a_finding() {
+fn an_unused_exception_is_a_finding() {
     let findings = findings(CYCLE, &[exception("zoo"), exception("zoo::ap")]);
     assert_eq!(
         findings,

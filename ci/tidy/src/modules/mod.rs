@@ -1,4 +1,4 @@
-//! The modules of a crate as its source files show them, without test code.
+//! The modules of a crate, read from its source files without test code.
 
 mod references;
 mod resolve;
@@ -8,31 +8,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Reads a source file; `None` when there is none.
+/// Reads a source file; `None` if it does not exist.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
-/// Why the modules of a crate cannot be read.
+/// A failure to read the modules of a crate.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// A `mod` item names it.
+    /// A `mod` item names a file that does not exist.
     #[error("{}: no such file", .0.display())]
     Missing(PathBuf),
-    /// Its text is no Rust.
+    /// The file is not valid Rust.
     #[error("{}: {error}", .file.display())]
     Syntax {
         /// The file.
         file: PathBuf,
-        /// What the parser found.
+        /// The parser's error.
         error: syn::Error,
     },
 }
 
-/// The modules of one crate; the first is its root.
+/// The modules of one crate; the first is the root.
 #[derive(Debug)]
 pub struct Crate {
     /// The crate's name.
     pub name: String,
-    /// Parents stand before their children.
+    /// Parents precede their children.
     pub modules: Vec<Module>,
 }
 
@@ -41,23 +41,23 @@ pub struct Crate {
 pub struct Module {
     /// Its name; the crate's for the root.
     pub name: String,
-    /// The index of the module that holds it.
+    /// The index of the parent module.
     pub parent: Option<usize>,
     /// The child modules' indices by name.
     pub children: BTreeMap<String, usize>,
-    /// The file that holds its code.
+    /// The file with its code.
     pub file: PathBuf,
-    /// What it defines, apart from modules and test code.
+    /// Its items, without modules and test code.
     pub items: Vec<syn::Item>,
     names: BTreeSet<String>,
     imports: Vec<Import>,
     references: Vec<Reference>,
 }
 
-/// A name that a `use` brings into a module.
+/// A name that a `use` item imports into a module.
 #[derive(Debug)]
 struct Import {
-    /// `None` when it brings all names.
+    /// `None` for a glob import.
     name: Option<String>,
     path: Vec<String>,
 }
@@ -67,7 +67,7 @@ struct Import {
 pub struct Reference {
     /// Its segments.
     pub path: Vec<String>,
-    /// Whether it stands in a `use`, or in an attribute's string, where a path may end at a module.
+    /// Whether it is part of a `use` item or of an attribute's string, where a path may end at a module.
     pub is_import: bool,
 }
 
@@ -77,14 +77,14 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A module's code names an item of a sibling's subtree.
+/// A use of an item that a sibling's subtree defines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Use {
-    /// The children of one module: whose subtree names the item, and whose subtree defines it.
+    /// Two children of one module: the one whose subtree uses the item, and the one whose subtree defines it.
     pub siblings: (usize, usize),
-    /// The module whose code it is.
+    /// The module that uses the item.
     pub by: usize,
-    /// What it names.
+    /// The path that it uses.
     pub reference: Reference,
 }
 
@@ -92,7 +92,7 @@ impl Crate {
     /// Reads a crate.
     ///
     /// # Errors
-    /// When a file is missing or no Rust.
+    /// If a file is missing or is not valid Rust.
     pub fn read(name: &str, root: &Path, read: ReadFile<'_>) -> Result<Self, ReadError> {
         let mut modules = tree::read(name, root, read)?;
         for module in &mut modules {
@@ -129,19 +129,20 @@ impl Crate {
         uses
     }
 
-    /// The two children of the closest common ancestor that hold `from` and `to`, unless one of these is that ancestor.
+    /// The two children of the closest common ancestor that contain `from` and `to`, unless `from` or `to` is that
+    /// ancestor.
     fn siblings(&self, from: usize, to: usize) -> Option<(usize, usize)> {
         let (from, to) = (self.ancestors(from), self.ancestors(to));
         let mut pairs = from.into_iter().rev().zip(to.into_iter().rev());
         pairs.find(|(from, to)| from != to)
     }
 
-    /// The module and all modules that hold it, up to the root.
+    /// The module and its ancestors up to the root.
     fn ancestors(&self, module: usize) -> Vec<usize> {
         std::iter::successors(Some(module), |module| self.modules[*module].parent).collect()
     }
 
-    /// Where the reference stands, as `file:line`.
+    /// The location of the reference, as `file:line`.
     pub fn place(&self, used: &Use, read: ReadFile<'_>) -> String {
         let file = &self.modules[used.by].file;
         let line = read(file).and_then(|text| references::line(&text, &used.reference));

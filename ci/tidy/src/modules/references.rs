@@ -1,4 +1,4 @@
-//! What the code of a module defines, imports and names.
+//! Collects what the code of a module defines, imports and names.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -7,7 +7,7 @@ use syn::{Attribute, ImplItemFn, Item, ItemUse, Macro, Path, UseTree};
 use super::tree::is_for_tests;
 use super::{Import, Module, Reference};
 
-/// Fills in what the module's items say.
+/// Sets the definitions, imports and references of the module.
 pub(super) fn collect(module: &mut Module) {
     let mut collector = Collector::default();
     for item in &module.items {
@@ -22,7 +22,6 @@ pub(super) fn collect(module: &mut Module) {
     module.references = collector.references;
 }
 
-/// The name that an item defines.
 fn name(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
@@ -40,7 +39,7 @@ fn name(item: &Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// The names that a `use` brings; none from other crates by `::name`.
+/// The names that a `use` item imports; none for paths of other crates (`::name`).
 fn imports(item: &ItemUse) -> Vec<Import> {
     let mut imports = Vec::new();
     if item.leading_colon.is_none() {
@@ -91,14 +90,14 @@ impl Collector {
     }
 
     fn add_path(&mut self, path: &Path) {
-        // `::name` is another crate's, and what stands behind `<Type>::` begins so, too.
+        // `::name` belongs to another crate, and the path after `<Type>::` also starts like this.
         if path.leading_colon.is_none() {
             self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         }
     }
 
-    /// All paths in what a macro or an attribute is given. Of a macro's definition, those that mean the same wherever the
-    /// macro is used.
+    /// All paths in the tokens of a macro call or attribute. Of a macro definition, only paths that mean the same at
+    /// every use of the macro.
     fn scan(&mut self, tokens: &TokenStream, is_definition: bool) {
         let mut path: Vec<String> = Vec::new();
         let (mut colons, mut is_member) = (0, false);
@@ -116,7 +115,7 @@ impl Collector {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' => {
                     colons += 1;
-                    // Behind `::` that ends no path stands a name of another crate or of a type.
+                    // After a `::` that does not continue a path, the name belongs to another crate or to a type.
                     is_member = colons == 2 && path.is_empty();
                     continue;
                 }
@@ -137,7 +136,7 @@ impl Collector {
         }
     }
 
-    /// Attributes name functions and modules in strings, the latter as only imports do:
+    /// Attributes name functions and modules in strings; as in imports, the path may end at a module:
     /// `#[serde(with = "crate::time")]`.
     fn scan_text(&mut self, literal: &str) {
         let Ok(text) = syn::parse_str::<syn::LitStr>(literal) else {
@@ -189,7 +188,7 @@ impl<'ast> Visit<'ast> for Collector {
     }
 }
 
-/// The line that most likely holds a reference: tokens of the stable compiler do not say where they stand.
+/// The line that most likely contains a reference: on stable, tokens have no position.
 pub(super) fn line(text: &str, reference: &Reference) -> Option<usize> {
     let whole = reference.to_string();
     let last = reference.path.last()?;

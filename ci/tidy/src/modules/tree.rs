@@ -1,4 +1,4 @@
-//! Which modules a crate has: `mod` items, the files they name, and `#[path]`.
+//! Finds the modules of a crate: `mod` items, the files they name, and `#[path]`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use syn::{Attribute, Expr, Item, ItemMod, Lit, Meta, Token};
 
 use super::{Module, ReadError, ReadFile};
 
-/// Reads all modules from the file of the root on.
+/// Reads all modules, starting at the root file.
 pub(super) fn read(name: &str, root: &Path, read: ReadFile<'_>) -> Result<Vec<Module>, ReadError> {
     let folder = root.parent().unwrap_or(Path::new("")).to_owned();
     let mut reader = Reader {
@@ -29,12 +29,12 @@ struct Reader<'a> {
     modules: Vec<Module>,
 }
 
-/// Where a module stands.
+/// The location of a module.
 struct Place {
     file: PathBuf,
-    /// Where `mod x;` looks.
+    /// The folder in which `mod x;` looks for its file.
     folder: PathBuf,
-    /// What `#[path]` is relative to.
+    /// The folder to which `#[path]` is relative.
     attribute_folder: PathBuf,
 }
 
@@ -128,12 +128,12 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Whether the attribute leaves its item to tests.
+/// Whether the attribute restricts its item to tests.
 pub(super) fn is_for_tests(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<Meta>().is_ok_and(|meta| needs_test(&meta))
 }
 
-/// Whether a condition of `cfg` holds in tests alone.
+/// Whether a `cfg` condition holds only in tests.
 fn needs_test(condition: &Meta) -> bool {
     let Meta::List(list) = condition else {
         return condition.path().is_ident("test");

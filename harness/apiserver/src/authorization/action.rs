@@ -1,15 +1,15 @@
-//! What a request wants to do, in the words of authorization, and the text that refuses it.
+//! Actions of requests for authorization, and the error for denied ones.
 
 use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// What a request wants to do.
+/// The action of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Something to objects of a resource.
+    /// An action on objects of a resource.
     Resource(ResourceAction),
-    /// Something to a path that addresses no resource.
+    /// An action on a path that is not a resource.
     Path {
         /// The HTTP method in lower case.
         verb: String,
@@ -18,16 +18,16 @@ pub enum Action {
     },
 }
 
-/// Something to objects of a resource. What does not apply is empty.
+/// An action on objects of a resource. Fields that do not apply are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceAction {
-    /// As `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `impersonate`.
+    /// One of `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `impersonate`.
     pub verb: String,
     /// The API group; empty for the core group.
     pub group: String,
-    /// As `pods`.
+    /// The plural, for instance `pods`.
     pub resource: String,
-    /// As `eviction`.
+    /// The subresource, for instance `eviction`.
     pub subresource: String,
     /// The namespace.
     pub namespace: String,
@@ -36,8 +36,8 @@ pub struct ResourceAction {
 }
 
 impl Action {
-    /// The action of a request: `segments` are the decoded parts of its path, `name` is what its
-    /// field selector narrows a list or watch down to.
+    /// The action of a request: `segments` are the decoded segments of its path, `name` is the name that its field
+    /// selector requires.
     pub(crate) fn of_request(method: &str, path: &str, segments: &[&str], watch: bool, name: Option<&str>) -> Self {
         let (group, rest) = match segments {
             ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
@@ -49,7 +49,7 @@ impl Action {
                 };
             }
         };
-        // A namespace is within itself: who may get it by a role in it, may.
+        // A namespace belongs to itself: a role in it can allow reading it.
         let (namespace, rest) = match rest {
             ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => (*namespace, rest),
             ["namespaces", namespace, rest @ ..] => (*namespace, rest),
@@ -83,7 +83,7 @@ impl Action {
         Self::Resource(action)
     }
 
-    /// Where roles must be to allow it: the namespace, empty for the whole cluster.
+    /// The namespace of roles that can allow the action; empty for the whole cluster.
     pub(super) fn namespace(&self) -> &str {
         match self {
             Self::Resource(action) => &action.namespace,
@@ -91,7 +91,7 @@ impl Action {
         }
     }
 
-    /// 403: that user may not do it. `reason` may be empty.
+    /// 403: the user may not perform the action. `reason` may be empty.
     pub fn refusal(&self, user: &str, reason: &str) -> ApiError {
         let mut why = match self {
             Self::Path { verb, path } => format!("User {user:?} cannot {verb} path {path:?}"),
@@ -143,7 +143,7 @@ impl Action {
     }
 }
 
-/// The name that a field selector demands, if it demands one: `metadata.name=x`.
+/// The name that a field selector requires, if any: `metadata.name=x`.
 pub(crate) fn exact_name(field_selector: &str) -> Option<&str> {
     field_selector.split(',').find_map(|term| {
         let value = term.strip_prefix("metadata.name=")?;

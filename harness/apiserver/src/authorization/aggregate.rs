@@ -1,4 +1,4 @@
-//! ClusterRoles that gather the rules of others by label: what they come to. Pure.
+//! Computes the rules of aggregated ClusterRoles, as pure functions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::selector::{LabelSelector, text_of};
 use crate::status::ApiError;
 
-/// A ClusterRole as far as gathering is concerned.
+/// The fields of a ClusterRole that aggregation needs.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
@@ -18,7 +18,7 @@ pub(crate) struct Source<'a> {
 /// The selectors of a ClusterRole's `aggregationRule`, if it has one.
 ///
 /// # Errors
-/// 400 for a selector that cannot be read.
+/// 400 for an invalid selector.
 pub(crate) fn selectors(role: &Value) -> Result<Option<Vec<LabelSelector>>, ApiError> {
     let Some(rule) = role.get("aggregationRule").filter(|rule| !rule.is_null()) else {
         return Ok(None);
@@ -31,9 +31,9 @@ pub(crate) fn selectors(role: &Value) -> Result<Option<Vec<LabelSelector>>, ApiE
     parsed.collect::<Result<_, _>>().map(Some)
 }
 
-/// The rules that the role of that name gathers: for each selector those of every other role it
-/// selects, by name, each rule once.
-pub(crate) fn gather(name: &str, selectors: &[LabelSelector], sources: &[Source<'_>]) -> Vec<Value> {
+/// The aggregated rules of the role with that name: for each selector the rules of every other role that it selects,
+/// by name, without duplicates.
+pub(crate) fn aggregate(name: &str, selectors: &[LabelSelector], sources: &[Source<'_>]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
         for source in sources.iter().filter(|source| source.name != name) {

@@ -1,10 +1,9 @@
-//! The roles and bindings that every Kubernetes cluster starts with, as a table.
+//! The initial roles and bindings of a Kubernetes cluster, as a table.
 //!
-//! `defaults-1.36.txt` says what kube-apiserver 1.36 creates. A line that starts with a kind is an
-//! object: `ClusterRole NAME`, `RoleBinding NAMESPACE/NAME ROLE-KIND ROLE`. Lines below it, indented:
-//! `allow VERBS GROUPS RESOURCES [NAMES]` and `urls VERBS PATHS` are rules (`core` is the core group);
-//! `part-of ROLE` and `gathers ROLE` are the two ends of aggregation; `to KIND [NAMESPACE/]NAME` is a
-//! subject.
+//! `defaults-1.36.txt` lists what kube-apiserver 1.36 creates. A line that starts with a kind is an object:
+//! `ClusterRole NAME`, `RoleBinding NAMESPACE/NAME ROLE-KIND ROLE`. The indented lines below it: `allow VERBS GROUPS
+//! RESOURCES [NAMES]` and `urls VERBS PATHS` are rules (`core` is the core group); `part-of ROLE` and `gathers ROLE`
+//! are the two ends of an aggregation; `to KIND [NAMESPACE/]NAME` is a subject.
 
 use serde_json::{Value, json};
 
@@ -15,11 +14,10 @@ use crate::status::ApiError;
 const TABLE: &str = include_str!("defaults-1.36.txt");
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
 
-/// The objects in the order of the table, without uid and time. Roles that gather others are
-/// complete.
+/// The objects in the order of the table, without uid and time. Aggregated roles are complete.
 ///
 /// # Errors
-/// When the table cannot be read, which a test excludes.
+/// If the table is invalid, which a test excludes.
 pub(crate) fn seeds() -> Result<Vec<Value>, ApiError> {
     let mut objects: Vec<Value> = Vec::new();
     for line in TABLE.lines() {
@@ -30,7 +28,7 @@ pub(crate) fn seeds() -> Result<Vec<Value>, ApiError> {
         };
         read.ok_or_else(|| ApiError::internal(format!("the table of default roles: cannot read {line:?}")))?;
     }
-    gather(&mut objects)?;
+    aggregate(&mut objects)?;
     Ok(objects)
 }
 
@@ -105,9 +103,9 @@ fn detail(object: &mut Value, words: &[&str]) -> Option<()> {
     Some(())
 }
 
-/// Fills in the rules of the roles that gather others. One gathers what another has gathered, so it
-/// goes on until nothing changes.
-fn gather(objects: &mut [Value]) -> Result<(), ApiError> {
+/// Sets the rules of aggregated roles. Roles can aggregate other aggregated roles, so this repeats until nothing
+/// changes.
+fn aggregate(objects: &mut [Value]) -> Result<(), ApiError> {
     for _ in 0..objects.len() {
         let mut changed = false;
         for place in 0..objects.len() {
@@ -128,7 +126,7 @@ fn gather(objects: &mut [Value]) -> Result<(), ApiError> {
                 })
                 .collect();
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
-            let rules = Value::from(aggregate::gather(name, &selectors, &sources));
+            let rules = Value::from(aggregate::aggregate(name, &selectors, &sources));
             if let Some(role) = objects.get_mut(place)
                 && role["rules"] != rules
             {

@@ -1,7 +1,7 @@
-//! Nobody hands out more than they have: the check on writes of roles and bindings.
+//! Privilege escalation check on writes of roles and bindings.
 //!
-//! Who writes a role must hold all its rules, or be allowed to `escalate`; who writes a binding must
-//! hold all rules of the role it names, or be allowed to `bind` it.
+//! The writer of a role must have all its rules or the permission `escalate`; the writer of a binding must have all
+//! rules of its role or the permission `bind`.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::identity::Identity;
 use crate::resource::Resource;
 use crate::status::ApiError;
 
-/// The check for one writer.
+/// The check for one user.
 #[derive(Debug)]
 pub(super) struct NoEscalation {
     pub(super) index: Arc<Index>,
     pub(super) writer: Identity,
     pub(super) resource: Arc<Resource>,
-    /// Empty for the kinds of the whole cluster.
+    /// Empty for cluster-scoped kinds.
     pub(super) namespace: String,
 }
 
@@ -43,7 +43,7 @@ impl Guard for NoEscalation {
 
 impl NoEscalation {
     fn check_role(&self, name: &str, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-        // A request that creates names no object.
+        // A create request has no object name.
         let target = if old.is_some() { name } else { "" };
         if self.may("escalate", &self.resource.plural, target) {
             return Ok(());
@@ -67,7 +67,7 @@ impl NoEscalation {
         }
         match self.index.rules_of(&role, &self.namespace) {
             Some(rules) => self.check_rules(name, rules),
-            // Upstream too names the resource of the binding.
+            // Like upstream, the error contains the resource of the binding.
             None => Err(ApiError::not_found(&self.resource, &role.name)),
         }
     }
@@ -103,7 +103,7 @@ impl NoEscalation {
     }
 }
 
-/// The garbage collector must be able to change owners and finalizers of what it could not grant.
+/// The garbage collector must be able to change owners and finalizers of roles that it could not grant.
 fn same_but_for_owners(new: &Value, old: &Value) -> bool {
     let stripped = |value: &Value| {
         let mut value = value.clone();

@@ -1,7 +1,7 @@
 //! The index of grants: for each user and group, the bindings that name it.
 //!
-//! It is made of the stored roles and bindings and never changes; when one of them does, a new index
-//! takes its place. A decision looks at the grants of one user and its groups and at nothing else.
+//! It is immutable and built from the stored roles and bindings; a change of one of them replaces it. A decision
+//! reads only the grants of one user and its groups.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::store::Key;
 
 const SUPERUSERS: &str = "system:masters";
 
-/// A role, read. Its key's namespace is empty for a ClusterRole.
+/// A parsed role. The namespace of its key is empty for a ClusterRole.
 #[derive(Debug)]
 pub(super) struct Role {
     pub(super) rules: Vec<Rule>,
 }
 
-/// Which role a binding gives.
+/// The role that a binding refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RoleReference {
     pub(super) kind: String,
@@ -59,17 +59,17 @@ enum Subject {
     Group(String),
 }
 
-/// A binding, read.
+/// A parsed binding.
 #[derive(Debug)]
 pub(super) struct Binding {
     key: Key,
     role: RoleReference,
-    /// Who, and how messages name it.
+    /// The subjects and their names in messages.
     subjects: Vec<(Subject, String)>,
 }
 
 impl Binding {
-    /// Reads a binding of that key, whose namespace is empty for a ClusterRoleBinding.
+    /// Parses the binding with that key; its namespace is empty for a ClusterRoleBinding.
     pub(super) fn new(key: &Key, binding: &Value) -> Self {
         let subjects = binding.get("subjects").and_then(Value::as_array).into_iter().flatten();
         Self {
@@ -106,14 +106,14 @@ fn text(value: &Value, pointer: &str) -> String {
         .to_owned()
 }
 
-/// One subject of one binding, with the rules it gets.
+/// One subject of one binding, with its rules.
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
-    /// Where the binding is among those of its kind, by name.
+    /// The position of the binding among those of its kind, by name.
     order: usize,
     subject: usize,
     binding: Arc<Binding>,
-    /// `None`: there is no such role.
+    /// `None` if the role does not exist.
     role: Option<Arc<Role>>,
 }
 
@@ -122,7 +122,7 @@ impl Grant {
         self.role.as_ref().map(|role| role.rules.as_slice()).unwrap_or_default()
     }
 
-    /// As `RBAC: allowed by RoleBinding "a/default" of Role "b" to User "c"`.
+    /// For instance `RBAC: allowed by RoleBinding "a/default" of Role "b" to User "c"`.
     fn reason(&self) -> String {
         let Binding { key, role, subjects } = &*self.binding;
         let binding = if key.namespace.is_empty() {
@@ -148,13 +148,13 @@ struct Grants {
 }
 
 impl Grants {
-    /// Every grant of that user, in no particular order.
+    /// All grants of the user, in no particular order.
     fn all(&self, who: &Identity) -> impl Iterator<Item = &Grant> {
         let groups = who.groups.iter().filter_map(|group| self.groups.get(group));
         self.users.get(&who.user).into_iter().chain(groups).flatten()
     }
 
-    /// The grants of that user, one for each binding, in the order of bindings.
+    /// The grants of the user, one per binding, in the order of bindings.
     fn of(&self, who: &Identity) -> Vec<&Grant> {
         let mut grants: Vec<&Grant> = self.all(who).collect();
         grants.sort_by_key(|grant| (grant.order, grant.subject));
@@ -163,17 +163,16 @@ impl Grants {
     }
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Superuser,
-    /// Why.
+    /// The reason.
     Granted(String),
-    /// What could not be looked at, if anything.
+    /// The roles that could not be resolved.
     Denied(String),
 }
 
-/// The index.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     roles: BTreeMap<Key, Arc<Role>>,
@@ -182,7 +181,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index of these roles and bindings.
+    /// Builds the index of these roles and bindings.
     pub(super) fn new(roles: BTreeMap<Key, Arc<Role>>, bindings: impl IntoIterator<Item = Arc<Binding>>) -> Self {
         let mut index = Self {
             roles,
@@ -213,19 +212,19 @@ impl Index {
         index
     }
 
-    /// The grants that count in a namespace: the cluster's, then its own.
+    /// The grants that apply in a namespace: those of the cluster, then its own.
     fn grants(&self, who: &Identity, namespace: &str) -> impl Iterator<Item = &Grant> {
         let own = self.namespaces.get(namespace).map(|grants| grants.of(who));
         self.cluster.of(who).into_iter().chain(own.into_iter().flatten())
     }
 
-    /// The same grants in no particular order, some of them more than once.
+    /// The same grants in no particular order, possibly repeated.
     fn unordered(&self, who: &Identity, namespace: &str) -> impl Iterator<Item = &Grant> {
         let own = self.namespaces.get(namespace).into_iter();
         own.chain([&self.cluster]).flat_map(|grants| grants.all(who))
     }
 
-    /// Whether anybody may skip all checks.
+    /// Whether the user bypasses all checks.
     pub(super) fn is_superuser(who: &Identity) -> bool {
         who.groups.iter().any(|group| group == SUPERUSERS)
     }
@@ -234,7 +233,7 @@ impl Index {
         if Self::is_superuser(who) {
             return Verdict::Superuser;
         }
-        // Which of several grants allows it matters to explanations alone.
+        // Only explanations depend on which of several grants allows the action.
         let allows = |grant: &Grant| grant.rules().iter().any(|rule| rule.allows(action));
         if !explain && self.unordered(who, action.namespace()).any(allows) {
             return Verdict::Granted(String::new());
@@ -256,7 +255,7 @@ impl Index {
         })
     }
 
-    /// Every rule of that user in a namespace, and the roles that could not be looked at.
+    /// All rules of the user in a namespace, and the roles that could not be resolved.
     pub(super) fn rules(&self, who: &Identity, namespace: &str) -> (Vec<Rule>, Vec<String>) {
         let mut rules = Vec::new();
         let mut missing = Vec::new();
@@ -269,7 +268,7 @@ impl Index {
         (rules, missing)
     }
 
-    /// The rules of a role that a binding in `namespace` names; `None`: there is no such role.
+    /// The rules of a role that a binding in `namespace` names; `None` if the role does not exist.
     pub(super) fn rules_of(&self, role: &RoleReference, namespace: &str) -> Option<&[Rule]> {
         self.roles.get(&role.key(namespace)).map(|role| role.rules.as_slice())
     }

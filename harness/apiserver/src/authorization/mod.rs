@@ -1,7 +1,7 @@
-//! Who may do what: RBAC over the stored roles and bindings.
+//! Authorization: RBAC over the stored roles and bindings.
 //!
-//! Decisions only. It knows actions and identities and reads four tables of the store; it must not
-//! know HTTP, nor how an identity came about. `docs/reference/embedded-server.md` says what is left out.
+//! Makes decisions only. It knows actions and identities and reads four tables of the store; it must not know HTTP or
+//! authentication. `docs/reference/embedded-server.md` lists the differences from upstream.
 
 mod action;
 pub(crate) mod aggregate;
@@ -40,18 +40,18 @@ const BINDING_TABLES: [&str; 2] = [
     "rolebindings.rbac.authorization.k8s.io",
 ];
 
-/// How a server decides who may do what.
+/// The authorization mode of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Authorization {
-    /// Everybody who is known may do everything.
+    /// All authenticated users may do everything.
     #[default]
     AlwaysAllow,
-    /// Roles and their bindings decide (RBAC); members of `system:masters` may do everything. The
-    /// server has the roles and bindings that every Kubernetes cluster starts with.
+    /// Roles and bindings decide (RBAC); members of `system:masters` may do everything. The server has the initial
+    /// roles and bindings of a Kubernetes cluster.
     Rbac,
 }
 
-/// What was decided, and why.
+/// A decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) allowed: bool,
@@ -59,17 +59,17 @@ pub(crate) struct Decision {
     pub(crate) reason: String,
 }
 
-/// Decides.
+/// The authorizer of one server.
 #[derive(Debug)]
 pub(crate) struct Authorizer {
-    /// `None`: everything is allowed.
+    /// `None` if everything is allowed.
     cache: Option<Mutex<Cache>>,
 }
 
-/// The index and what it was made of.
+/// The index and its sources.
 #[derive(Debug)]
 struct Cache {
-    /// Wakes when a role or binding changes.
+    /// Notify of changed roles and bindings.
     changes: Vec<signal::Receiver<u64>>,
     roles: BTreeMap<Key, (u64, Arc<Role>)>,
     bindings: BTreeMap<Key, (u64, Arc<Binding>)>,
@@ -90,7 +90,7 @@ impl Authorizer {
         Self { cache }
     }
 
-    /// Whether roles decide.
+    /// Whether the mode is RBAC.
     pub(crate) fn is_rbac(&self) -> bool {
         self.cache.is_some()
     }
@@ -100,12 +100,12 @@ impl Authorizer {
         Some(cache.index(store))
     }
 
-    /// Whether the action is allowed. No reason is given for what is.
+    /// Whether the action is allowed. An allowed action has no reason.
     pub(crate) fn check(&self, store: &Store, who: &Identity, action: &Action) -> Decision {
         self.decide(store, who, action, false)
     }
 
-    /// The same with the reason for what is allowed.
+    /// Like [`Authorizer::check`], with a reason for allowed actions.
     pub(crate) fn explain(&self, store: &Store, who: &Identity, action: &Action) -> Decision {
         self.decide(store, who, action, true)
     }
@@ -125,7 +125,7 @@ impl Authorizer {
         }
     }
 
-    /// What that user may do in a namespace, and why the answer may lack something.
+    /// The user's rules in a namespace, and the reason why they may be incomplete.
     pub(crate) fn rules(&self, store: &Store, who: &Identity, namespace: &str) -> (Vec<Rule>, Vec<String>) {
         match self.index(store) {
             Some(index) => index.rules(who, namespace),
@@ -133,7 +133,7 @@ impl Authorizer {
         }
     }
 
-    /// What a write of that resource has to pass; `None`: nothing.
+    /// The check for writes of that resource; `None` if there is none.
     pub(crate) fn guard(
         &self,
         store: &Store,
@@ -172,7 +172,7 @@ impl Cache {
         }
     }
 
-    /// Reads what changed since the last index, and makes a new one.
+    /// Reads the changes since the last index and builds a new one.
     fn rebuild(&mut self, store: &Store) -> Index {
         refresh(&mut self.roles, store, &ROLE_TABLES, |_, role| Role {
             rules: Rule::of_role(role),
@@ -187,7 +187,7 @@ impl Cache {
     }
 }
 
-/// Brings `known` in line with the tables; only objects of another revision are read.
+/// Updates `known` from the tables; parses only objects with a new revision.
 fn refresh<T>(
     known: &mut BTreeMap<Key, (u64, Arc<T>)>,
     store: &Store,
@@ -206,7 +206,7 @@ fn refresh<T>(
                 None => match object.value() {
                     Ok(value) => (object.revision, Arc::new(read(&object.key, &value))),
                     Err(error) => {
-                        tracing::error!(%error, name = object.key.name, "a role or binding cannot be read and does not count");
+                        tracing::error!(%error, name = object.key.name, "a role or binding is invalid and is ignored");
                         continue;
                     }
                 },

@@ -1,7 +1,7 @@
-//! One rule of a role: what it matches, how it is written, and what it takes to cover it.
+//! One rule of a role: matching, formatting, and coverage of other rules.
 //!
-//! The semantics are those of Kubernetes' RBAC: verbs, API groups, resources, names and paths each
-//! have to match, `*` matches everything, and a rule never denies.
+//! The semantics are those of Kubernetes' RBAC: verbs, API groups, resources, names and paths must all match, `*`
+//! matches everything, and rules never deny.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use super::Action;
 /// A rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
-    /// As `get`.
+    /// For instance `get`.
     pub verbs: Vec<String>,
-    /// Empty text for the core group.
+    /// An empty string is the core group.
     pub groups: Vec<String>,
-    /// As `pods`, `pods/eviction`, `*/scale`.
+    /// For instance `pods`, `pods/eviction`, `*/scale`.
     pub resources: Vec<String>,
-    /// Empty: every name.
+    /// Empty: all names.
     pub names: Vec<String>,
-    /// As `/healthz`, `/api/*`.
+    /// For instance `/healthz`, `/api/*`.
     pub paths: Vec<String>,
 }
 
 impl Rule {
-    /// The rules of a role, of any object with `rules`.
+    /// The rules of a role, or of any object with `rules`.
     pub fn of_role(role: &Value) -> Vec<Self> {
         let rules = role.get("rules").and_then(Value::as_array);
         rules.into_iter().flatten().map(Self::from_value).collect()
     }
 
-    /// A `PolicyRule`.
+    /// Parses a `PolicyRule`.
     pub fn from_value(value: &Value) -> Self {
         let texts = |field: &str| {
             let items = value.get(field).and_then(Value::as_array);
@@ -47,7 +47,7 @@ impl Rule {
         }
     }
 
-    /// As a `PolicyRule`; empty lists are left out.
+    /// The `PolicyRule`, without empty lists.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         for (field, texts) in [
@@ -64,7 +64,7 @@ impl Rule {
         map.into()
     }
 
-    /// Everything: what a role that gathers others is worth.
+    /// All permissions, which writing an aggregated role requires.
     pub fn everything() -> [Self; 2] {
         let star = || vec!["*".to_owned()];
         let resources = Self {
@@ -114,7 +114,7 @@ impl Rule {
         })
     }
 
-    /// One rule for each verb, group, resource and name, and for each verb and path.
+    /// One rule per verb, group, resource and name, and per verb and path.
     fn atoms(&self) -> Vec<Self> {
         let one = |text: &String| vec![text.clone()];
         let mut atoms = Vec::new();
@@ -147,7 +147,7 @@ impl Rule {
         atoms
     }
 
-    /// Whether who has this rule has the atom too.
+    /// Whether this rule includes the atom.
     fn covers(&self, atom: &Self) -> bool {
         let covers_resource = |resource: &String| match resource.split_once('/') {
             _ if self.resources.contains(resource) || self.resources.iter().any(|own| own == "*") => true,
@@ -166,7 +166,7 @@ impl Rule {
             && names
     }
 
-    /// As Go prints it in messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+    /// Formats the rule like Go in messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
     fn compact_text(&self) -> String {
         let parts: Vec<String> = [
             ("APIGroups", &self.groups),
@@ -187,19 +187,19 @@ fn has(texts: &[String], wanted: &str) -> bool {
     texts.iter().any(|text| text == "*" || text == wanted)
 }
 
-/// A list of texts as Go prints it: `["a" "b"]`.
+/// A list of strings as Go formats it: `["a" "b"]`.
 pub(super) fn quoted(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", texts.join(" "))
 }
 
-/// What of `wanted` the owner of `owned` lacks, one rule for each verb, resource and name.
+/// The part of `wanted` that `owned` does not cover, one rule per verb, resource and name.
 pub(super) fn missing(owned: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
     let atoms = wanted.iter().flat_map(Rule::atoms);
     atoms.filter(|atom| !owned.iter().any(|own| own.covers(atom))).collect()
 }
 
-/// Lines that name the rules, verbs of one resource together, sorted.
+/// Sorted lines that describe the rules, with the verbs of one resource together.
 pub(super) fn description(rules: &[Rule]) -> String {
     let mut merged: Vec<Rule> = Vec::new();
     for rule in rules {

@@ -1,4 +1,4 @@
-//! What rules allow and cover, what the index decides, and what the table of defaults holds.
+//! Tests of rules, coverage, the index, and the table of default roles.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,16 +61,16 @@ fn paths(paths: &[&str]) -> Rule {
 #[case::name(&["get"], &[""], &["pods"], &["a"], ("get", "", "pods", "a"), true)]
 #[case::other_name(&["get"], &[""], &["pods"], &["a"], ("get", "", "pods", "b"), false)]
 #[case::no_name(&["list"], &[""], &["pods"], &["a"], ("list", "", "pods", ""), false)]
-fn a_rule_allows_what_it_says(
+fn a_rule_allows_its_actions(
     #[case] verbs: &[&str],
     #[case] groups: &[&str],
     #[case] resources: &[&str],
     #[case] names: &[&str],
-    #[case] (verb, group, asked, name): (&str, &str, &str, &str),
+    #[case] (verb, group, plural, name): (&str, &str, &str, &str),
     #[case] allowed: bool,
 ) {
     let rule = rule(verbs, groups, resources, names);
-    assert_eq!(rule.allows(&resource(verb, group, asked, name)), allowed);
+    assert_eq!(rule.allows(&resource(verb, group, plural, name)), allowed);
 }
 
 #[rstest]
@@ -124,12 +124,12 @@ fn a_request_is_an_action(
 #[case("metadata.name!=a", None)]
 #[case("metadata.name=", None)]
 #[case("spec.nodeName=n", None)]
-fn a_selector_may_demand_a_name(#[case] selector: &str, #[case] name: Option<&str>) {
+fn a_selector_can_require_a_name(#[case] selector: &str, #[case] name: Option<&str>) {
     assert_eq!(exact_name(selector), name);
 }
 
 #[test]
-fn what_is_missing_is_named_by_resource() {
+fn missing_rules_are_described_by_resource() {
     let owned = [rule(&["get"], &[""], &["pods"], &[])];
     let wanted = [
         rule(&["get", "list", "watch"], &[""], &["secrets", "pods"], &[]),
@@ -143,7 +143,7 @@ fn what_is_missing_is_named_by_resource() {
 }
 
 #[test]
-fn the_table_of_defaults_is_what_a_server_accepts() {
+fn a_server_accepts_the_table_of_defaults() {
     let objects = seeds().unwrap();
     assert_eq!(objects.len(), 133);
     for kind in crate::kinds::builtin().iter().filter(|row| row.group == GROUP) {
@@ -155,7 +155,7 @@ fn the_table_of_defaults_is_what_a_server_accepts() {
 }
 
 #[test]
-fn the_roles_of_users_have_gathered_their_rules() {
+fn the_default_user_roles_are_aggregated() {
     let objects = seeds().unwrap();
     let rules = |name: &str| {
         let role = objects.iter().find(|object| object["metadata"]["name"] == name);
@@ -175,7 +175,7 @@ fn server(mode: Authorization) -> Server {
 }
 
 #[test]
-fn roles_that_every_cluster_has_leave_no_trace_in_the_history() {
+fn the_default_roles_are_not_in_the_history() {
     let [open, strict] = [Authorization::AlwaysAllow, Authorization::Rbac].map(server);
     assert_eq!(open.revision(), strict.revision());
     let listed = |server: &Server| {
@@ -197,7 +197,7 @@ fn roles_that_every_cluster_has_leave_no_trace_in_the_history() {
 }
 
 #[test]
-fn an_index_is_made_again_only_when_a_role_or_binding_changes() {
+fn the_index_is_rebuilt_only_if_a_role_or_binding_changes() {
     let server = server(Authorization::Rbac);
     let inner = &server.inner;
     let index = || inner.authorizer.index(inner.registry.store()).unwrap();
@@ -218,7 +218,7 @@ fn an_index_is_made_again_only_when_a_role_or_binding_changes() {
     assert!(Arc::ptr_eq(&second, &index()));
 }
 
-/// A small world in which roles and bindings often meet.
+/// Roles and bindings over few names, so that they often refer to each other.
 #[derive(Clone, Debug)]
 struct World {
     roles: Vec<(Key, Vec<Rule>)>,
@@ -284,13 +284,15 @@ fn any_world() -> impl Strategy<Value = World> {
     (roles, prop::collection::vec(any_binding(), 0..5)).prop_map(|(roles, bindings)| World { roles, bindings })
 }
 
-/// Looks at every binding of the world, as the documentation of RBAC tells it.
+/// Evaluates every binding of the world, as the RBAC documentation defines it.
 fn naive(world: &World, who: &Identity, action: &Action) -> bool {
-    let Action::Resource(asked) = action else { return false };
+    let Action::Resource(requested) = action else {
+        return false;
+    };
     let roles: BTreeMap<&Key, &Vec<Rule>> = world.roles.iter().map(|(key, rules)| (key, rules)).collect();
     let bindings: BTreeMap<&Key, &Value> = world.bindings.iter().map(|(key, value)| (key, value)).collect();
     bindings.into_iter().any(|(key, binding)| {
-        let here = key.namespace.is_empty() || key.namespace == asked.namespace;
+        let here = key.namespace.is_empty() || key.namespace == requested.namespace;
         let named = binding["subjects"].as_array().unwrap().iter().any(|subject| {
             let name = subject["name"].as_str().unwrap();
             match subject["kind"].as_str().unwrap() {
@@ -314,19 +316,19 @@ fn naive(world: &World, who: &Identity, action: &Action) -> bool {
 
 proptest! {
     #[test]
-    fn the_index_decides_as_a_look_at_every_binding(
+    fn the_index_decides_like_an_evaluation_of_every_binding(
         world in any_world(),
         user in pick(&["u", "w", "system:serviceaccount:x:s", "system:serviceaccount:y:s"]),
         groups in prop::collection::vec(pick(&["g", "i"]), 0..2),
         place in pick(&["", "x", "y"]),
-        (verb, group, asked, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c", ""])),
+        (verb, group, plural, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c", ""])),
     ) {
         let roles = world.roles.iter().map(|(key, rules)| (key.clone(), Arc::new(Role { rules: rules.clone() })));
         let bindings: BTreeMap<Key, Value> = world.bindings.iter().cloned().collect();
         let bindings = bindings.iter().map(|(key, value)| Arc::new(Binding::new(key, value)));
         let index = Index::new(roles.collect(), bindings);
         let who = Identity { groups, ..Identity::user(user) };
-        let mut action = resource(&verb, &group, &asked, &name);
+        let mut action = resource(&verb, &group, &plural, &name);
         if let Action::Resource(action) = &mut action {
             action.namespace = place;
         }
@@ -335,12 +337,12 @@ proptest! {
     }
 
     #[test]
-    fn who_covers_a_rule_may_do_what_it_allows(
+    fn a_user_that_covers_a_rule_has_its_permissions(
         owned in prop::collection::vec(any_rule(), 0..4),
         wanted in any_rule(),
-        (verb, group, asked, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c"])),
+        (verb, group, plural, name) in (pick(&["get", "list"]), pick(&["", "apps"]), pick(&["pods", "pods/log"]), pick(&["a", "c"])),
     ) {
-        let action = resource(&verb, &group, &asked, &name);
+        let action = resource(&verb, &group, &plural, &name);
         let covered = missing(&owned, std::slice::from_ref(&wanted)).is_empty();
         if covered && wanted.allows(&action) {
             prop_assert!(owned.iter().any(|rule| rule.allows(&action)));

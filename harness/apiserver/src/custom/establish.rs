@@ -1,12 +1,12 @@
-//! Defaults of a definition, and its status. Upstream controllers do the latter some time after the
-//! write; here both are part of it, so that a definition serves at once.
+//! Defaults and status of a definition. Upstream controllers write the status some time after the definition; here
+//! the write includes both, so that a definition is served immediately.
 
 use serde_json::{Map, Value, json};
 
 use super::{is_true, items, text, texts};
 
-/// Fills in defaults and brings the status up to date: accepted names, stored versions, conditions.
-/// `now` is the time as Kubernetes writes it; conditions that hold already keep theirs.
+/// Sets defaults and updates the status: accepted names, stored versions, conditions. `now` is the time in Kubernetes
+/// format; unchanged conditions keep their transition time.
 pub fn establish(crd: &mut Value, now: &str) {
     default_names(crd);
     if text(crd, "/spec/conversion/strategy").is_empty() {
@@ -55,8 +55,8 @@ fn default_names(crd: &mut Value) {
 
 fn put_condition(crd: &mut Value, now: &str, type_: &str, reason: &str, message: &str) {
     let mut conditions = items(crd, "/status/conditions").to_vec();
-    let holds = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
-    if conditions.iter().any(holds) {
+    let is_current = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
+    if conditions.iter().any(is_current) {
         return;
     }
     conditions.retain(|condition| text(condition, "/type") != type_);

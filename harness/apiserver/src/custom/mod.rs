@@ -1,14 +1,14 @@
-//! CustomResourceDefinitions: checks, status, and the rows that a definition makes. What the objects
-//! of a definition must look like is in `schema`.
+//! CustomResourceDefinitions: checks, status, and the resources that a definition adds. The module `schema` validates
+//! objects.
 
 mod establish;
-mod rows;
+mod resources;
 #[cfg(test)]
 mod tests;
 mod validate;
 
 pub use self::establish::establish;
-pub use self::rows::resources;
+pub use self::resources::resources;
 pub use self::validate::validate;
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A definition on its way from what a user wrote to rows.
+//! The path of a definition from user input to resources.
 
 use rstest::rstest;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn established() -> Value {
 }
 
 #[test]
-fn a_definition_is_established_in_the_write_that_makes_it() {
+fn a_definition_is_established_by_its_creation() {
     let crd = established();
     assert_eq!(validate(&crd, None), []);
     insta::assert_yaml_snapshot!(crd["status"]);
@@ -49,7 +49,7 @@ fn a_definition_is_established_in_the_write_that_makes_it() {
 }
 
 #[test]
-fn conditions_keep_their_time() {
+fn unchanged_conditions_keep_their_transition_time() {
     let before = established();
     let mut after = before.clone();
     establish(&mut after, "2027-01-01T00:00:00Z");
@@ -57,32 +57,37 @@ fn conditions_keep_their_time() {
 }
 
 #[test]
-fn a_served_version_becomes_a_row() {
-    let rows = resources(&established()).unwrap();
-    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+fn a_served_version_becomes_a_resource() {
+    let resources = resources(&established()).unwrap();
+    let [resource] = resources.as_slice() else {
+        panic!("{resources:?}")
+    };
     assert_eq!(
-        (row.qualified().as_str(), row.list_kind.as_str()),
+        (resource.qualified().as_str(), resource.list_kind.as_str()),
         ("widgets.example.com", "WidgetList")
     );
     assert_eq!(
-        (row.singular.as_str(), row.short_names.as_slice()),
+        (resource.singular.as_str(), resource.short_names.as_slice()),
         ("widget", &["wd".to_owned()][..])
     );
-    assert_eq!(row.generation, Generation::Content);
-    assert!(row.namespaced && row.has_status() && row.is_custom() && !row.unconditional_update);
+    assert_eq!(resource.generation, Generation::Content);
+    assert!(resource.namespaced && resource.has_status() && resource.is_custom() && !resource.unconditional_update);
     assert!(matches!(
-        row.subresource("scale"),
+        resource.subresource("scale"),
         Some(Subresource::Scale { selector: None, .. })
     ));
-    assert!(matches!(&row.printer, Printer::Paths(columns) if columns.len() == 1));
+    assert!(matches!(&resource.printer, Printer::Paths(columns) if columns.len() == 1));
     assert_eq!(
-        (row.selectable[0].label.as_str(), row.selectable[0].pointer.as_str()),
+        (
+            resource.selectable[0].label.as_str(),
+            resource.selectable[0].pointer.as_str()
+        ),
         ("spec.replicas", "/spec/replicas")
     );
 }
 
 #[test]
-fn the_storage_version_comes_first_and_unserved_ones_make_no_row() {
+fn the_storage_version_comes_first_and_unserved_versions_are_omitted() {
     let mut crd = established();
     let mut version = |name: &str, served: bool| {
         let mut version = crd["spec"]["versions"][0].clone();
@@ -94,7 +99,11 @@ fn the_storage_version_comes_first_and_unserved_ones_make_no_row() {
     };
     version("v1beta1", true);
     version("v1", false);
-    let versions: Vec<String> = resources(&crd).unwrap().into_iter().map(|row| row.version).collect();
+    let versions: Vec<String> = resources(&crd)
+        .unwrap()
+        .into_iter()
+        .map(|resource| resource.version)
+        .collect();
     assert_eq!(versions, ["v1alpha1", "v1beta1"]);
 }
 
@@ -117,7 +126,7 @@ fn the_storage_version_comes_first_and_unserved_ones_make_no_row() {
     "spec.versions[0].subresources.scale.specReplicasPath"
 )]
 #[case("/spec/versions/0/selectableFields/0/jsonPath", json!(".spec.a[0]"), "spec.versions[0].selectableFields[0].jsonPath")]
-fn mistakes_are_named(#[case] pointer: &str, #[case] value: Value, #[case] expected: &str) {
+fn invalid_definitions_are_reported(#[case] pointer: &str, #[case] value: Value, #[case] expected: &str) {
     let mut crd = established();
     *crd.pointer_mut(pointer).unwrap() = value;
     let errors = validate(&crd, None);
@@ -125,7 +134,7 @@ fn mistakes_are_named(#[case] pointer: &str, #[case] value: Value, #[case] expec
 }
 
 #[test]
-fn a_stored_version_may_not_go() {
+fn a_stored_version_cannot_be_removed() {
     let old = established();
     let mut new = old.clone();
     new["spec"]["versions"][0]["name"] = "v1".into();
@@ -138,7 +147,7 @@ fn a_stored_version_may_not_go() {
 }
 
 #[test]
-fn the_scope_stays() {
+fn the_scope_is_immutable() {
     let old = established();
     let mut new = old.clone();
     new["spec"]["scope"] = "Cluster".into();

@@ -1,11 +1,11 @@
-//! Checks of a definition.
+//! Validates definitions.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::{is_true, items, rows, text, texts};
+use super::{is_true, items, resources, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::status::FieldError;
 use crate::syntax::is_dns_subdomain;
@@ -19,7 +19,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 
 static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[a-z]([-a-z0-9]*[a-z0-9])?$").ok());
 
-/// Checks a definition; the old one is there on update.
+/// Validates a definition; `old` is the previous one on update.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_names(&mut errors, crd);
@@ -127,7 +127,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, crd: &Value) {
                 format!("{path}.schema.openAPIV3Schema"),
                 "schemas are required",
             ));
-        } else if let Err(found) = rows::compile(index, version) {
+        } else if let Err(found) = resources::compile(index, version) {
             errors.extend(found);
         }
         validate_columns(errors, version, &path);

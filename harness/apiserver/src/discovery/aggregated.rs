@@ -1,4 +1,4 @@
-//! The aggregated document (`apidiscovery.k8s.io`), which carries all groups at once.
+//! The aggregated document (`apidiscovery.k8s.io`), which contains all groups.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ fn group_item(resources: &[Arc<Resource>], group: &str) -> Value {
     let versions: Vec<Value> = versions(resources, group)
         .into_iter()
         .map(|version| {
-            let rows = in_version(resources, group, version);
-            let entries: Vec<Value> = rows.into_iter().map(resource_item).collect();
+            let resources = in_version(resources, group, version);
+            let entries: Vec<Value> = resources.into_iter().map(resource_item).collect();
             json!({ "version": version, "freshness": "Current", "resources": entries })
         })
         .collect();
@@ -37,19 +37,19 @@ fn group_item(resources: &[Arc<Resource>], group: &str) -> Value {
     json!({ "metadata": metadata, "versions": versions })
 }
 
-fn resource_item(row: &Resource) -> Value {
+fn resource_item(resource: &Resource) -> Value {
     let mut item = json!({
-        "resource": row.plural,
-        "responseKind": response_kind(row, &row.group, &row.version, &row.kind),
-        "scope": if row.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": row.singular,
-        "verbs": verbs(row),
+        "resource": resource.plural,
+        "responseKind": response_kind(resource, &resource.group, &resource.version, &resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": verbs(resource),
     });
-    insert_texts(&mut item, "shortNames", &row.short_names);
-    insert_texts(&mut item, "categories", &row.categories);
-    let subresources: Vec<Value> = sorted_subresources(row)
+    insert_texts(&mut item, "shortNames", &resource.short_names);
+    insert_texts(&mut item, "categories", &resource.categories);
+    let subresources: Vec<Value> = sorted_subresources(resource)
         .into_iter()
-        .map(|subresource| subresource_item(row, subresource))
+        .map(|subresource| subresource_item(resource, subresource))
         .collect();
     if !subresources.is_empty() {
         item["subresources"] = subresources.into();
@@ -57,18 +57,18 @@ fn resource_item(row: &Resource) -> Value {
     item
 }
 
-fn subresource_item(row: &Resource, subresource: &Subresource) -> Value {
-    let served = Served::of(row, subresource);
+fn subresource_item(resource: &Resource, subresource: &Subresource) -> Value {
+    let served = Served::of(resource, subresource);
     json!({
         "subresource": subresource.name(),
-        "responseKind": response_kind(row, served.group, served.version, served.kind),
+        "responseKind": response_kind(resource, served.group, served.version, served.kind),
         "verbs": served.verbs,
     })
 }
 
-/// Of a built-in resource, a kind in the resource's own group and version names neither.
-fn response_kind(row: &Resource, group: &str, version: &str, kind: &str) -> Value {
-    let is_own = !row.is_custom() && group == row.group && version == row.version;
+/// For a built-in resource, a kind in the resource's own group and version omits both.
+fn response_kind(resource: &Resource, group: &str, version: &str, kind: &str) -> Value {
+    let is_own = !resource.is_custom() && group == resource.group && version == resource.version;
     let (group, version) = if is_own { ("", "") } else { (group, version) };
     json!({ "group": group, "version": version, "kind": kind })
 }

@@ -1,5 +1,5 @@
-//! Discovery: which groups, versions and resources are served, in the legacy documents and in the
-//! aggregated one. Made from the rows alone.
+//! Discovery: the served groups, versions and resources, as legacy documents and as the aggregated document. Derived
+//! from the resource definitions only.
 
 mod aggregated;
 mod order;
@@ -17,7 +17,7 @@ pub use self::aggregated::aggregated;
 use self::order::{groups, in_version, versions};
 use crate::resource::{Resource, Subresource};
 
-/// What can be done with a resource, as discovery lists it.
+/// The verbs of a resource in discovery.
 const VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -43,7 +43,7 @@ pub fn group_list(resources: &[Arc<Resource>]) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": list })
 }
 
-/// `GET /apis/{group}`; `None` for a group that is not served.
+/// `GET /apis/{group}`; `None` if the group is not served.
 pub fn group(resources: &[Arc<Resource>], group: &str) -> Option<Value> {
     if group.is_empty() || !resources.iter().any(|resource| resource.group == group) {
         return None;
@@ -62,17 +62,17 @@ fn group_entry(resources: &[Arc<Resource>], group: &str) -> Value {
     json!({ "name": group, "preferredVersion": versions.first(), "versions": versions })
 }
 
-/// `GET /api/v1` (an empty group) and `GET /apis/{group}/{version}`; `None` for what is not served.
+/// `GET /api/v1` (an empty group) and `GET /apis/{group}/{version}`; `None` if the version is not served.
 pub fn resource_list(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
-    let rows = in_version(resources, group, version);
-    let first = rows.first()?;
+    let resources = in_version(resources, group, version);
+    let first = resources.first()?;
     let mut entries = Vec::new();
-    for row in &rows {
-        entries.push(main_entry(row));
+    for resource in &resources {
+        entries.push(main_entry(resource));
         entries.extend(
-            sorted_subresources(row)
+            sorted_subresources(resource)
                 .into_iter()
-                .map(|subresource| subresource_entry(row, subresource)),
+                .map(|subresource| subresource_entry(resource, subresource)),
         );
     }
     Some(json!({
@@ -83,26 +83,29 @@ pub fn resource_list(resources: &[Arc<Resource>], group: &str, version: &str) ->
     }))
 }
 
-fn main_entry(row: &Resource) -> Value {
+fn main_entry(resource: &Resource) -> Value {
     let mut entry = json!({
-        "name": row.plural,
-        "singularName": row.singular,
-        "namespaced": row.namespaced,
-        "kind": row.kind,
-        "verbs": verbs(row),
-        "storageVersionHash": storage_version_hash(row),
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": verbs(resource),
+        "storageVersionHash": storage_version_hash(resource),
     });
-    insert_texts(&mut entry, "shortNames", &row.short_names);
-    insert_texts(&mut entry, "categories", &row.categories);
+    insert_texts(&mut entry, "shortNames", &resource.short_names);
+    insert_texts(&mut entry, "categories", &resource.categories);
     entry
 }
 
-fn subresource_entry(row: &Resource, subresource: &Subresource) -> Value {
+fn subresource_entry(resource: &Resource, subresource: &Subresource) -> Value {
     let mut entry = Map::new();
-    entry.insert("name".into(), format!("{}/{}", row.plural, subresource.name()).into());
+    entry.insert(
+        "name".into(),
+        format!("{}/{}", resource.plural, subresource.name()).into(),
+    );
     entry.insert("singularName".into(), "".into());
-    entry.insert("namespaced".into(), row.namespaced.into());
-    let served = Served::of(row, subresource);
+    entry.insert("namespaced".into(), resource.namespaced.into());
+    let served = Served::of(resource, subresource);
     if served.foreign {
         entry.insert("group".into(), served.group.into());
         entry.insert("version".into(), served.version.into());
@@ -112,29 +115,29 @@ fn subresource_entry(row: &Resource, subresource: &Subresource) -> Value {
     entry.into()
 }
 
-/// What a subresource's endpoint takes and gives.
+/// The kind and verbs of a subresource's endpoint.
 struct Served<'a> {
     group: &'a str,
     version: &'a str,
     kind: &'a str,
     verbs: &'static [&'static str],
-    /// Whether the kind is of another group than the resource.
+    /// Whether the kind belongs to another group than the resource.
     foreign: bool,
 }
 
 impl<'a> Served<'a> {
-    fn of(row: &'a Resource, subresource: &Subresource) -> Self {
+    fn of(resource: &'a Resource, subresource: &Subresource) -> Self {
         const CHANGE: &[&str] = &["get", "patch", "update"];
         let own = |kind: &'a str, verbs| Self {
-            group: &row.group,
-            version: &row.version,
+            group: &resource.group,
+            version: &resource.version,
             kind,
             verbs,
             foreign: false,
         };
         match subresource {
-            Subresource::Status => own(&row.kind, CHANGE),
-            Subresource::Finalize => own(&row.kind, &["update"]),
+            Subresource::Status => own(&resource.kind, CHANGE),
+            Subresource::Finalize => own(&resource.kind, &["update"]),
             Subresource::Binding => own("Binding", &["create"]),
             Subresource::Scale { .. } => Self {
                 group: "autoscaling",
@@ -161,18 +164,18 @@ impl<'a> Served<'a> {
     }
 }
 
-fn sorted_subresources(row: &Resource) -> Vec<&Subresource> {
-    let mut subresources: Vec<&Subresource> = row.subresources.iter().collect();
+fn sorted_subresources(resource: &Resource) -> Vec<&Subresource> {
+    let mut subresources: Vec<&Subresource> = resource.subresources.iter().collect();
     subresources.sort_by_key(|subresource| subresource.name());
     subresources
 }
 
-/// Namespaces go one by one: upstream's registry offers no deletecollection for them.
-fn verbs(row: &Resource) -> Vec<&'static str> {
-    if row.review {
+/// Namespaces have no deletecollection: upstream's registry does not offer it.
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    if resource.review {
         return vec!["create"];
     }
-    let one_by_one = row.group.is_empty() && row.plural == "namespaces";
+    let one_by_one = resource.group.is_empty() && resource.plural == "namespaces";
     VERBS
         .into_iter()
         .filter(|verb| !one_by_one || *verb != "deletecollection")
@@ -185,12 +188,12 @@ fn insert_texts(entry: &mut Value, field: &str, texts: &[String]) {
     }
 }
 
-fn storage_version_hash(row: &Resource) -> String {
-    let text = format!("{}/{}/{}", row.group, row.version, row.kind);
+fn storage_version_hash(resource: &Resource) -> String {
+    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
     STANDARD.encode(Sha256::digest(text).iter().take(8).copied().collect::<Vec<u8>>())
 }
 
-/// A document's ETag, without quotes: changes whenever the document does.
+/// The ETag of a document, without quotes; changes with the document.
 pub fn etag(document: &Value) -> String {
     use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! In which order groups, versions and resources are listed.
+//! The order of groups, versions and resources.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::resource::Resource;
 
-/// Upstream's priorities of its own groups; groups of CustomResourceDefinitions have 1000.
+/// Upstream's priorities of built-in groups; groups of CustomResourceDefinitions have 1000.
 fn priority(group: &str) -> u32 {
     match group {
         "apiregistration.k8s.io" => 18000,
@@ -30,11 +30,11 @@ fn priority(group: &str) -> u32 {
     }
 }
 
-/// The groups beside the core one: by priority, then name.
+/// All groups except the core group, by priority, then name.
 pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
     let names: BTreeSet<&str> = resources
         .iter()
-        .map(|row| row.group.as_str())
+        .map(|resource| resource.group.as_str())
         .filter(|name| !name.is_empty())
         .collect();
     let mut names: Vec<&str> = names.into_iter().collect();
@@ -42,30 +42,30 @@ pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
     names
 }
 
-/// A group's versions, the preferred one first.
+/// The versions of a group, the preferred one first.
 pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&'a str> {
     let names: BTreeSet<&str> = resources
         .iter()
-        .filter(|row| row.group == group)
-        .map(|row| row.version.as_str())
+        .filter(|resource| resource.group == group)
+        .map(|resource| resource.version.as_str())
         .collect();
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by(|one, other| compare_versions(one, other));
     names
 }
 
-/// The rows of a group and version, by plural name.
+/// The resources of a group and version, by plural name.
 pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, version: &str) -> Vec<&'a Resource> {
-    let mut rows: Vec<&Resource> = resources
+    let mut resources: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|row| row.group == group && row.version == version)
+        .filter(|resource| resource.group == group && resource.version == version)
         .collect();
-    rows.sort_by(|one, other| one.plural.cmp(&other.plural));
-    rows
+    resources.sort_by(|one, other| one.plural.cmp(&other.plural));
+    resources
 }
 
-/// Stable before beta before alpha, higher numbers first, then everything else by name.
+/// Stable before beta before alpha, higher numbers first, then all others by name.
 fn compare_versions(one: &str, other: &str) -> Ordering {
     match (rank(one), rank(other)) {
         (Some(one), Some(other)) => other.cmp(&one),
@@ -75,7 +75,7 @@ fn compare_versions(one: &str, other: &str) -> Ordering {
     }
 }
 
-/// Stability, major number, minor number of `v1`, `v2beta3`; `None` for any other text.
+/// Stability, major number and minor number of `v1` or `v2beta3`; `None` for other text.
 fn rank(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

@@ -1,33 +1,33 @@
-//! The documents as clients read them.
+//! Checks the documents from a client's view.
 
 use super::*;
 use crate::kinds;
 
-fn rows() -> Vec<Arc<Resource>> {
+fn resources() -> Vec<Arc<Resource>> {
     kinds::builtin().into_iter().map(Arc::new).collect()
 }
 
-/// The rows of two groups, which is enough to see every field.
-fn some() -> Vec<Arc<Resource>> {
-    rows()
+/// Two groups, which cover every field.
+fn two_groups() -> Vec<Arc<Resource>> {
+    resources()
         .into_iter()
-        .filter(|row| row.plural == "pods" || row.plural == "deployments")
+        .filter(|resource| resource.plural == "pods" || resource.plural == "deployments")
         .collect()
 }
 
 #[test]
 fn legacy_documents_list_resources_and_their_subresources() {
-    insta::assert_yaml_snapshot!(resource_list(&some(), "", "v1"));
+    insta::assert_yaml_snapshot!(resource_list(&two_groups(), "", "v1"));
 }
 
 #[test]
-fn the_aggregated_document_carries_the_same_at_once() {
-    insta::assert_yaml_snapshot!(aggregated(&some(), false, "v2"));
+fn the_aggregated_document_contains_all_groups() {
+    insta::assert_yaml_snapshot!(aggregated(&two_groups(), false, "v2"));
 }
 
 #[test]
-fn groups_come_in_the_order_of_their_priority() {
-    let list = group_list(&rows());
+fn groups_are_sorted_by_priority() {
+    let list = group_list(&resources());
     let names: Vec<&str> = list["groups"]
         .as_array()
         .unwrap()
@@ -38,8 +38,8 @@ fn groups_come_in_the_order_of_their_priority() {
 }
 
 #[test]
-fn evictions_are_found_where_drains_look_for_them() {
-    let list = resource_list(&rows(), "", "v1").unwrap();
+fn kubectl_drain_finds_the_eviction_subresource() {
+    let list = resource_list(&resources(), "", "v1").unwrap();
     let entry = list["resources"]
         .as_array()
         .unwrap()
@@ -51,20 +51,20 @@ fn evictions_are_found_where_drains_look_for_them() {
         (&"policy".into(), &"v1".into(), &"Eviction".into())
     );
     assert_eq!(
-        group(&rows(), "policy").unwrap()["preferredVersion"]["groupVersion"],
+        group(&resources(), "policy").unwrap()["preferredVersion"]["groupVersion"],
         "policy/v1"
     );
 }
 
 #[test]
-fn what_is_not_served_is_not_there() {
-    assert_eq!(group(&rows(), "nothing"), None);
-    assert_eq!(resource_list(&rows(), "apps", "v1beta1"), None);
+fn unserved_groups_have_no_document() {
+    assert_eq!(group(&resources(), "nothing"), None);
+    assert_eq!(resource_list(&resources(), "apps", "v1beta1"), None);
 }
 
 #[test]
-fn the_storage_version_hash_is_the_one_of_upstream() {
-    let list = resource_list(&rows(), "", "v1").unwrap();
+fn the_storage_version_hash_equals_upstream() {
+    let list = resource_list(&resources(), "", "v1").unwrap();
     let hash = |name: &str| {
         let entries = list["resources"].as_array().unwrap();
         entries.iter().find(|entry| entry["name"] == name).unwrap()["storageVersionHash"].clone()

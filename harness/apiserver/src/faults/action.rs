@@ -1,4 +1,4 @@
-//! What a rule does to what it strikes, and which of it a correct client must survive.
+//! The actions of fault rules, and which of them a correct client must survive.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Facts, Freshness, Verb, period};
 
-/// Whether clients must live with something.
+/// Whether a correct client must survive a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Class {
-    /// Kubernetes' API allows it to happen: a correct client survives it.
+    /// The Kubernetes API allows it: a correct client survives it.
     Legal,
     /// No correct server does it.
     Byzantine,
@@ -26,14 +26,14 @@ impl fmt::Display for Class {
     }
 }
 
-/// On which side of a request's effect something happens. Of a read the effect is that it is read.
+/// Before or after the commit of a request. For a read, the commit is the moment of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum At {
-    /// Nothing has happened yet.
+    /// Before the server handles the request.
     #[default]
     BeforeCommit,
-    /// The write is in the store; the answer is not yet on its way.
+    /// After the write is in the store, before the response is sent.
     AfterCommit,
 }
 
@@ -46,13 +46,13 @@ impl fmt::Display for At {
     }
 }
 
-/// How far behind something is.
+/// How stale a response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Behind {
-    /// As it was that long ago, but not before the rule was added.
+    /// The state that long ago, but not from before the rule was added.
     Duration(#[serde(with = "period")] Duration),
-    /// That many changes of the whole server ago.
+    /// The state that number of changes ago, counted over the whole server.
     Revisions(u64),
 }
 
@@ -65,13 +65,13 @@ impl fmt::Display for Behind {
     }
 }
 
-/// How a client is cut off.
+/// How a partition affects a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Cut {
-    /// Connections break at once, its open watches too.
+    /// Connections break immediately, including open watches.
     Refuse,
-    /// Requests and watches stand still; they go on when the partition ends.
+    /// Requests and watches hang until the partition ends.
     Hang,
 }
 
@@ -84,106 +84,106 @@ impl fmt::Display for Cut {
     }
 }
 
-/// What happens. Written as one word with its settings: `drop: {at: afterCommit}`, `freezeWatch: {}`.
+/// The action of a fault rule. In YAML a key with settings: `drop: {at: afterCommit}`, `freezeWatch: {}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Action {
-    /// The request waits before it is done, or its answer after it.
+    /// Delays the request before it is handled, or its response.
     Delay {
-        /// Where it waits.
+        /// Whether the request or the response waits.
         #[serde(default)]
         at: At,
-        /// How long.
+        /// The delay.
         #[serde(with = "period")]
         by: Duration,
     },
-    /// The connection breaks: the client gets no answer.
+    /// Breaks the connection: the client gets no response.
     Drop {
-        /// Whether the request was done.
+        /// Whether the server handles the request first.
         #[serde(default)]
         at: At,
     },
-    /// The request is refused.
+    /// Rejects the request.
     Fail {
         /// The HTTP code, one of [`Action::CODES`].
         code: u16,
-        /// Whether the request was done all the same; legal for 500, 503 and 504, whose cause may have been a
-        /// lost answer further behind.
+        /// Whether the server handles the request first; legal for 500, 503 and 504, because a component behind the
+        /// server can lose a response.
         #[serde(default, skip_serializing_if = "is_before")]
         at: At,
-        /// With 429 and 503: when the client may come again, in whole seconds. Absent: with 429 one second.
+        /// For 429 and 503: the Retry-After time in whole seconds. Absent: one second for 429.
         #[serde(with = "period::optional", default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<Duration>,
-        /// What the answer says. Absent: what a Kubernetes API server says with that code.
+        /// The message of the response. Absent: the message of a Kubernetes API server for that code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// The watch ends after some events.
+    /// Ends the watch after some events.
     TruncateWatch {
-        /// Events of objects that still arrive; bookmarks do not count.
+        /// The number of object events that still arrive; bookmarks do not count.
         #[serde(default)]
         after_events: u32,
-        /// Whether the connection breaks in the middle of the next event instead of ending after the last.
+        /// Whether the connection breaks in the middle of the next event instead of ending after the last one.
         #[serde(default)]
         midway: bool,
     },
-    /// The watch stays open and silent, until its own timeout or the end of the rule.
+    /// The watch stays open without events, until its own timeout or the end of the rule.
     FreezeWatch {},
-    /// What the watch sends arrives later.
+    /// Delays the events of the watch.
     LagWatch {
-        /// How much later.
+        /// The delay.
         #[serde(with = "period")]
         by: Duration,
     },
-    /// A list shows what was there earlier.
+    /// A list returns an earlier state.
     StaleList {
-        /// How far behind.
+        /// How stale the list is.
         by: Behind,
-        /// Whether lists that must be up to date are stale too, which is byzantine. Otherwise those are struck
-        /// alone that may be served from a cache: with a `resourceVersion` that they must not be older than.
+        /// Whether consistent lists are stale too, which is byzantine. Otherwise the rule applies only to lists that
+        /// a cache can serve: those with a minimum `resourceVersion`.
         #[serde(default, skip_serializing_if = "is_false")]
         consistent: bool,
     },
-    /// As [`Action::StaleList`], of reading one object.
+    /// Like [`Action::StaleList`], for reads of one object.
     StaleGet {
-        /// How far behind.
+        /// How stale the object is.
         by: Behind,
         /// Whether reads without a `resourceVersion` are stale too, which is byzantine.
         #[serde(default, skip_serializing_if = "is_false")]
         consistent: bool,
     },
-    /// The client is cut off: each of its requests, and the watches that it has open.
+    /// Cuts the client off: all its requests and open watches.
     Partition {
-        /// How.
+        /// The effect on the client.
         how: Cut,
     },
-    /// All history is forgotten before the request is done.
+    /// Discards all history before handling the request.
     Compact {
-        /// Whether every open watch is told 410, or only those that are behind.
+        /// Whether only watches that are behind get 410, instead of all open watches.
         #[serde(default, skip_serializing_if = "is_false")]
         behind_only: bool,
     },
-    /// The server goes down and comes back: every connection breaks, that of the request first.
+    /// The server goes down and restarts: every connection breaks, including that of the request.
     Restart {
-        /// Whether the request was done before.
+        /// Whether the server handles the request first.
         #[serde(default, skip_serializing_if = "is_before")]
         at: At,
-        /// Whether the history of changes is still there afterwards; otherwise watches cannot be resumed.
+        /// Whether the server keeps the history of changes; without it watches cannot resume.
         #[serde(default)]
         keep_history: bool,
-        /// How long it is down; until then every connection is refused.
+        /// The downtime; until its end the server refuses every connection.
         #[serde(with = "period", default, skip_serializing_if = "Duration::is_zero")]
         down: Duration,
     },
-    /// Each event of the watch arrives twice.
+    /// Sends each event of the watch twice.
     DuplicateEvent {},
 }
 
 impl Action {
-    /// The codes that [`Action::Fail`] may have.
+    /// The allowed codes of [`Action::Fail`].
     pub const CODES: [u16; 9] = [401, 403, 409, 410, 413, 429, 500, 503, 504];
 
-    /// Its word.
+    /// The key of the action in YAML.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Delay { .. } => "delay",
@@ -201,7 +201,7 @@ impl Action {
         }
     }
 
-    /// Whether a correct client must survive it, whatever request it strikes.
+    /// Whether a correct client must survive the action, regardless of the request.
     pub fn class(&self) -> Class {
         match self {
             Self::Fail {
@@ -216,9 +216,9 @@ impl Action {
         }
     }
 
-    /// Whether it can strike that very request, besides its verb: only what may expire is told 410, and a
-    /// legally stale answer is for reads that may be stale.
-    pub(super) fn can_strike(&self, facts: &Facts) -> bool {
+    /// Whether the action applies to the request, apart from its verb: only requests that can expire get 410, and a
+    /// legal stale response needs a read that can be stale.
+    pub(super) fn applies_to(&self, facts: &Facts) -> bool {
         match self {
             Self::Fail { code: 410, .. } => match facts.freshness {
                 Freshness::Exact => true,
@@ -234,7 +234,7 @@ impl Action {
         }
     }
 
-    /// On which side of the commit it ends the request, if it does.
+    /// Before or after the commit, if the action ends the request.
     pub(super) fn ending(&self) -> Option<At> {
         match self {
             Self::Drop { at } | Self::Fail { at, .. } | Self::Restart { at, .. } => Some(*at),
@@ -242,7 +242,7 @@ impl Action {
         }
     }
 
-    /// Whether it is decided when a request arrives, and ends none.
+    /// Whether the action is decided on arrival of a request and does not end it.
     pub(super) fn is_on_arrival(&self) -> bool {
         matches!(
             self,
@@ -250,7 +250,7 @@ impl Action {
         )
     }
 
-    /// Whether it takes hold of open watches.
+    /// Whether the action affects open watches.
     pub(super) fn is_on_watches(&self) -> bool {
         matches!(
             self,
@@ -262,8 +262,8 @@ impl Action {
         )
     }
 
-    /// How long it looks back.
-    pub(super) fn looks_back(&self) -> Option<Duration> {
+    /// How far back the action reads, if it is given as a duration.
+    pub(super) fn staleness(&self) -> Option<Duration> {
         match self {
             Self::StaleList {
                 by: Behind::Duration(by),
@@ -277,7 +277,7 @@ impl Action {
         }
     }
 
-    /// The verbs of requests that it can strike.
+    /// The verbs of the requests that the action applies to.
     pub fn verbs(&self) -> &'static [Verb] {
         match self {
             Self::Fail { code: 409, .. } => &Verb::WRITES,
@@ -296,7 +296,7 @@ impl Action {
     }
 }
 
-/// The word and what tells it from others of that word.
+/// The key and the settings that distinguish it from others with the same key.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
@@ -329,12 +329,12 @@ impl fmt::Display for Action {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_before(at: &At) -> bool {
     *at == At::BeforeCommit
 }

@@ -1,33 +1,33 @@
-//! What makes a rule acceptable beyond its shape, and the error that says what to mend.
+//! Validates rules beyond their syntax; each error states the fix.
 
 use std::time::Duration;
 
 use super::{Action, At, Behind, Match, Rule, Verb};
 
-/// Names end up in addresses and messages.
+/// Names are part of URLs and messages.
 const NAME_LENGTH: usize = 100;
-/// No rule waits longer: times beyond cannot be told by every clock.
+/// The maximum duration in a rule: later times exceed the range of some clocks.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Why a rule is not accepted.
+/// The reason why a rule is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault rule {rule:?}: {field}: {problem}; {fix}")]
 pub struct Invalid {
-    /// The rule's name; its place where it has none.
+    /// The rule's name; its position if it has none.
     pub rule: String,
-    /// The field that is wrong, as `match.verbs`.
+    /// The invalid field, for instance `match.verbs`.
     pub field: String,
-    /// What is wrong with it.
+    /// What is wrong.
     pub problem: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
 impl Rule {
-    /// Checks what the shape alone does not.
+    /// Validates what the syntax allows.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn check(&self) -> Result<(), Invalid> {
         let found = name(&self.name)
             .or_else(|| conditions(&self.matches))
@@ -62,7 +62,7 @@ fn wrong(field: &'static str, problem: impl Into<String>, fix: impl Into<String>
 fn name(name: &str) -> Option<Wrong> {
     let good = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     if name.is_empty() {
-        return wrong("name", "it is empty", "give the rule a name that tells what it does");
+        return wrong("name", "it is empty", "give the rule a descriptive name");
     }
     if name.len() > NAME_LENGTH || !name.chars().all(good) {
         return wrong(
@@ -91,13 +91,13 @@ fn conditions(matches: &Match) -> Option<Wrong> {
         return wrong(
             "match.resource",
             format!("{:?} is a kind, not a resource", resource.as_str()),
-            "write the plural in lower case, as machines or pods/eviction",
+            "write the plural in lower case, such as machines or pods/eviction",
         );
     }
     if matches.times == Some(0) {
         return wrong(
             "match.times",
-            "with 0 the rule never strikes",
+            "with 0 the rule has no hits",
             "leave it out, or make it at least 1",
         );
     }
@@ -106,21 +106,21 @@ fn conditions(matches: &Match) -> Option<Wrong> {
     {
         return wrong(
             "match.probability",
-            format!("{probability} is no probability"),
-            "write a number from 0 to 1, as 0.05",
+            format!("{probability} is not a probability"),
+            "write a number from 0 to 1, such as 0.05",
         );
     }
     let window = matches.window?;
     if window.from > LONGEST {
         return wrong(
             "match.window.from",
-            "it never comes",
+            "it is too far in the future",
             "write a time within a hundred years",
         );
     }
     let until = window.until?;
     if until > LONGEST {
-        return wrong("match.window.until", "it never comes", "leave it out");
+        return wrong("match.window.until", "it is too far in the future", "leave it out");
     }
     if until <= window.from {
         return wrong(
@@ -132,7 +132,7 @@ fn conditions(matches: &Match) -> Option<Wrong> {
     None
 }
 
-/// Whether the action can strike what the rule matches.
+/// Whether the action applies to the requests that the rule matches.
 fn applicable(matches: &Match, action: &Action) -> Option<Wrong> {
     if let Action::Partition { .. } = action {
         for (field, given) in [
@@ -148,7 +148,7 @@ fn applicable(matches: &Match, action: &Action) -> Option<Wrong> {
                 return wrong(
                     field,
                     "a partition cuts a client off from everything",
-                    "leave it out and say when by match.window, or use the action drop",
+                    "leave it out and set match.window, or use the action drop",
                 );
             }
         }
@@ -169,7 +169,7 @@ fn applicable(matches: &Match, action: &Action) -> Option<Wrong> {
         let able: Vec<&str> = able.iter().map(|verb| verb.word()).collect();
         return wrong(
             "match.verbs",
-            format!("the action {what} cannot strike {}", unable.join(", ")),
+            format!("the action {what} does not apply to {}", unable.join(", ")),
             format!("leave verbs out, or choose from {}", able.join(", ")),
         );
     }
@@ -181,7 +181,7 @@ fn settings(action: &Action) -> Option<Wrong> {
         wrong(
             field,
             "with zero the rule changes nothing",
-            "write a duration, as 90s or 250ms",
+            "write a duration, such as 90s or 250ms",
         )
     };
     let endless = |field| wrong(field, "it never ends", "write a time within a hundred years");
@@ -240,23 +240,23 @@ fn refusal(code: u16, at: At, retry_after: Option<Duration>, message: Option<&st
         if wait.subsec_nanos() > 0 || wait.as_secs() > u64::from(u32::MAX) {
             return wrong(
                 "action.fail.retryAfter",
-                "it goes out in whole seconds",
+                "it is sent in whole seconds",
                 "write it as 5s or 1m",
             );
         }
     }
     if message.is_some_and(str::is_empty) {
-        return wrong("action.fail.message", "it is empty", "leave it out, or say something");
+        return wrong("action.fail.message", "it is empty", "leave it out, or write a message");
     }
     None
 }
 
-/// The verbs that the rule strikes: those it names, else all that its action can strike.
-pub(super) fn strikes(rule: &Rule, verb: Option<Verb>) -> bool {
+/// Whether the rule matches the verb: it is one of `match.verbs`, or of the action's verbs if that is empty.
+pub(super) fn matches_verb(rule: &Rule, verb: Option<Verb>) -> bool {
     let named = &rule.matches.verbs;
     match verb {
         Some(verb) => rule.action.verbs().contains(&verb) && (named.is_empty() || named.contains(&verb)),
-        // What is no verb on objects, such as a strange method, is struck by what strikes everything.
+        // A request without a verb, for instance with an unknown method, matches a rule without restrictions.
         None => named.is_empty() && rule.action.verbs().len() == Verb::ALL.len(),
     }
 }

@@ -1,6 +1,5 @@
-//! What the rules do to a request on arrival, and whether its client is cut off.
-//!
-//! Decisions only: the front end carries them out.
+//! Decides which rules hit a request on arrival, and whether its client is partitioned. The front end performs the
+//! actions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,32 +9,32 @@ use jiff::{SignedDuration, Timestamp};
 use super::live::Live;
 use super::{Action, Behind, Class, Cut, Facts, Faults};
 
-/// A rule that struck.
+/// A hit of a rule.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Strike {
+pub(crate) struct Hit {
     /// The rule's name.
     pub(crate) rule: String,
-    /// What it does.
+    /// Its action.
     pub(crate) action: Action,
     /// Whether a correct client must survive it.
     pub(crate) class: Class,
 }
 
-/// Whether a request gets through to the server.
+/// Whether a request reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// It does.
+    /// The request reaches it.
     Open,
-    /// Its connection breaks.
+    /// The connection breaks.
     Refused,
-    /// It waits; ask again when the rules change, or at that time.
+    /// The request waits until the rules change or that time, then checks again.
     Blocked {
-        /// When a window opens or closes next.
+        /// When a window next opens or closes.
         until: Option<Timestamp>,
     },
 }
 
-impl Strike {
+impl Hit {
     pub(super) fn of(live: &Live) -> Self {
         Self {
             rule: live.rule.name.clone(),
@@ -46,12 +45,12 @@ impl Strike {
 }
 
 impl Faults {
-    /// Whether there is nothing to ask.
+    /// Whether there are no rules and the server is up.
     pub(crate) fn is_idle(&self) -> bool {
         !self.0.busy.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Whether no rule can strike any more.
+    /// Whether no rule can have another hit.
     pub fn are_over(&self, now: Timestamp) -> bool {
         if self.is_idle() {
             return true;
@@ -66,7 +65,6 @@ impl Faults {
         !self.is_down(now) && self.lock().live.iter().all(ended)
     }
 
-    /// Whether the server is down.
     pub(crate) fn is_down(&self, now: Timestamp) -> bool {
         if self.is_idle() {
             return false;
@@ -79,7 +77,7 @@ impl Faults {
         down
     }
 
-    /// Breaks every connection, and refuses new ones for that long.
+    /// Breaks every connection and refuses new ones for `down`.
     pub(crate) fn restart(&self, down: Duration, now: Timestamp) {
         if !down.is_zero() {
             let mut rules = self.lock();
@@ -90,26 +88,26 @@ impl Faults {
         self.0.life.restart();
     }
 
-    /// Whether a request gets through. `met` are the rules that it has met before; those that it meets now
-    /// are counted, and added there.
-    pub(crate) fn passage(&self, facts: &Facts, now: Timestamp, met: &mut BTreeSet<u64>) -> (Passage, Vec<Strike>) {
+    /// Whether a request reaches the server. `seen` contains the rules that it has already matched; this function
+    /// counts new matches and adds them.
+    pub(crate) fn passage(&self, facts: &Facts, now: Timestamp, seen: &mut BTreeSet<u64>) -> (Passage, Vec<Hit>) {
         if self.is_down(now) {
             return (Passage::Refused, Vec::new());
         }
         let elapsed = self.elapsed(now);
-        let mut strikes = Vec::new();
+        let mut hits = Vec::new();
         let (mut refused, mut blocked) = (false, false);
         let mut rules = self.lock();
         for live in &mut rules.live {
             let Action::Partition { how } = live.rule.action else {
                 continue;
             };
-            if !live.is_open(elapsed) || !live.is_about(facts) {
+            if !live.is_open(elapsed) || !live.matches(facts) {
                 continue;
             }
-            if met.insert(live.id) {
-                live.meet();
-                strikes.push(Strike::of(live));
+            if seen.insert(live.id) {
+                live.count_match();
+                hits.push(Hit::of(live));
             }
             match how {
                 Cut::Refuse => refused = true,
@@ -123,36 +121,36 @@ impl Faults {
             },
             _ => Passage::Open,
         };
-        (passage, strikes)
+        (passage, hits)
     }
 
-    /// The rules that strike a request on arrival, in their order. A request has one ending: behind a rule
-    /// that drops or refuses it, or restarts the server, rules that would do so too are not asked, and behind
-    /// one that does it before the commit none is.
-    pub(crate) fn decide(&self, facts: &Facts, now: Timestamp) -> Vec<Strike> {
+    /// The rules that hit a request on arrival, in order. A request ends once: after a rule that drops or rejects it
+    /// or restarts the server, further rules of this kind are skipped; after one that does so before the commit, all
+    /// further rules are skipped.
+    pub(crate) fn decide(&self, facts: &Facts, now: Timestamp) -> Vec<Hit> {
         let elapsed = self.elapsed(now);
-        let mut strikes = Vec::new();
+        let mut hits = Vec::new();
         let mut ended = false;
         for live in &mut self.lock().live {
             let action = &live.rule.action;
-            let asked = match action.ending() {
+            let considered = match action.ending() {
                 Some(_) => !ended,
                 None => action.is_on_arrival(),
             };
-            if !asked || !live.is_open(elapsed) || !live.is_about(facts) || !live.meet() {
+            if !considered || !live.is_open(elapsed) || !live.matches(facts) || !live.count_match() {
                 continue;
             }
-            strikes.push(Strike::of(live));
+            hits.push(Hit::of(live));
             match live.rule.action.ending() {
                 Some(super::At::BeforeCommit) => break,
                 Some(super::At::AfterCommit) => ended = true,
                 None => {}
             }
         }
-        strikes
+        hits
     }
 
-    /// The revision that somebody who is that far behind sees.
+    /// The revision that is `by` behind the newest one.
     pub(crate) fn revision_behind(&self, by: Behind) -> u64 {
         let newest = self.revision();
         match by {
@@ -161,7 +159,7 @@ impl Faults {
         }
     }
 
-    /// When the window of one of these next opens or closes.
+    /// When the window of one of these rules next opens or closes.
     pub(super) fn next_change<'a>(
         &self,
         rules: impl Iterator<Item = &'a Live>,

@@ -1,21 +1,21 @@
-//! What a rule may know of a request.
+//! The properties of a request that rules can match.
 
 use std::fmt;
 
 use super::Verb;
 
-/// What rules can match of a request.
+/// The properties of a request that rules can match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The user's name.
     pub client: String,
-    /// The user agent; empty where there is none.
+    /// The user agent; empty if absent.
     pub agent: String,
-    /// What the request does; `None`: a method that has no verb.
+    /// The verb; `None` for an HTTP method without a verb.
     pub verb: Option<Verb>,
     /// The API group; empty for the core group.
     pub group: String,
-    /// The plural; empty for a path that is no resource.
+    /// The plural; empty for a path that is not a resource.
     pub resource: String,
     /// The subresource; empty for none.
     pub subresource: String,
@@ -23,13 +23,13 @@ pub struct Facts {
     pub namespace: String,
     /// The object's name; empty for none.
     pub object: String,
-    /// How old an answer may be.
+    /// How stale a response may be.
     pub freshness: Freshness,
     /// The path, without the query.
     pub path: String,
 }
 
-/// As `mcm create machines.machine.sapcloud.io default/m-1`.
+/// For instance `mcm create machines.machine.sapcloud.io default/m-1`.
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = self.verb.map_or("?", Verb::word);
@@ -51,14 +51,14 @@ impl fmt::Display for Facts {
     }
 }
 
-/// How old what a read answers may be, by its `resourceVersion` and `resourceVersionMatch`.
+/// How stale the response to a read may be, from its `resourceVersion` and `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// It must be up to date, or the request is no read.
+    /// The response must be consistent, or the request is not a read.
     #[default]
     Newest,
-    /// Not older than that revision; 0: as old as it likes.
+    /// Not older than that revision; 0: any revision.
     NotOlderThan(u64),
-    /// Exactly that revision, or the one of a continue token.
+    /// Exactly that revision, or that of a continue token.
     Exact,
 }

@@ -1,14 +1,14 @@
-//! A rule at work: whether it strikes a request, given what came before.
+//! An active rule: decides whether it hits a request, given the earlier requests.
 //!
-//! Pure: facts and a time go in, a decision comes out; the rule's own random stream is the only other
-//! source. What a strike does is elsewhere.
+//! The decision is a pure function of the facts, the time and the rule's own random stream. The front end performs
+//! the action.
 
 use std::time::Duration;
 
 use clock::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::check::strikes;
+use super::check::matches_verb;
 use super::{Class, Facts, Pattern, Rule};
 
 /// A rule with its counters.
@@ -19,16 +19,16 @@ pub struct Status {
     pub rule: Rule,
     /// Whether a correct client must survive it.
     pub class: Class,
-    /// Requests for which its conditions held.
+    /// The number of matching requests.
     pub matched: u64,
-    /// Of these, those that it struck. A watch is struck when the rule takes hold of it.
+    /// The number of matches on which the rule acted. A watch counts when the rule first affects it.
     pub hits: u64,
 }
 
-/// A rule at work.
+/// A rule with its state.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// Told apart from another rule of the same name that was there earlier or comes later.
+    /// Distinguishes the rule from earlier and later rules of the same name.
     pub(super) id: u64,
     pub(super) rule: Rule,
     stream: Stream,
@@ -56,30 +56,30 @@ impl Live {
         }
     }
 
-    /// Whether the conditions hold that time does not change.
-    pub(super) fn is_about(&self, facts: &Facts) -> bool {
+    /// Whether all conditions except the window hold.
+    pub(super) fn matches(&self, facts: &Facts) -> bool {
         let matches = &self.rule.matches;
-        strikes(&self.rule, facts.verb)
+        matches_verb(&self.rule, facts.verb)
             && holds(matches.client.as_ref(), |pattern| {
                 pattern.matches(&facts.client) || (!facts.agent.is_empty() && pattern.matches(&facts.agent))
             })
-            && holds(matches.resource.as_ref(), |pattern| facts.is_of(pattern))
+            && holds(matches.resource.as_ref(), |pattern| facts.matches_resource(pattern))
             && holds(matches.namespace.as_ref(), |pattern| {
                 !facts.namespace.is_empty() && pattern.matches(&facts.namespace)
             })
             && holds(matches.object.as_ref(), |pattern| {
                 !facts.object.is_empty() && pattern.matches(&facts.object)
             })
-            && self.rule.action.can_strike(facts)
+            && self.rule.action.applies_to(facts)
     }
 
-    /// Whether its window is open, `elapsed` after the server's start.
+    /// Whether the window is open, `elapsed` after the server's start.
     pub(super) fn is_open(&self, elapsed: Duration) -> bool {
         let window = self.rule.matches.window.unwrap_or_default();
         window.from <= elapsed && window.until.is_none_or(|until| elapsed < until)
     }
 
-    /// When its window next opens or closes.
+    /// When the window next opens or closes.
     pub(super) fn next_change(&self, elapsed: Duration) -> Option<Duration> {
         let window = self.rule.matches.window.unwrap_or_default();
         [Some(window.from), window.until]
@@ -88,8 +88,8 @@ impl Live {
             .find(|edge| *edge > elapsed)
     }
 
-    /// Counts a request that matches, and decides whether it is struck.
-    pub(super) fn meet(&mut self) -> bool {
+    /// Counts a match and decides whether it is a hit.
+    pub(super) fn count_match(&mut self) -> bool {
         let matches = &self.rule.matches;
         self.matched += 1;
         if self.matched <= u64::from(matches.skip) || matches.times.is_some_and(|times| self.hits >= u64::from(times)) {
@@ -110,8 +110,8 @@ fn holds(pattern: Option<&Pattern>, condition: impl FnOnce(&Pattern) -> bool) ->
 }
 
 impl Facts {
-    /// Whether the pattern means its resource: with or without the group, and with the subresource.
-    fn is_of(&self, pattern: &Pattern) -> bool {
+    /// Whether the pattern matches the resource: with or without the group, and with the subresource.
+    fn matches_resource(&self, pattern: &Pattern) -> bool {
         if self.resource.is_empty() {
             return false;
         }

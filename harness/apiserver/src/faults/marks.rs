@@ -1,4 +1,4 @@
-//! When which revision was the newest: what a cache that lags by a duration goes by.
+//! Records when each revision was the newest, for caches that lag by a duration.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,19 +8,19 @@ use clock::Clock;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Revisions with the times of their commits, kept only while a rule asks for them.
+/// Revisions with their commit times, recorded only while a rule needs them.
 #[derive(Debug)]
 pub(crate) struct Marks {
     clock: Clock,
     wanted: AtomicBool,
-    kept: Mutex<Kept>,
+    recorded: Mutex<Recorded>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    /// Oldest first; the first one is the newest of those that are old enough for everybody.
+struct Recorded {
+    /// Oldest first; the first one is the newest that is at least `longest` old.
     marks: VecDeque<(Timestamp, u64)>,
-    /// Nobody lags further behind.
+    /// The longest lag of any rule.
     longest: Duration,
 }
 
@@ -29,28 +29,31 @@ impl Marks {
         Self {
             clock,
             wanted: AtomicBool::new(false),
-            kept: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 
-    /// Keeps marks for somebody who lags by `longest`; nobody with `None`. `revision` is the newest one.
+    /// Records marks for lags up to `longest`; `None` stops recording. `revision` is the newest one.
     pub(super) fn keep(&self, longest: Option<Duration>, revision: u64) {
-        let mut kept = self.lock();
-        kept.longest = longest.unwrap_or_default();
+        let mut recorded = self.lock();
+        recorded.longest = longest.unwrap_or_default();
         if longest.is_none() {
-            kept.marks.clear();
-        } else if kept.marks.is_empty() {
-            kept.marks.push_back((self.clock.now(), revision));
+            recorded.marks.clear();
+        } else if recorded.marks.is_empty() {
+            recorded.marks.push_back((self.clock.now(), revision));
         }
         self.wanted.store(longest.is_some(), Ordering::SeqCst);
     }
 
-    /// The newest revision `by` ago, but not before marks were kept.
+    /// The newest revision `by` ago, but not from before recording began.
     pub(super) fn revision(&self, by: Duration) -> Option<u64> {
         let then = self.clock.now().saturating_sub(by).unwrap_or(Timestamp::MIN);
-        let kept = self.lock();
-        let older = kept.marks.partition_point(|(at, _)| *at <= then);
-        kept.marks.get(older.saturating_sub(1)).map(|(_, revision)| *revision)
+        let recorded = self.lock();
+        let older = recorded.marks.partition_point(|(at, _)| *at <= then);
+        recorded
+            .marks
+            .get(older.saturating_sub(1))
+            .map(|(_, revision)| *revision)
     }
 
     pub(crate) fn committed(&self, revision: u64) {
@@ -58,16 +61,16 @@ impl Marks {
             return;
         }
         let now = self.clock.now();
-        let mut kept = self.lock();
-        kept.marks.push_back((now, revision));
-        let then = now.saturating_sub(kept.longest).unwrap_or(Timestamp::MIN);
-        while kept.marks.get(1).is_some_and(|(at, _)| *at <= then) {
-            kept.marks.pop_front();
+        let mut recorded = self.lock();
+        recorded.marks.push_back((now, revision));
+        let then = now.saturating_sub(recorded.longest).unwrap_or(Timestamp::MIN);
+        while recorded.marks.get(1).is_some_and(|(at, _)| *at <= then) {
+            recorded.marks.pop_front();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock()
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock()
     }
 }
 
@@ -76,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_mark_tells_what_was_newest_then_and_old_ones_go() {
+    async fn marks_give_the_newest_revision_of_a_time_and_expire() {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let marks = Marks::new(clock.clone());
         let seconds = Duration::from_secs;
@@ -96,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_lags_behind_the_time_when_marks_began() {
+    async fn no_lag_reaches_before_the_first_mark() {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let marks = Marks::new(clock.clone());
         clock.sleep(Duration::from_secs(100)).await;

@@ -1,8 +1,7 @@
-//! Faults: what can go wrong between a client and this server, on purpose and as declared.
+//! Faults: declared failures between clients and this server.
 //!
-//! Rules are data; whether one strikes is decided here, purely, from a request's facts, the time and
-//! the rule's own random stream. Carrying it out is the front end's (`http`). Nothing here knows what
-//! the objects mean.
+//! Rules are data. This module decides whether a rule hits a request, as a pure function of the request's facts, the
+//! time and the rule's own random stream; the front end (`http`) performs the action. It does not interpret objects.
 
 mod action;
 mod check;
@@ -28,11 +27,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 pub use action::{Action, At, Behind, Class, Cut};
 pub use check::Invalid;
-pub(crate) use decide::{Passage, Strike};
+pub(crate) use decide::{Hit, Passage};
 pub use facts::{Facts, Freshness};
 pub use live::Status;
 pub(crate) use marks::Marks;
-pub(crate) use open_watch::{OpenWatch, Weather};
+pub(crate) use open_watch::{OpenWatch, WatchEffect};
 pub use parse::{Unreadable, parse};
 pub use pattern::Pattern;
 pub use rule::{Match, Rule, Window};
@@ -43,16 +42,16 @@ use live::Live;
 use crate::life::Life;
 use crate::signal;
 
-/// The fault rules of one server. Clones are the same rules.
+/// The fault rules of one server. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Faults(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     seed: Seed,
-    /// When the server was made; windows count from here.
+    /// The start time of the server, from which windows count.
     start: Timestamp,
-    /// Whether there is anything to ask: without rules a request costs this one look.
+    /// Whether there are rules: without rules the cost is one flag check.
     busy: AtomicBool,
     rules: Mutex<Rules>,
     life: Arc<Life>,
@@ -64,7 +63,7 @@ struct Shared {
 struct Rules {
     live: Vec<Live>,
     added: u64,
-    /// The server is down until then.
+    /// The end of a downtime.
     down_until: Option<Timestamp>,
 }
 
@@ -88,18 +87,18 @@ impl Faults {
         }))
     }
 
-    /// Adds a rule behind the others. It holds from now on, for watches that are open already too.
+    /// Adds a rule after the others. It takes effect immediately, also on open watches.
     ///
     /// # Errors
-    /// When the rule is not acceptable, or there is one of that name.
+    /// If the rule is invalid or its name is in use.
     pub fn add(&self, rule: Rule) -> Result<(), Invalid> {
         self.add_all(vec![rule])
     }
 
-    /// Adds rules behind the others, all or none.
+    /// Adds all rules after the others, or none on an error.
     ///
     /// # Errors
-    /// As [`Faults::add`], of the first one that is not acceptable.
+    /// As [`Faults::add`], for the first invalid rule.
     pub fn add_all(&self, added: Vec<Rule>) -> Result<(), Invalid> {
         let mut rules = self.lock();
         let mut names: BTreeSet<&str> = rules.live.iter().map(|live| live.rule.name.as_str()).collect();
@@ -124,8 +123,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Removes a rule: what it holds back goes on. Returns it with its counters; `None`: there is none
-    /// of that name.
+    /// Removes a rule; delayed requests and watches continue. Returns the rule with its counters; `None` if there is
+    /// no rule of that name.
     pub fn remove(&self, name: &str) -> Option<Status> {
         let mut rules = self.lock();
         let index = rules.live.iter().position(|live| live.rule.name == name)?;
@@ -142,7 +141,7 @@ impl Faults {
         removed
     }
 
-    /// All rules with their counters, in the order in which they are asked.
+    /// All rules with their counters, in order of evaluation.
     pub fn list(&self) -> Vec<Status> {
         self.lock().live.iter().map(Live::status).collect()
     }
@@ -152,11 +151,11 @@ impl Faults {
         *self.0.revisions.borrow()
     }
 
-    /// Tells everybody that the rules are different now.
+    /// Notifies requests and watches of changed rules.
     fn update(&self, rules: &Rules) {
         let busy = !rules.live.is_empty() || rules.down_until.is_some();
         self.0.busy.store(busy, Ordering::SeqCst);
-        let longest = rules.live.iter().filter_map(|live| live.rule.action.looks_back()).max();
+        let longest = rules.live.iter().filter_map(|live| live.rule.action.staleness()).max();
         self.0.marks.keep(longest, self.revision());
         self.0.life.rules_changed();
     }
@@ -165,7 +164,7 @@ impl Faults {
         self.0.rules.lock()
     }
 
-    /// The time since the server was made.
+    /// The time since the start of the server.
     fn elapsed(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.0.start)).unwrap_or(Duration::ZERO)
     }

@@ -1,58 +1,58 @@
-//! What the rules do to a watch while it is open.
+//! Decides which rules affect an open watch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::decide::Strike;
+use super::decide::Hit;
 use super::{Action, Cut, Facts, Faults};
 
-/// A watch, and the rules that took hold of it.
+/// A watch and the rules that affect it.
 #[derive(Debug)]
 pub(crate) struct OpenWatch {
     facts: Box<Facts>,
-    /// Rules that the watch has met: each decides once.
-    met: BTreeSet<u64>,
-    grips: BTreeMap<u64, Grip>,
+    /// The rules that the watch has matched: each decides once.
+    seen: BTreeSet<u64>,
+    active: BTreeMap<u64, ActiveRule>,
 }
 
-/// A rule's hold on a watch.
+/// A rule that affects the watch.
 #[derive(Debug)]
-struct Grip {
+struct ActiveRule {
     action: Action,
-    /// Events of objects that were sent since.
+    /// The object events sent since the hit.
     sent: u32,
 }
 
-/// What happens to a watch now.
+/// The combined effect of the rules on a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Weather {
-    /// Its connection breaks.
+pub(crate) struct WatchEffect {
+    /// The connection breaks.
     pub(crate) cut: bool,
-    /// Nothing gets through, not even its end.
+    /// Nothing is delivered, not even the end of the watch.
     pub(crate) silent: bool,
-    /// The server sends nothing; the watch ends in its time.
+    /// The server sends no events; the watch ends at its timeout.
     pub(crate) frozen: bool,
-    /// Everything arrives that much later.
+    /// The delay of each event.
     pub(crate) lag: Duration,
-    /// It ends now.
-    pub(crate) over: bool,
-    /// It breaks in the middle of the next event.
+    /// The watch ends now.
+    pub(crate) ends: bool,
+    /// The connection breaks in the middle of the next event.
     pub(crate) breaks: bool,
-    /// Each event is sent twice.
-    pub(crate) twice: bool,
-    /// When a window opens or closes next.
+    /// Each event is sent duplicates.
+    pub(crate) duplicates: bool,
+    /// When a window next opens or closes.
     pub(crate) until: Option<Timestamp>,
 }
 
 impl OpenWatch {
-    /// A watch that has met no rule.
+    /// A watch that has matched no rule.
     pub(crate) fn new(facts: Facts) -> Self {
         Self {
             facts: Box::new(facts),
-            met: BTreeSet::new(),
-            grips: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            active: BTreeMap::new(),
         }
     }
 
@@ -60,62 +60,62 @@ impl OpenWatch {
         &self.facts
     }
 
-    /// Counts an event of an object that is sent.
+    /// Counts a sent object event.
     pub(crate) fn sent(&mut self) {
-        for grip in self.grips.values_mut() {
-            grip.sent = grip.sent.saturating_add(1);
+        for rule in self.active.values_mut() {
+            rule.sent = rule.sent.saturating_add(1);
         }
     }
 
-    /// What happens now, and the rules that took hold just now.
-    pub(crate) fn weather(&mut self, faults: &Faults, now: Timestamp) -> (Weather, Vec<Strike>) {
+    /// The current effect, and the new hits.
+    pub(crate) fn effect(&mut self, faults: &Faults, now: Timestamp) -> (WatchEffect, Vec<Hit>) {
         if faults.is_idle() {
-            self.grips.clear();
-            return (Weather::default(), Vec::new());
+            self.active.clear();
+            return (WatchEffect::default(), Vec::new());
         }
         let elapsed = faults.elapsed(now);
-        let mut strikes = Vec::new();
+        let mut hits = Vec::new();
         let mut rules = faults.lock();
-        let mut holding = BTreeSet::new();
+        let mut open = BTreeSet::new();
         for live in &mut rules.live {
-            if !live.rule.action.is_on_watches() || !live.is_open(elapsed) || !live.is_about(&self.facts) {
+            if !live.rule.action.is_on_watches() || !live.is_open(elapsed) || !live.matches(&self.facts) {
                 continue;
             }
-            if self.met.insert(live.id) && live.meet() {
-                strikes.push(Strike::of(live));
+            if self.seen.insert(live.id) && live.count_match() {
+                hits.push(Hit::of(live));
                 let action = live.rule.action.clone();
-                self.grips.insert(live.id, Grip { action, sent: 0 });
+                self.active.insert(live.id, ActiveRule { action, sent: 0 });
             }
-            holding.insert(live.id);
+            open.insert(live.id);
         }
-        self.grips.retain(|id, _| holding.contains(id));
-        let concerned = rules
+        self.active.retain(|id, _| open.contains(id));
+        let relevant = rules
             .live
             .iter()
-            .filter(|live| live.rule.action.is_on_watches() && live.is_about(&self.facts));
-        let mut weather = Weather {
-            until: faults.next_change(concerned, elapsed),
-            ..Weather::default()
+            .filter(|live| live.rule.action.is_on_watches() && live.matches(&self.facts));
+        let mut effect = WatchEffect {
+            until: faults.next_change(relevant, elapsed),
+            ..WatchEffect::default()
         };
-        for grip in self.grips.values() {
-            weather.add(grip);
+        for rule in self.active.values() {
+            effect.add(rule);
         }
-        (weather, strikes)
+        (effect, hits)
     }
 }
 
-impl Weather {
-    fn add(&mut self, grip: &Grip) {
-        match grip.action {
+impl WatchEffect {
+    fn add(&mut self, rule: &ActiveRule) {
+        match rule.action {
             Action::Partition { how: Cut::Refuse } => self.cut = true,
             Action::Partition { how: Cut::Hang } => self.silent = true,
             Action::FreezeWatch {} => self.frozen = true,
             Action::LagWatch { by } => self.lag = self.lag.max(by),
-            Action::TruncateWatch { after_events, midway } if grip.sent >= after_events => {
-                self.over |= !midway;
+            Action::TruncateWatch { after_events, midway } if rule.sent >= after_events => {
+                self.ends |= !midway;
                 self.breaks |= midway;
             }
-            Action::DuplicateEvent {} => self.twice = true,
+            Action::DuplicateEvent {} => self.duplicates = true,
             _ => {}
         }
     }

@@ -1,27 +1,27 @@
-//! Rules from files: YAML or JSON, one rule or a list, in one document or several.
+//! Parses rules from files: YAML or JSON, one rule or a list, in one or several documents.
 
 use serde_json::Value;
 
 use super::{Invalid, Rule};
 
-/// Why a text holds no rules.
+/// The reason why a text contains no valid rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     /// It is neither YAML nor JSON.
     #[error("the rules are neither YAML nor JSON: {0}")]
     Text(String),
-    /// There is nothing in it.
+    /// It is empty.
     #[error("there are no rules in it; write a list of rules, each with a name and an action")]
     Empty,
-    /// A rule is wrong.
+    /// A rule is invalid.
     #[error(transparent)]
     Rule(#[from] Invalid),
 }
 
-/// Reads rules. Each document is a rule or a list of rules.
+/// Parses rules. Each document is a rule or a list of rules.
 ///
 /// # Errors
-/// With the rule and the field that is wrong, and what to do about it.
+/// Names the invalid rule and field and the fix.
 pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| Unreadable::Text(error.to_string()))?;
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
     Ok(rules)
 }
 
-/// The rule of a tree; `place` names one without a name.
+/// Parses one rule; `place` is the name in errors of a rule without a name.
 fn read(value: Value, place: usize) -> Result<Rule, Invalid> {
     let name = value.get("name").and_then(Value::as_str).map(str::to_owned);
     serde_path_to_error::deserialize(value).map_err(|error| {
@@ -56,7 +56,7 @@ fn read(value: Value, place: usize) -> Result<Rule, Invalid> {
             rule: name.unwrap_or_else(|| format!("number {place}")),
             field,
             problem: error.into_inner().to_string(),
-            fix: "docs/using/api-server-faults.md has the words".to_owned(),
+            fix: "see docs/using/api-server-faults.md".to_owned(),
         }
     })
 }

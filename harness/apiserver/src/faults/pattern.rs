@@ -1,4 +1,4 @@
-//! Globs on names: `*` stands for any characters, `?` for one. Nothing here knows what is named.
+//! Globs on names: `*` matches any characters, `?` matches one. Knows nothing about the named things.
 
 use std::fmt;
 
@@ -11,7 +11,6 @@ use wildmatch::WildMatch;
 pub struct Pattern(String);
 
 impl Pattern {
-    /// A glob of that text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -66,7 +65,7 @@ mod tests {
         assert_eq!(Pattern::new(pattern).matches(text), expected);
     }
 
-    /// The definition, taken literally.
+    /// The definition of a glob as a recursive function.
     fn by_definition(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], []) => true,

@@ -1,4 +1,4 @@
-//! Durations as texts: `90s`, `1m30s`, `250ms`. For `#[serde(with = …)]`.
+//! Durations as strings: `90s`, `1m30s`, `250ms`. For `#[serde(with = …)]`.
 
 use std::time::Duration;
 
@@ -9,14 +9,15 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 static PRINTER: SpanPrinter = SpanPrinter::new().spacing(Spacing::None);
 
-/// The duration as it is written in rules.
+/// The duration in the notation of rules.
 pub(super) fn text(period: Duration) -> String {
     PRINTER.unsigned_duration_to_string(&period)
 }
 
 fn parse(text: &str) -> Result<Duration, String> {
-    let unreadable =
-        |why: &str| format!("{text:?} is not a duration ({why}); write a number with a unit, as 90s, 1m30s or 250ms");
+    let unreadable = |why: &str| {
+        format!("{text:?} is not a duration ({why}); write a number with a unit, such as 90s, 1m30s or 250ms")
+    };
     let signed: SignedDuration = text
         .parse()
         .map_err(|error: jiff::Error| unreadable(&error.to_string()))?;
@@ -31,7 +32,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// The same for what may be absent.
+/// The same for optional durations.
 pub(super) mod optional {
     use super::{Deserialize, Deserializer, Duration, Serializer, parse};
 
@@ -65,7 +66,7 @@ mod tests {
     #[case("1m30s", 90_000, "1m30s")]
     #[case("1h 250ms", 3_600_250, "1h250ms")]
     #[case("0s", 0, "0s")]
-    fn a_duration_is_read_and_written(#[case] written: &str, #[case] millis: u64, #[case] printed: &str) {
+    fn durations_are_parsed_and_formatted(#[case] written: &str, #[case] millis: u64, #[case] printed: &str) {
         let period = parse(written).unwrap();
         assert_eq!(period, Duration::from_millis(millis));
         assert_eq!(text(period), printed);
@@ -77,8 +78,8 @@ mod tests {
     #[case("")]
     #[case("-5s")]
     #[case("soon")]
-    fn what_is_no_duration_says_how_to_write_one(#[case] text: &str) {
+    fn the_error_for_an_invalid_duration_shows_the_notation(#[case] text: &str) {
         let error = parse(text).unwrap_err();
-        assert!(error.contains("as 90s, 1m30s or 250ms"), "{error}");
+        assert!(error.contains("such as 90s, 1m30s or 250ms"), "{error}");
     }
 }

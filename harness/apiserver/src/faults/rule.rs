@@ -1,5 +1,4 @@
-//! Rules as data: what they match and what they do. What makes a rule acceptable is in `check`, when
-//! one fires is in `live`.
+//! Rules as data: conditions and actions. `check` validates a rule, `live` decides when it has a hit.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,71 +7,71 @@ use serde::{Deserialize, Serialize};
 
 use super::{Action, Class, Pattern, Verb, period};
 
-/// Of the requests that match, let some pass, then do something to the others.
+/// A fault rule: the requests that it matches, and the action on a hit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
-    /// Unique among the rules of a server: letters, digits, `.`, `-` and `_`. The rule's random draws
-    /// depend on the server's seed and this name alone.
+    /// Unique among the rules of a server: letters, digits, `.`, `-` and `_`. The rule's random draws depend only on
+    /// the server's seed and this name.
     pub name: String,
-    /// Which requests. Absent: every request that the action can strike.
+    /// The requests. Absent: every request that the action applies to.
     #[serde(rename = "match", default, skip_serializing_if = "Match::is_everything")]
     pub matches: Match,
-    /// What happens to them.
+    /// The action on a hit.
     pub action: Action,
 }
 
-/// Which requests a rule is about. Every condition must hold; what is absent holds.
+/// The conditions of a rule. All must hold; an absent condition holds.
 ///
-/// Of the requests for which the conditions hold (they *match*), the first `skip` pass, then each one is
-/// struck with `probability`, until `times` were. A watch is one request: it matches when it is opened,
-/// or when the rule or its window comes while it is open.
+/// Of the requests that match, the first `skip` are not affected; then each is a hit with `probability`, up to
+/// `times` hits. A watch is one request: it matches when it opens, or when the rule or its window starts while it is
+/// open.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Match {
     /// The user's name or the user agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<Pattern>,
-    /// What the request does. Empty: anything.
+    /// The verbs. Empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verbs: Vec<Verb>,
     /// `machines` or `machines.machine.sapcloud.io`; with a subresource `pods/eviction`, `machines/*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<Pattern>,
-    /// The namespace in the address. A list or watch of all namespaces has none.
+    /// The namespace in the path. Lists and watches of all namespaces have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Pattern>,
-    /// The object's name; of a creation the name or `generateName` in its body.
+    /// The object's name; for a creation the name or `generateName` in the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Pattern>,
-    /// How many matching requests pass first.
+    /// The number of matching requests that are not affected.
     #[serde(skip_serializing_if = "is_zero")]
     pub skip: u32,
-    /// How many are struck at most. Absent: without end.
+    /// The maximum number of hits. Absent: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// How likely one is struck, in `0..=1`. Absent: certainly.
+    /// The probability of a hit, in `0..=1`. Absent: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// When. Absent: always.
+    /// When the rule is active. Absent: always.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
 }
 
-/// A time span since the server was made, on its clock: `from` is in it, `until` is not.
+/// A time range since the start of the server, on its clock; includes `from` and excludes `until`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Window {
-    /// When it begins.
+    /// The start.
     #[serde(with = "period", skip_serializing_if = "Duration::is_zero")]
     pub from: Duration,
-    /// When it ends. Absent: never.
+    /// The end. Absent: none.
     #[serde(with = "period::optional", skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
 }
 
 impl Rule {
-    /// A rule for every request that the action can strike.
+    /// A rule for every request that the action applies to.
     pub fn new(name: impl Into<String>, action: Action) -> Self {
         Self {
             name: name.into(),
@@ -81,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Whether a correct client must survive it.
+    /// Whether a correct client must survive the rule.
     pub fn class(&self) -> Class {
         self.action.class()
     }
@@ -93,14 +92,14 @@ impl Match {
     }
 }
 
-/// Such as `failed: fail 503 beforeCommit of create, update on machines by mcm, 2 times after 1, from 1m to 5m`.
+/// For instance `failed: fail 503 beforeCommit of create, update on machines by mcm, 2 times after 1, from 1m to 5m`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}{}", self.name, self.action, self.matches)
     }
 }
 
-/// With a space before each condition; empty for a match of everything.
+/// The conditions, each with a leading space; empty without conditions.
 impl fmt::Display for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.verbs.is_empty() {
@@ -136,7 +135,7 @@ impl fmt::Display for Match {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference in")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

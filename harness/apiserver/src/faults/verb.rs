@@ -1,10 +1,10 @@
-//! What requests do to objects, in the words of rules.
+//! The verbs of requests, as rules name them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a request does to objects.
+/// The verb of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
@@ -12,9 +12,9 @@ pub enum Verb {
     Get,
     /// Reads a collection.
     List,
-    /// Follows a collection.
+    /// Watches a collection.
     Watch,
-    /// Makes an object; posts to a subresource.
+    /// Creates an object; posts to a subresource.
     Create,
     /// Replaces an object.
     Update,
@@ -27,7 +27,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All of them.
+    /// All verbs.
     pub const ALL: [Self; 8] = [
         Self::Get,
         Self::List,
@@ -38,7 +38,7 @@ impl Verb {
         Self::Delete,
         Self::DeleteCollection,
     ];
-    /// Those that change something.
+    /// The verbs of writes.
     pub const WRITES: [Self; 5] = [
         Self::Create,
         Self::Update,
@@ -47,7 +47,7 @@ impl Verb {
         Self::DeleteCollection,
     ];
 
-    /// The word that rules and authorization have for it.
+    /// The name in rules and authorization.
     pub fn word(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -61,7 +61,7 @@ impl Verb {
         }
     }
 
-    /// The verb of that word.
+    /// The verb with that name.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verb| verb.word() == word)
     }

@@ -1,7 +1,7 @@
-//! The administrator's door to the fault rules: `/drydock/faults`.
+//! The admin endpoint for fault rules: `/drydock/faults`.
 //!
-//! Only members of `system:masters` pass, whatever roles say: who may break the server is no question
-//! for the cluster inside it.
+//! Only members of `system:masters` have access, regardless of roles: permissions in the cluster must not control
+//! faults of the server.
 
 use http::Response;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::status::ApiError;
 
 const MASTERS: &str = "system:masters";
 
-/// Answers a request for the rules, or for the one of that name.
+/// Handles a request for all rules, or for the rule with that name.
 pub(super) fn serve(exchange: &Exchange<'_>, name: Option<&str>) -> Result<Response<Body>, ApiError> {
     if !exchange.caller.groups.iter().any(|group| group == MASTERS) {
         return Err(ApiError::new(

@@ -1,4 +1,4 @@
-//! Bodies: answers that are whole or a stream, and request bodies in their media types.
+//! Response bodies, complete or streamed, and request bodies in their media types.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,10 +15,10 @@ use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
 use crate::{protobuf, types};
 
-/// No request body may be longer, in bytes.
+/// The maximum size of a request body in bytes.
 pub(super) const LIMIT: usize = 3 * 1024 * 1024;
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Body(Kind);
 
 enum Kind {
@@ -27,13 +27,13 @@ enum Kind {
 }
 
 impl Body {
-    /// A body that is known.
+    /// A complete body.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    /// A body that comes bit by bit, and may break off.
+    /// A streamed body, which can break off.
     pub fn stream(stream: impl Stream<Item = Result<Bytes, Disconnected>> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(stream)))
     }
@@ -80,7 +80,7 @@ impl http_body::Body for Body {
     }
 }
 
-/// 413 for a body beyond the limit.
+/// 413 for a body above the limit.
 pub(super) fn too_large() -> ApiError {
     ApiError::new(
         413,
@@ -98,10 +98,10 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
     header.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body in any of the media types; the duplicate fields it has go into the options.
+/// Decodes a body in any of the media types; adds its duplicate fields to the options.
 ///
 /// # Errors
-/// 400 for a body that cannot be read, 415 for a media type that is not known.
+/// 400 for an invalid body, 415 for an unknown media type.
 pub(super) fn decode(
     headers: &HeaderMap,
     body: &Bytes,

@@ -1,4 +1,4 @@
-//! Who a request counts as, and whether that one may make it.
+//! Authentication, impersonation and authorization of requests.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -11,10 +11,10 @@ use crate::inner::Inner;
 use crate::status::ApiError;
 
 impl Inner {
-    /// Who a request is from: its connection, else its bearer token, else nobody in particular.
+    /// The identity of a request: of its connection, else of its bearer token, else anonymous.
     ///
     /// # Errors
-    /// 401 for a token that is not good.
+    /// 401 for an invalid token.
     pub(super) fn caller(&self, connection: Option<&Identity>, headers: &HeaderMap) -> Result<Identity, ApiError> {
         if let Some(identity) = connection {
             return Ok(identity.clone().authenticated());
@@ -30,11 +30,16 @@ impl Inner {
         }
     }
 
-    /// Who the request counts as: its caller, or the one that the caller speaks for.
+    /// The effective identity: the caller, or the identity that the caller impersonates.
     ///
     /// # Errors
-    /// 403 when the caller may not speak for others, 400 for headers that make no sense.
-    pub(super) fn speaker(&self, caller: Identity, headers: &HeaderMap, action: &Action) -> Result<Identity, ApiError> {
+    /// 403 if the caller may not impersonate it, 400 for invalid headers.
+    pub(super) fn effective_identity(
+        &self,
+        caller: Identity,
+        headers: &HeaderMap,
+        action: &Action,
+    ) -> Result<Identity, ApiError> {
         match impersonation::requested(headers)? {
             Some(other) => {
                 let may = |action: &Action| {
@@ -48,10 +53,10 @@ impl Inner {
         }
     }
 
-    /// Whether that one may do it.
+    /// Whether an identity may perform the action.
     ///
     /// # Errors
-    /// 403, or 401 for nobody in particular where no roles decide.
+    /// 403, or 401 for an anonymous user if authorization does not use roles.
     pub(super) fn authorize(&self, who: &Identity, route: &Route, action: &Action) -> Result<(), ApiError> {
         if !self.authorizer.is_rbac() {
             let open = matches!(route, Route::Health { .. } | Route::Version);

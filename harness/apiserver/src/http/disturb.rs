@@ -1,4 +1,4 @@
-//! Carrying out what the fault rules decide: the way of a request through a server that misbehaves.
+//! Performs the actions of fault rules on requests.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,70 +8,73 @@ use http::Response;
 use super::body::decode;
 use super::{Arrival, Body, Route, error_response, json_response, render};
 use crate::authorization::Action as Wanted;
-use crate::faults::{Action, At, Facts, Freshness, Passage, Strike, Verb};
+use crate::faults::{Action, At, Facts, Freshness, Hit, Passage, Verb};
 use crate::inner::Inner;
 use crate::life::{Disconnected, broken};
 use crate::observe::FaultRecord;
 use crate::status::ApiError;
 
 impl Inner {
-    /// Answers a request while there are fault rules, or while the server is down.
-    pub(super) async fn disturbed(self: &Arc<Self>, arrival: &Arrival) -> Result<Response<Body>, Disconnected> {
+    /// Handles a request while there are fault rules or the server is down.
+    pub(super) async fn handle_with_faults(
+        self: &Arc<Self>,
+        arrival: &Arrival,
+    ) -> Result<Response<Body>, Disconnected> {
         let life = self.life.follow();
         let facts = arrival.facts();
         tokio::select! {
             biased;
             () = broken(life) => Err(Disconnected::new()),
-            answer = self.led_astray(arrival, &facts) => answer,
+            response = self.apply_faults(arrival, &facts) => response,
         }
     }
 
-    async fn led_astray(self: &Arc<Self>, arrival: &Arrival, facts: &Facts) -> Result<Response<Body>, Disconnected> {
-        let mut met = BTreeSet::new();
-        self.pass(facts, &mut met).await?;
-        let strikes = self.faults.decide(facts, self.registry.clock().now());
-        if strikes.is_empty() {
+    async fn apply_faults(self: &Arc<Self>, arrival: &Arrival, facts: &Facts) -> Result<Response<Body>, Disconnected> {
+        let mut seen = BTreeSet::new();
+        self.pass(facts, &mut seen).await?;
+        let hits = self.faults.decide(facts, self.registry.clock().now());
+        if hits.is_empty() {
             return Ok(self.respond(arrival, None).await);
         }
         let pretty = arrival.pretty;
         let mut refusal = None;
         let mut stale = None;
-        for strike in strikes.iter().filter(|strike| strike.is_before()) {
-            self.report(strike, facts);
-            match &strike.action {
+        for hit in hits.iter().filter(|hit| hit.is_before()) {
+            self.report(hit, facts);
+            match &hit.action {
                 Action::Delay { by, .. } => self.registry.clock().sleep(*by).await,
                 Action::StaleList { by, .. } | Action::StaleGet { by, .. } => {
                     stale = Some(self.faults.revision_behind(*by));
                 }
-                Action::Compact { behind_only } => self.forget(*behind_only),
-                Action::Fail { .. } => refusal = Some(self.refusal(&strike.action, facts)),
+                Action::Compact { behind_only } => self.discard_history(*behind_only),
+                Action::Fail { .. } => refusal = Some(self.refusal(&hit.action, facts)),
                 ending => return Err(self.end(ending)),
             }
         }
-        let mut answer = match refusal {
+        let mut response = match refusal {
             Some(error) => self.refuse(arrival, facts, &error),
             None => self.respond(arrival, stale).await,
         };
-        for strike in strikes.iter().filter(|strike| !strike.is_before()) {
-            self.report(strike, facts);
-            match &strike.action {
+        for hit in hits.iter().filter(|hit| !hit.is_before()) {
+            self.report(hit, facts);
+            match &hit.action {
                 Action::Delay { by, .. } => self.registry.clock().sleep(*by).await,
-                Action::Fail { .. } => answer = error_response(&self.refusal(&strike.action, facts), pretty),
+                Action::Fail { .. } => response = error_response(&self.refusal(&hit.action, facts), pretty),
                 ending => return Err(self.end(ending)),
             }
         }
-        self.pass(facts, &mut met).await?;
-        Ok(answer)
+        self.pass(facts, &mut seen).await?;
+        Ok(response)
     }
 
-    /// Waits until the client's requests and answers get through.
-    async fn pass(&self, facts: &Facts, met: &mut BTreeSet<u64>) -> Result<(), Disconnected> {
+    /// Waits until no partition blocks the client.
+    async fn pass(&self, facts: &Facts, seen: &mut BTreeSet<u64>) -> Result<(), Disconnected> {
         let mut life = self.life.follow();
         loop {
             life.mark_unchanged();
-            let (passage, strikes) = self.faults.passage(facts, self.registry.clock().now(), met);
-            for strike in &strikes {
-                self.report(strike, facts);
+            let (passage, hits) = self.faults.passage(facts, self.registry.clock().now(), seen);
+            for hit in &hits {
+                self.report(hit, facts);
             }
             match passage {
                 Passage::Open => return Ok(()),
@@ -91,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Breaks the connection of a request, or all of them.
+    /// Breaks the connection of a request, or all connections.
     fn end(&self, action: &Action) -> Disconnected {
         if let Action::Restart { keep_history, down, .. } = action {
             if !keep_history {
@@ -102,28 +105,28 @@ impl Inner {
         Disconnected::new()
     }
 
-    /// Forgets all history.
-    pub(crate) fn forget(&self, behind_only: bool) {
+    /// Discards all history.
+    pub(crate) fn discard_history(&self, behind_only: bool) {
         self.registry.store().compact();
         if !behind_only {
-            self.life.expel();
+            self.life.expire_watches();
         }
     }
 
-    /// Tells the observer of a strike.
-    pub(super) fn report(&self, strike: &Strike, facts: &Facts) {
-        tracing::debug!(rule = strike.rule, action = %strike.action, %facts, "a fault rule strikes");
+    /// Reports a hit to the observer.
+    pub(super) fn report(&self, hit: &Hit, facts: &Facts) {
+        tracing::debug!(rule = hit.rule, action = %hit.action, %facts, "a fault rule has a hit");
         if let Some(observer) = &self.observer {
             observer.fault(&FaultRecord {
-                rule: &strike.rule,
-                action: &strike.action,
-                class: strike.class,
+                rule: &hit.rule,
+                action: &hit.action,
+                class: hit.class,
                 facts,
             });
         }
     }
 
-    /// A refusal in the server's place, with all that an answer of the server has.
+    /// Responds with an error in place of the server, with the usual headers.
     fn refuse(&self, arrival: &Arrival, facts: &Facts, error: &ApiError) -> Response<Body> {
         let mut response = if error.code == 410 && facts.verb == Some(Verb::Watch) {
             json_response(200, render::error_event(error))
@@ -134,7 +137,7 @@ impl Inner {
         response
     }
 
-    /// What a Kubernetes API server says with the code of a [`Action::Fail`].
+    /// The error of a Kubernetes API server for the code of an [`Action::Fail`].
     fn refusal(&self, action: &Action, facts: &Facts) -> ApiError {
         let Action::Fail {
             code,
@@ -143,7 +146,7 @@ impl Inner {
             ..
         } = action
         else {
-            return ApiError::internal("a fault rule that refuses nothing refused something");
+            return ApiError::internal("a fault rule without a refusal rejected a request");
         };
         let qualified = match facts.group.as_str() {
             "" => facts.resource.clone(),
@@ -203,8 +206,8 @@ impl Inner {
     }
 }
 
-impl Strike {
-    /// Whether it does its work before the request is done.
+impl Hit {
+    /// Whether the action happens before the request is handled.
     fn is_before(&self) -> bool {
         match self.action {
             Action::Delay { at, .. } | Action::Drop { at } | Action::Fail { at, .. } | Action::Restart { at, .. } => {
@@ -216,7 +219,7 @@ impl Strike {
 }
 
 impl Facts {
-    /// What the request wants, in the words of authorization.
+    /// The request in the terms of authorization.
     fn wanted(&self) -> Wanted {
         if self.resource.is_empty() {
             return Wanted::Path {
@@ -236,7 +239,7 @@ impl Facts {
 }
 
 impl Arrival {
-    /// What fault rules can match of it.
+    /// The facts of the request for fault rules.
     pub(super) fn facts(&self) -> Facts {
         let mut facts = Facts {
             client: self.client.clone(),
@@ -259,7 +262,7 @@ impl Arrival {
         facts
     }
 
-    /// The name, or its beginning, of the object in the body.
+    /// The name or `generateName` of the object in the body.
     fn created_name(&self) -> String {
         let Ok(object) = decode(&self.parts.headers, &self.body, false, None) else {
             return String::new();

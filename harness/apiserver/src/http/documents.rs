@@ -1,4 +1,4 @@
-//! What is served beside resources: discovery, OpenAPI, version and health.
+//! Endpoints other than resources: discovery, OpenAPI, version and health.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response};
@@ -11,26 +11,26 @@ use crate::registry::Catalog;
 use crate::status::ApiError;
 use crate::{discovery, openapi};
 
-/// The Kubernetes version whose interface is served.
+/// The Kubernetes version of the served API.
 pub const KUBERNETES_VERSION: &str = "v1.36.0";
 
 pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
-    let rows = catalog.rows();
+    let resources = catalog.resources();
     let found = |document: Option<Value>| document.ok_or_else(no_such_path);
     let document = match route {
         Route::Version => version(),
         Route::Health { check } => return Ok(health(exchange, check)),
-        Route::Root => root(rows.iter().map(|row| row.api_version())),
+        Route::Root => root(resources.iter().map(|resource| resource.api_version())),
         Route::CoreVersions | Route::Groups => return discover(exchange, route, catalog),
-        Route::Group { group } => match discovery::group(rows, group) {
+        Route::Group { group } => match discovery::group(resources, group) {
             Some(document) => document,
             None => return Ok(page_not_found()),
         },
         Route::Resources { group, .. } if !group.is_empty() && !catalog.has_group(group) => return Ok(page_not_found()),
-        Route::Resources { group, version } => found(discovery::resource_list(rows, group, version))?,
+        Route::Resources { group, version } => found(discovery::resource_list(resources, group, version))?,
         Route::OpenApiIndex => return Ok(json_response(200, exchange.presentation.value(catalog.openapi_index()))),
         Route::OpenApiDocument { group_version } => {
-            let document = found(openapi::document(rows, group_version))?;
+            let document = found(openapi::document(resources, group_version))?;
             let mut response = json_response(200, exchange.presentation.value(&document));
             if exchange.query.get("hash").is_some() {
                 let lasting = HeaderValue::from_static("public, immutable");
@@ -44,11 +44,11 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
 }
 
 fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
-    let rows = catalog.rows();
+    let resources = catalog.resources();
     let core = *route == Route::CoreVersions;
     match form(accept(exchange.headers), Offer::Discovery)? {
         Form::Aggregated(version) => {
-            let document = discovery::aggregated(rows, core, version);
+            let document = discovery::aggregated(resources, core, version);
             let tag = format!("\"{}\"", discovery::etag(&document));
             let mut response = if matches_tag(exchange.headers, &tag) {
                 let mut response = Response::new(Body::whole(""));
@@ -72,7 +72,7 @@ fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result
         )),
         _ => Ok(json_response(
             200,
-            exchange.presentation.value(&discovery::group_list(rows)),
+            exchange.presentation.value(&discovery::group_list(resources)),
         )),
     }
 }

@@ -1,8 +1,8 @@
-//! Speaking for others: the `Impersonate-*` headers, and what it takes to use them.
+//! Impersonation: the `Impersonate-*` headers and the permissions that they need.
 //!
-//! Two ways lead there, as in Kubernetes 1.36: the old one, `impersonate` on each part of the other
-//! identity; and the narrow one, `impersonate:MODE` on each part together with
-//! `impersonate-on:MODE:VERB` on what is to be done (KEP-5284).
+//! As in Kubernetes 1.36, there are two alternatives: the legacy permission `impersonate` on each part of the other
+//! identity, or the constrained permissions `impersonate:MODE` on each part together with `impersonate-on:MODE:VERB`
+//! on the request itself (KEP-5284).
 
 use http::HeaderMap;
 
@@ -18,10 +18,10 @@ const ACCOUNT: &str = "system:serviceaccount:";
 const NODE: &str = "system:node:";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// Whom a request wants to speak for; `None`: for nobody but its caller.
+/// The identity that a request wants to impersonate; `None` without impersonation.
 ///
 /// # Errors
-/// 400 without a user.
+/// 400 for impersonation headers without a user.
 pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
     let texts = |name: &str| {
         let values = headers.get_all(name).iter();
@@ -50,7 +50,7 @@ pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiErro
     )))
 }
 
-/// The other identity as it counts: with the groups that its name brings along.
+/// Adds the groups that the user name implies.
 pub(super) fn completed(mut identity: Identity) -> Identity {
     if identity.groups.is_empty()
         && let Some((namespace, name)) = account(&identity.user)
@@ -63,8 +63,8 @@ pub(super) fn completed(mut identity: Identity) -> Identity {
     identity.authenticated()
 }
 
-/// Whether the caller may do `action` as somebody else. `may` tells whether the caller may do
-/// something, or why not.
+/// Whether the caller may perform `action` as another identity. `may` checks a permission of the caller and returns
+/// the denial.
 ///
 /// # Errors
 /// 403.
@@ -75,13 +75,18 @@ pub(super) fn check(
     may: impl Fn(&Action) -> Result<(), String>,
 ) -> Result<(), ApiError> {
     let demand = |action: Action| may(&action).map_err(|reason| action.refusal(caller, &reason));
-    let narrow = narrow_way(other, action).into_iter().try_for_each(demand);
-    // The refusal is that of the way that was tried first.
-    narrow.or_else(|refusal| old_way(other).into_iter().try_for_each(demand).map_err(|_| refusal))
+    let constrained = constrained_permissions(other, action).into_iter().try_for_each(demand);
+    // The response contains the denial of the alternative that was tried first.
+    constrained.or_else(|refusal| {
+        legacy_permissions(other)
+            .into_iter()
+            .try_for_each(demand)
+            .map_err(|_| refusal)
+    })
 }
 
-/// What the old way demands, the user first.
-fn old_way(other: &Identity) -> Vec<Action> {
+/// The permissions for legacy impersonation, the user first.
+fn legacy_permissions(other: &Identity) -> Vec<Action> {
     let user = match account(&other.user) {
         Some((namespace, name)) => part("impersonate", "", "serviceaccounts", namespace, name),
         None => part("impersonate", "", "users", "", &other.user),
@@ -93,8 +98,8 @@ fn old_way(other: &Identity) -> Vec<Action> {
     demands
 }
 
-/// What the narrow way demands: the action first.
-fn narrow_way(other: &Identity, action: &Action) -> Vec<Action> {
+/// The permissions for constrained impersonation, the request first.
+fn constrained_permissions(other: &Identity, action: &Action) -> Vec<Action> {
     let (mode, user) = if let Some((namespace, name)) = account(&other.user) {
         ("serviceaccount", ("serviceaccounts", namespace, name))
     } else if let Some(node) = other.user.strip_prefix(NODE) {
@@ -147,13 +152,13 @@ fn part(verb: &str, group: &str, resource: &str, namespace: &str, name: &str) ->
     })
 }
 
-/// Namespace and name of a service account's user name.
+/// The namespace and name in the user name of a service account.
 fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(ACCOUNT)?.split_once(':')?;
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
-/// The identity as Go prints it in the refusal.
+/// The identity as Go formats it in the denial.
 fn go_text(identity: &Identity) -> String {
     let texts = |texts: &[String]| {
         let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();

@@ -1,6 +1,6 @@
-//! The HTTP front end: from a request to the registry and back.
+//! The HTTP front end: maps requests to the registry and renders responses.
 //!
-//! It knows paths, verbs, media types and query parameters; what a write means is the registry's.
+//! It knows paths, verbs, media types and query parameters; the registry knows the semantics of writes.
 
 mod admin;
 mod body;
@@ -43,7 +43,7 @@ use crate::table::Include;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A request that arrived: who it is from and what it wants.
+/// A received request with its caller and target.
 struct Arrival {
     parts: Parts,
     body: Bytes,
@@ -52,13 +52,13 @@ struct Arrival {
     action: Action,
     verb: &'static str,
     pretty: bool,
-    /// Who it counts as, or why nobody.
+    /// The effective identity, or the error of its authentication.
     caller: Result<Identity, ApiError>,
-    /// The name of that one, or of the connection.
+    /// The user name of the caller, or of the connection.
     client: String,
 }
 
-/// One request, read, and what its answer depends on.
+/// A parsed request and the state that its response depends on.
 struct Exchange<'a> {
     server: &'a Arc<Inner>,
     method: &'a Method,
@@ -70,16 +70,16 @@ struct Exchange<'a> {
     query: &'a Query,
     presentation: Presentation,
     now: Timestamp,
-    /// Reads show this revision, or the next that they may show: a cache that lags.
+    /// Reads return this revision, or the next one that they allow, as a lagging cache does.
     stale: Option<u64>,
 }
 
 impl Inner {
-    /// Answers a request. `identity` is `None` for a connection of nobody in particular; then the
-    /// request may have a bearer token.
+    /// Handles a request. `identity` is `None` for a connection without a client certificate; the request can then
+    /// have a bearer token.
     ///
     /// # Errors
-    /// When a fault rule breaks the connection.
+    /// If a fault rule breaks the connection.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         identity: Option<&Identity>,
@@ -89,7 +89,7 @@ impl Inner {
         if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
             return Ok(self.respond(&arrival, None).await);
         }
-        Box::pin(self.disturbed(&arrival)).await
+        Box::pin(self.handle_with_faults(&arrival)).await
     }
 
     fn arrival(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Arrival {
@@ -109,7 +109,7 @@ impl Inner {
         let pretty = is_pretty(&query, &parts.headers);
         let caller = self
             .caller(identity, &parts.headers)
-            .and_then(|caller| self.speaker(caller, &parts.headers, &action));
+            .and_then(|caller| self.effective_identity(caller, &parts.headers, &action));
         let client = match &caller {
             Ok(caller) => caller.user.clone(),
             Err(_) => identity.map_or(ANONYMOUS, |identity| identity.user.as_str()).to_owned(),
@@ -127,7 +127,7 @@ impl Inner {
         }
     }
 
-    /// Answers what arrived.
+    /// Computes the response.
     async fn respond(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Response<Body> {
         let result = self.result(arrival, stale).await;
         let mut response = result.unwrap_or_else(|error| error_response(&error, arrival.pretty));
@@ -156,7 +156,7 @@ impl Inner {
         exchange.answer(&arrival.route, arrival.verb).await
     }
 
-    /// Gives an answer the headers that all have, and tells the observer of it.
+    /// Adds the common headers to a response and reports it to the observer.
     fn finish(&self, arrival: &Arrival, response: &mut Response<Body>) {
         self.add_headers(&arrival.parts.headers, response.headers_mut());
         if let Some(observer) = &self.observer {
@@ -172,7 +172,7 @@ impl Inner {
         }
     }
 
-    /// Reads the whole body, then answers.
+    /// Reads the whole body, then handles the request.
     ///
     /// # Errors
     /// As [`Inner::handle`].
@@ -215,7 +215,7 @@ impl Inner {
 }
 
 impl Arrival {
-    /// The user agent; empty where there is none.
+    /// The user agent; empty if absent.
     fn agent(&self) -> &str {
         agent(&self.parts.headers)
     }
@@ -245,7 +245,7 @@ fn presentation(route: &Route, query: &Query, headers: &HeaderMap, pretty: bool)
     Ok(Presentation { form, pretty, include })
 }
 
-/// People who look at answers themselves get them indented.
+/// Responses to interactive clients are indented.
 fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     if query.get("pretty").is_some() {
         return query.flag("pretty");
@@ -276,7 +276,7 @@ fn no_such_path() -> ApiError {
     }
 }
 
-/// What upstream's router says of a path that nobody serves.
+/// The response of upstream's router for an unknown path.
 fn page_not_found() -> Response<Body> {
     text_response(404, "404 page not found\n")
 }

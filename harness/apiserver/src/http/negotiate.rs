@@ -1,8 +1,8 @@
-//! Which of its forms a client wants an answer in.
+//! Content negotiation of responses.
 
 use crate::status::ApiError;
 
-/// The form of an answer; always JSON.
+/// The form of a response; always JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// The objects as they are.
@@ -15,7 +15,7 @@ pub(super) enum Form {
     Aggregated(&'static str),
 }
 
-/// What an endpoint offers beside plain JSON.
+/// The forms of an endpoint in addition to plain JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     /// Tables and metadata.
@@ -30,11 +30,11 @@ struct Clause<'a> {
     quality: f32,
 }
 
-/// The first form by quality and order that is offered. Clauses for protobuf and CBOR are passed
-/// over: every client that names them names JSON as well.
+/// The first offered form by quality and order. Skips clauses for protobuf and CBOR: every client that accepts them
+/// also accepts JSON.
 ///
 /// # Errors
-/// 406 when no clause admits JSON.
+/// 406 if no clause accepts JSON.
 pub(super) fn form(accept: &str, offer: Offer) -> Result<Form, ApiError> {
     if accept.trim().is_empty() {
         return Ok(Form::Plain);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_reads_no_json_is_told_so() {
+    fn a_client_that_does_not_accept_json_gets_406() {
         assert_eq!(
             form("application/vnd.kubernetes.protobuf", Offer::Objects)
                 .unwrap_err()

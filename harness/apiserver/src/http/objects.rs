@@ -1,4 +1,4 @@
-//! Requests for resources: from verb and address to the registry and back.
+//! Requests for resources: maps verb and path to the registry and renders the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::resource::Subresource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 
-/// How long a request waits for a revision that is not there yet.
+/// How long a request waits for a future revision.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
-/// A watch that does not say lives between this and twice as long, in seconds.
+/// The minimum default timeout of a watch in seconds; the maximum is twice as long.
 const WATCH_SECONDS: u64 = 1800;
 
-/// What a request does, in the words of authorisation and traces.
+/// The verb of a request for authorization and traces.
 pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> &'static str {
     match (method.as_str(), &target.name) {
         ("GET" | "HEAD", Some(_)) => "get",
@@ -136,7 +136,7 @@ async fn collection(
     }
 }
 
-/// Makes a list show an earlier revision, but none older than it allows, or than history knows.
+/// Makes a list return an earlier revision, but none older than the list or the history allows.
 fn age(registry: &Registry, entry: &Entry, options: &mut ListOptions, stale: u64) {
     let least = match options.revision {
         ListRevision::NotOlderThan(revision) => revision,
@@ -147,14 +147,14 @@ fn age(registry: &Registry, entry: &Entry, options: &mut ListOptions, stale: u64
         return;
     }
     if options.revision == ListRevision::NotOlderThan(0) {
-        // A cache gives everything at once.
+        // A watch cache ignores the limit.
         options.limit = 0;
     }
     let oldest = registry.store().oldest(&entry.table).unwrap_or_default();
     options.revision = ListRevision::Exact(stale.max(least).max(oldest));
 }
 
-/// The object as it was at an earlier revision, but none older than the read allows, or than history knows.
+/// The object at an earlier revision, but none older than the read or the history allows.
 fn earlier(exchange: &Exchange<'_>, entry: &Entry, key: &Key, stale: u64) -> Result<Arc<Object>, ApiError> {
     let registry = &exchange.server.registry;
     let least = exchange.query.get("resourceVersion").and_then(|text| text.parse().ok());
@@ -251,7 +251,6 @@ fn subresource(
     }
 }
 
-/// PUT and PATCH.
 fn change(
     exchange: &Exchange<'_>,
     entry: &Entry,
@@ -276,7 +275,7 @@ fn change(
     written(exchange, entry, done)
 }
 
-/// The options of a write, with what its author has to pass.
+/// The options of a write, including the escalation check of the caller.
 fn write_options(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<WriteOptions, ApiError> {
     let server = exchange.server;
     let mut options = exchange.query.write()?;
@@ -329,7 +328,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(i64::from(u32::MAX));
     let watch = match server.registry.watch(entry, namespace, &options) {
         Ok(watch) => watch,
-        // Clients expect it inside the stream.
+        // Clients expect the error inside the stream.
         Err(error) if error.code == 410 => return Ok(json_response(200, super::render::error_event(&error))),
         Err(error) => return Err(error),
     };
@@ -348,7 +347,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     Ok(response)
 }
 
-/// Waits a little for a revision that has not been reached yet.
+/// Waits for a future revision, up to `REVISION_WAIT`.
 async fn wait_for(exchange: &Exchange<'_>, revision: u64) -> Result<(), ApiError> {
     let store = exchange.server.registry.store();
     if store.revision() >= revision {

@@ -1,15 +1,15 @@
-//! The URL space: what a path addresses.
+//! The URL paths of the server.
 
 use super::query::decode;
 
-/// What a path addresses.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// `/`
     Root,
     /// `/version`
     Version,
-    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    /// `/healthz`, `/livez`, `/readyz` and their checks.
     Health { check: String },
     /// `/api`
     CoreVersions,
@@ -27,11 +27,11 @@ pub(super) enum Route {
     Faults { name: Option<String> },
     /// A resource, an object or a subresource.
     Resource(Target),
-    /// Nothing that is served.
+    /// An unknown path.
     Unknown,
 }
 
-/// The address of a resource, object or subresource.
+/// The path of a resource, object or subresource.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) group: String,
@@ -42,7 +42,7 @@ pub(super) struct Target {
     pub(super) subresource: Option<String>,
 }
 
-/// The parts of a path, decoded.
+/// The decoded segments of a path.
 pub(super) fn segments(path: &str) -> Vec<String> {
     path.split('/')
         .filter(|segment| !segment.is_empty())
@@ -88,7 +88,7 @@ impl Route {
 
     fn target(group: &str, version: &str, rest: &[&str]) -> Self {
         let (namespace, rest) = match rest {
-            // Below a namespace, but for the namespace's own subresources, are other resources.
+            // The segments after a namespace name a resource in it, except for the namespace's own subresources.
             ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
             _ => (None, rest),

@@ -1,4 +1,4 @@
-//! Query parameters: decoding them, and the options that requests carry there.
+//! Query parameters: decoding, and the request options in them.
 
 use crate::registry::{
     DeleteOptions, Entry, FieldSelector, FieldValidation, ListOptions, ListRevision, WatchOptions, WriteOptions,
@@ -7,7 +7,7 @@ use crate::registry::{
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, FieldError};
 
-/// The decoded parameters, in their order.
+/// The decoded parameters in order.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
@@ -20,13 +20,13 @@ impl Query {
         Self(pairs.collect())
     }
 
-    /// The first value; `None` when the parameter is absent or empty.
+    /// The first value; `None` if the parameter is absent or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let pair = self.0.iter().find(|(key, _)| key == name);
         pair.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether the parameter is there and does not say no. `watch` alone means yes.
+    /// Whether the parameter is present and not false. `watch` without a value means true.
     pub(super) fn flag(&self, name: &str) -> bool {
         let pair = self.0.iter().find(|(key, _)| key == name);
         pair.is_some_and(|(_, value)| !matches!(value.to_lowercase().as_str(), "false" | "0"))
@@ -68,7 +68,7 @@ impl Query {
     }
 
     /// # Errors
-    /// 400 for values that cannot be read, 422 for combinations that make no sense.
+    /// 400 for invalid values, 422 for invalid combinations.
     pub(super) fn list(&self, entry: &Entry) -> Result<ListOptions, ApiError> {
         let (labels, fields) = self.selectors(entry)?;
         let limit = self.number("limit")?.unwrap_or_default();
@@ -120,7 +120,7 @@ impl Query {
         let revision = match (revision, matching) {
             (None, _) => ListRevision::Newest,
             (Some(revision), Some("Exact")) => ListRevision::Exact(revision),
-            // Before resourceVersionMatch there was, a limit made the revision exact.
+            // Before resourceVersionMatch existed, a limit made the revision exact.
             (Some(revision), None) if revision > 0 && limit > 0 => ListRevision::Exact(revision),
             (Some(revision), _) => ListRevision::NotOlderThan(revision),
         };
@@ -138,7 +138,7 @@ impl Query {
     /// As [`Query::list`].
     pub(super) fn watch(&self, entry: &Entry) -> Result<WatchOptions, ApiError> {
         let (labels, fields) = self.selectors(entry)?;
-        // Upstream takes this for a fault of its own.
+        // Upstream reports this as an internal error.
         let revision = self
             .revision()
             .map_err(|error| ApiError::new(500, "", error.to_string()))?;
@@ -174,7 +174,7 @@ impl Query {
     }
 
     /// # Errors
-    /// 422 for values that are not known.
+    /// 422 for unknown values.
     pub(super) fn write(&self) -> Result<WriteOptions, ApiError> {
         let field_validation = match self.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
@@ -192,10 +192,10 @@ impl Query {
         })
     }
 
-    /// Adds what the query says to options from a body.
+    /// Adds the query parameters to options from a body.
     ///
     /// # Errors
-    /// 400 and 422 for values that cannot be read or contradict.
+    /// 400 and 422 for invalid or contradicting values.
     pub(super) fn delete(&self, mut options: DeleteOptions) -> Result<DeleteOptions, ApiError> {
         options.dry_run |= self.dry_run("DeleteOptions")?;
         if let Some(text) = self.get("gracePeriodSeconds") {
@@ -227,7 +227,7 @@ fn invalid(errors: &[FieldError]) -> ApiError {
     ApiError::invalid("meta.k8s.io", "ListOptions", "", errors)
 }
 
-/// Percent-decodes; `+` is a space in queries.
+/// Percent-decodes; in queries `+` is a space.
 pub(super) fn decode(text: &str, plus: bool) -> String {
     if !text.contains(['%', '+']) {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Objects, lists and watch events in the form that a client asked for.
+//! Renders objects, lists and watch events in the negotiated form.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use crate::status::ApiError;
 use crate::store::Object;
 use crate::table::{self, Include};
 
-/// How answers to one request look.
+/// The form of the responses to one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Presentation {
     pub(super) form: Form,
@@ -107,10 +107,10 @@ impl Presentation {
         }
     }
 
-    /// Any other JSON document.
+    /// Renders any other JSON document.
     pub(super) fn value(&self, value: &Value) -> Bytes {
         let mut text = Vec::with_capacity(512);
-        // A tree of strings, numbers and maps with string keys always encodes.
+        // A tree of strings, numbers and maps with string keys can always be encoded.
         let written = if self.pretty {
             serde_json::to_writer_pretty(&mut text, value)
         } else {
@@ -175,7 +175,7 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
         }
         let item = object.encoded(&version, object.revision);
         match item.strip_prefix(type_of_items.as_bytes()) {
-            // Built-in items do not repeat what the list says of them.
+            // Like upstream, built-in items omit the apiVersion and kind that the list implies.
             Some(rest) if !entry.resource.is_custom() => {
                 text.push(b'{');
                 text.extend_from_slice(rest);

@@ -1,4 +1,4 @@
-//! Questions about identities and what they may do. They are answered and not stored.
+//! Reviews of identities and permissions. The server answers them without storing them.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use super::Exchange;
 use super::body::decode;
 use crate::authorization::{Action, ResourceAction, Rule};
 use crate::identity::Identity;
-use crate::registry::{Entry, check_question, time_text};
+use crate::registry::{Entry, check_review, time_text};
 use crate::resource::Shape;
 use crate::status::{ApiError, FieldError};
 use crate::types;
 
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
-/// The answer to a review of that kind.
+/// The response to a review of that kind.
 ///
 /// # Errors
-/// 400 and 422 for one that asks nothing or cannot be read.
+/// 400 and 422 for an empty or invalid review.
 pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<Value, ApiError> {
     let mut review = decode(exchange.headers, exchange.body, false, None)?;
-    check_question(&entry.resource.group, &entry.resource.kind, &review)?;
+    check_review(&entry.resource.group, &entry.resource.kind, &review)?;
     if let Shape::BuiltIn(name) = &entry.resource.shape {
         types::check(name, &mut review)?;
     }
@@ -125,7 +125,7 @@ fn access(exchange: &Exchange<'_>, who: &Identity, question: &Action) -> Value {
     status
 }
 
-/// What a review asks about.
+/// The action that a review asks about.
 fn question(spec: &Value) -> Result<Action, ApiError> {
     let part = |field: &str| spec.get(field).filter(|part| part.is_object());
     match (part("resourceAttributes"), part("nonResourceAttributes")) {
@@ -158,17 +158,17 @@ fn question(spec: &Value) -> Result<Action, ApiError> {
     }
 }
 
-/// Attributes of a path as Go prints them in messages.
+/// The attributes of a path as Go formats them in messages.
 fn shown(attributes: &Value) -> Value {
     json!({ "Path": attributes["path"], "Verb": attributes["verb"] })
 }
 
-/// Upstream does not name the kind of a review.
+/// Upstream omits the kind in errors of reviews.
 fn invalid(field: &str, value: impl Into<Value>, detail: &str) -> ApiError {
     ApiError::invalid(AUTHORIZATION, "", "", &[FieldError::invalid(field, value, detail)])
 }
 
-/// Whom a review asks about.
+/// The identity that a review asks about.
 fn subject(spec: &Value) -> Result<Identity, ApiError> {
     let mut who = Identity::user(spec["user"].as_str().unwrap_or_default());
     who.groups = texts(&spec["groups"]);
@@ -186,7 +186,7 @@ fn subject(spec: &Value) -> Result<Identity, ApiError> {
     Ok(who)
 }
 
-/// A local review asks about its own namespace.
+/// Checks that a local review asks about its own namespace.
 fn check_local(review: &Value, namespace: &str) -> Result<(), ApiError> {
     if let Some(path) = review
         .pointer("/spec/nonResourceAttributes")
@@ -195,16 +195,16 @@ fn check_local(review: &Value, namespace: &str) -> Result<(), ApiError> {
         let detail = "disallowed on this kind of request";
         return Err(invalid("spec.nonResourceAttributes", shown(path), detail));
     }
-    let asked = review
+    let requested = review
         .pointer("/spec/resourceAttributes/namespace")
         .and_then(Value::as_str);
-    let asked = asked.unwrap_or_default();
-    if asked == namespace {
+    let requested = requested.unwrap_or_default();
+    if requested == namespace {
         return Ok(());
     }
     Err(invalid(
         "spec.resourceAttributes.namespace",
-        asked,
+        requested,
         "must match metadata.namespace",
     ))
 }

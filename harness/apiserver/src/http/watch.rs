@@ -1,6 +1,6 @@
-//! Watch connections: a stream of lines, bookmarks, and the end of it.
+//! Watch connections: a stream of lines, bookmarks, and the end of the stream.
 //!
-//! What the fault rules do to a watch is carried out here too: what is due is asked of `faults`.
+//! Also applies the effects of fault rules, which `faults` decides.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
 
 use super::render::{Presentation, error_event};
-use crate::faults::{OpenWatch, Weather};
+use crate::faults::{OpenWatch, WatchEffect};
 use crate::inner::Inner;
-use crate::life::{Disconnected, Moment};
+use crate::life::{Disconnected, Events};
 use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
 use crate::signal;
 use crate::status::ApiError;
 
 const BOOKMARK_PERIOD: SignedDuration = SignedDuration::from_secs(60);
-/// A last bookmark goes out this long before a watch ends.
+/// The time between the last bookmark and the end of a watch.
 const BOOKMARK_LEAD: SignedDuration = SignedDuration::from_secs(2);
 
 /// One watch connection.
@@ -29,35 +29,35 @@ pub(super) struct Feed {
     pub(super) entry: Entry,
     pub(super) watch: Watch,
     pub(super) presentation: Presentation,
-    /// How long the client wants it to last.
+    /// The timeout that the client requested.
     pub(super) timeout: SignedDuration,
     pub(super) deadline: Timestamp,
     pub(super) bookmarks: bool,
 }
 
-/// Where a feed is.
+/// The state of a feed.
 struct State {
     feed: Feed,
-    life: signal::Receiver<Moment>,
-    /// What had happened to the server when the watch began.
-    born: Moment,
+    life: signal::Receiver<Events>,
+    /// The restarts and expirations of the server when the watch began.
+    at_start: Events,
     next_bookmark: Timestamp,
     first: bool,
     ended: bool,
-    /// Half an event was sent: the connection breaks now.
-    torn: bool,
-    /// Events that wait for a lag to pass, with the times of their arrival.
-    late: VecDeque<(Timestamp, Event)>,
-    /// An event that is sent once more.
-    again: Option<Event>,
+    /// Half an event was sent: the connection breaks next.
+    broken: bool,
+    /// Events delayed by a lag, with the times of their arrival.
+    delayed: VecDeque<(Timestamp, Event)>,
+    /// An event to send a second time.
+    duplicate: Option<Event>,
 }
 
-/// What a feed does next.
+/// The next step of a feed.
 enum Step {
     Send(Event),
-    SendAgain(Event),
+    SendDuplicate(Event),
     Bookmark,
-    /// Waits for news, and for a time.
+    /// Waits for events or changes, up to a time.
     Wait {
         news: bool,
         until: Option<Timestamp>,
@@ -70,12 +70,12 @@ enum Step {
 type Line = Result<Bytes, Disconnected>;
 
 impl Feed {
-    /// Whether it goes on as if it were begun again when its time is over: nobody would miss its end.
-    fn lasts(&self, now: Timestamp) -> bool {
+    /// Whether the watch continues after its timeout as if the client had restarted it.
+    fn continues(&self, now: Timestamp) -> bool {
         self.server.lasting_watches && self.server.faults.are_over(now)
     }
 
-    /// A minute from now, unless that is spared, but no later than shortly before the end.
+    /// A minute from now, or shortly before the end of the watch; `spared` bookmarks come only before the end.
     fn following_bookmark(&self, now: Timestamp, spared: bool) -> Timestamp {
         let last = self.deadline - BOOKMARK_LEAD;
         if now >= last {
@@ -87,19 +87,19 @@ impl Feed {
     /// The lines of the watch, until it ends or breaks.
     pub(super) fn lines(self) -> impl Stream<Item = Line> + Send + 'static {
         let now = self.server.registry.clock().now();
-        let next_bookmark = self.following_bookmark(now, self.lasts(now));
+        let next_bookmark = self.following_bookmark(now, self.continues(now));
         let mut life = self.server.life.follow();
-        let born = *life.borrow_and_update();
+        let at_start = *life.borrow_and_update();
         let state = State {
             feed: self,
             life,
-            born,
+            at_start,
             next_bookmark,
             first: true,
             ended: false,
-            torn: false,
-            late: VecDeque::new(),
-            again: None,
+            broken: false,
+            delayed: VecDeque::new(),
+            duplicate: None,
         };
         stream::unfold(state, |mut state| async move {
             let line = state.line().await?;
@@ -115,20 +115,20 @@ impl State {
         }
         loop {
             let now = self.feed.server.registry.clock().now();
-            let weather = self.weather(now);
-            match self.step(&weather, now) {
-                Step::SendAgain(event) => return Some(Ok(self.send(&event, now))),
+            let effect = self.effect(now);
+            match self.step(&effect, now) {
+                Step::SendDuplicate(event) => return Some(Ok(self.send(&event, now))),
                 Step::Send(event) => {
-                    if weather.breaks && matches!(event, Event::Object { .. }) {
+                    if effect.breaks && matches!(event, Event::Object { .. }) {
                         return Some(self.half(&event, now));
                     }
-                    if weather.twice && matches!(event, Event::Object { .. }) {
-                        self.again = Some(event.clone());
+                    if effect.duplicates && matches!(event, Event::Object { .. }) {
+                        self.duplicate = Some(event.clone());
                     }
                     return Some(Ok(self.send(&event, now)));
                 }
                 Step::Bookmark => {
-                    self.next_bookmark = self.feed.following_bookmark(now, self.feed.lasts(now));
+                    self.next_bookmark = self.feed.following_bookmark(now, self.feed.continues(now));
                     let event = Event::Bookmark {
                         revision: self.feed.watch.revision(),
                         initial_events_end: false,
@@ -144,7 +144,7 @@ impl State {
                 Step::End => return None,
                 Step::Break => {
                     self.ended = true;
-                    // What was sent before is on its way first: a connection sends when its stream pauses.
+                    // Let the connection send the earlier lines first: it does so when its stream pauses.
                     tokio::task::yield_now().await;
                     return Some(Err(Disconnected::new()));
                 }
@@ -152,66 +152,66 @@ impl State {
         }
     }
 
-    /// What the fault rules make of this watch now.
-    fn weather(&mut self, now: Timestamp) -> Weather {
+    /// The current effect of the fault rules on this watch.
+    fn effect(&mut self, now: Timestamp) -> WatchEffect {
         let Feed { server, open_watch, .. } = &mut self.feed;
-        let (weather, strikes) = open_watch.weather(&server.faults, now);
-        for strike in &strikes {
-            server.report(strike, open_watch.facts());
+        let (effect, hits) = open_watch.effect(&server.faults, now);
+        for hit in &hits {
+            server.report(hit, open_watch.facts());
         }
-        weather
+        effect
     }
 
-    fn step(&mut self, weather: &Weather, now: Timestamp) -> Step {
-        let moment = *self.life.borrow_and_update();
-        if moment.shut_down {
+    fn step(&mut self, effect: &WatchEffect, now: Timestamp) -> Step {
+        let events = *self.life.borrow_and_update();
+        if events.shut_down {
             return Step::End;
         }
-        if self.torn || moment.restarts != self.born.restarts || weather.cut {
+        if self.broken || events.restarts != self.at_start.restarts || effect.cut {
             return Step::Break;
         }
-        if weather.silent {
+        if effect.silent {
             return Step::Wait {
                 news: false,
-                until: weather.until,
+                until: effect.until,
             };
         }
-        if moment.expulsions != self.born.expulsions {
+        if events.watch_expirations != self.at_start.watch_expirations {
             return Step::Refuse(self.feed.watch.expired(&self.feed.server.registry));
         }
-        if weather.over {
+        if effect.ends {
             return Step::End;
         }
         let deadline = self.feed.deadline;
-        if weather.frozen {
+        if effect.frozen {
             return if now >= deadline {
                 Step::End
             } else {
                 Step::Wait {
                     news: false,
-                    until: Some(earliest(deadline, weather.until)),
+                    until: Some(earliest(deadline, effect.until)),
                 }
             };
         }
-        if let Some(event) = self.again.take() {
-            return Step::SendAgain(event);
+        if let Some(event) = self.duplicate.take() {
+            return Step::SendDuplicate(event);
         }
-        match self.next(weather, now) {
+        match self.next(effect, now) {
             Ok(Some(event)) => return Step::Send(event),
             Ok(None) => {}
             Err(Some(error)) => return Step::Refuse(error),
             Err(None) => return Step::End,
         }
-        if now >= deadline && !(weather == &Weather::default() && self.begins_again(now)) {
+        if now >= deadline && !(effect == &WatchEffect::default() && self.extend(now)) {
             return Step::End;
         }
         let deadline = self.feed.deadline;
-        if self.feed.bookmarks && now >= self.next_bookmark && self.late.is_empty() {
+        if self.feed.bookmarks && now >= self.next_bookmark && self.delayed.is_empty() {
             return Step::Bookmark;
         }
-        let mut wake = earliest(deadline, weather.until);
-        if let Some((arrived, _)) = self.late.front() {
-            wake = wake.min(due(*arrived, weather));
+        let mut wake = earliest(deadline, effect.until);
+        if let Some((arrived, _)) = self.delayed.front() {
+            wake = wake.min(due(*arrived, effect));
         } else if self.feed.bookmarks {
             wake = wake.min(self.next_bookmark);
         }
@@ -221,36 +221,39 @@ impl State {
         }
     }
 
-    /// At the end of its time: whether it goes on for as long again.
-    fn begins_again(&mut self, now: Timestamp) -> bool {
-        let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive();
-        if lasts {
+    /// Extends the watch by its timeout, if it continues.
+    fn extend(&mut self, now: Timestamp) -> bool {
+        let continues = self.feed.continues(now) && self.feed.timeout.is_positive();
+        if continues {
             self.feed.deadline = now + self.feed.timeout;
             self.next_bookmark = self.feed.following_bookmark(now, true);
         }
-        lasts
+        continues
     }
 
-    /// The next event that is due. Without a lag it is the watch's next one.
-    fn next(&mut self, weather: &Weather, now: Timestamp) -> Result<Option<Event>, Option<ApiError>> {
+    /// The next event that is due. Without a lag it is the next event of the watch.
+    fn next(&mut self, effect: &WatchEffect, now: Timestamp) -> Result<Option<Event>, Option<ApiError>> {
         let Feed { watch, server, .. } = &mut self.feed;
-        if weather.lag.is_zero() && self.late.is_empty() {
+        if effect.lag.is_zero() && self.delayed.is_empty() {
             return watch.next(&server.registry);
         }
         loop {
             match watch.next(&server.registry) {
-                Ok(Some(event)) => self.late.push_back((now, event)),
+                Ok(Some(event)) => self.delayed.push_back((now, event)),
                 Ok(None) => break,
-                // The end of the watch comes behind what was sent before it.
-                Err(end) if self.late.is_empty() => return Err(end),
+                // The end of the watch comes after the delayed events.
+                Err(end) if self.delayed.is_empty() => return Err(end),
                 Err(_) => break,
             }
         }
         let is_due = self
-            .late
+            .delayed
             .front()
-            .is_some_and(|(arrived, _)| due(*arrived, weather) <= now);
-        Ok(is_due.then(|| self.late.pop_front()).flatten().map(|(_, event)| event))
+            .is_some_and(|(arrived, _)| due(*arrived, effect) <= now);
+        Ok(is_due
+            .then(|| self.delayed.pop_front())
+            .flatten()
+            .map(|(_, event)| event))
     }
 
     async fn wait(&mut self, news: bool, until: Option<Timestamp>) {
@@ -286,9 +289,9 @@ impl State {
         })
     }
 
-    /// Half of the event's line; the connection breaks behind it.
+    /// Sends half of the event's line; the connection breaks after it.
     fn half(&mut self, event: &Event, now: Timestamp) -> Line {
-        self.torn = true;
+        self.broken = true;
         let line = self.render(event, now).map_err(|_| Disconnected::new())?;
         Ok(line.slice(..line.len() / 2))
     }
@@ -322,7 +325,7 @@ fn earliest(deadline: Timestamp, other: Option<Timestamp>) -> Timestamp {
     other.map_or(deadline, |other| deadline.min(other))
 }
 
-/// When an event that arrived then is sent.
-fn due(arrived: Timestamp, weather: &Weather) -> Timestamp {
-    arrived.saturating_add(weather.lag).unwrap_or(Timestamp::MAX)
+/// The send time of an event that arrived at `arrived`.
+fn due(arrived: Timestamp, effect: &WatchEffect) -> Timestamp {
+    arrived.saturating_add(effect.lag).unwrap_or(Timestamp::MAX)
 }

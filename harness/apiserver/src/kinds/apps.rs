@@ -1,19 +1,19 @@
-//! Workloads of the group apps. Rows, defaults and checks only: no controller runs them here.
+//! Workloads of the group apps. Resources, defaults and checks only: the server runs no controllers.
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     let workload = |kind, plural, type_, short: &str, printer: Printer| {
-        Row::new("apps/v1", kind, plural, type_)
+        ResourceBuilder::new("apps/v1", kind, plural, type_)
             .short(&[short])
             .categories(&["all"])
             .status()
@@ -65,7 +65,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare_daemon_set)
         .validate(validate_daemon_set)
         .build(),
-        Row::new(
+        ResourceBuilder::new(
             "apps/v1",
             "ControllerRevision",
             "controllerrevisions",
@@ -139,7 +139,7 @@ fn prepare_daemon_set(new: &mut Value, old: Option<&Value>) {
     number_template(new, old);
 }
 
-/// Counts the templates that a DaemonSet has had.
+/// Counts the templates of a DaemonSet.
 fn number_template(new: &mut Value, old: Option<&Value>) {
     const NUMBER: &str = "deprecated.daemonset.template.generation";
     let number = match old {
@@ -228,7 +228,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// The set as its pods will be: with a volume for each claim, in the place of one of that name.
+/// The set as its pods will see it: each claim adds a volume, replacing one of the same name.
 fn with_volumes_of_claims(set: &Value) -> Value {
     let mut set = set.clone();
     let claims = items(&set, "/spec/volumeClaimTemplates").iter();
@@ -257,7 +257,7 @@ fn validate_revision(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Selector, template and counts, which all workloads have.
+/// Checks the selector, template and counts, which all workloads have.
 fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Value>, word: &str) {
     for count in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
         not_negative(errors, new, &format!("/spec/{count}"));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_rolls_by_quarters() {
+    fn a_deployment_rolls_out_by_quarters() {
         let mut deployment = workload(json!({}));
         prepare_deployment(&mut deployment, None);
         assert_eq!(validate_deployment(&deployment, None), []);
@@ -373,7 +373,7 @@ mod tests {
 
     #[rstest]
     #[case::its_own("data", &[])]
-    #[case::of_nobody("other", &[r#"spec.template.spec.containers[0].volumeMounts[0].name: Not found: "other""#])]
+    #[case::of_no_claim("other", &[r#"spec.template.spec.containers[0].volumeMounts[0].name: Not found: "other""#])]
     fn pods_of_a_stateful_set_mount_volumes_of_their_claims(#[case] mounted: &str, #[case] expected: &[&str]) {
         let mut set = workload(json!({ "volumeClaimTemplates": [{ "metadata": { "name": "data" } }] }));
         let mount = json!([{ "name": mounted, "mountPath": "/data" }]);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_of_a_daemon_are_counted() {
+    fn the_templates_of_a_daemon_set_are_counted() {
         let number = |set: &Value| set["metadata"]["annotations"]["deprecated.daemonset.template.generation"].clone();
         let mut first = workload(json!({}));
         first["metadata"] = json!({ "name": "a" });
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_stay() {
+    fn selectors_are_immutable() {
         let old = workload(json!({}));
         let new = workload(json!({ "selector": { "matchExpressions": [{ "key": "app", "operator": "Exists" }] } }));
         assert_eq!(validate_replica_set(&new, Some(&old))[0].detail, "field is immutable");

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, not_negative, text};
 use super::pods::{defaults, spec};
-use super::row::Row;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("batch/v1", "Job", "jobs", "io.k8s.api.batch.v1.Job")
+        ResourceBuilder::new("batch/v1", "Job", "jobs", "io.k8s.api.batch.v1.Job")
             .categories(&["all"])
             .status()
             .generation(Generation::Spec)
@@ -41,7 +41,7 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     take_labels_of_template(new);
 }
 
-/// A job without labels has those of its pods.
+/// A job without labels gets those of its pod template.
 fn take_labels_of_template(job: &mut Value) {
     let labels = job.pointer("/spec/template/metadata/labels").cloned();
     let own = job.pointer("/metadata/labels").and_then(Value::as_object);
@@ -53,7 +53,7 @@ fn take_labels_of_template(job: &mut Value) {
     }
 }
 
-/// A job finds its pods by its own uid.
+/// A job selects its pods by its own uid.
 fn select_own_pods(job: &mut Value) {
     const BY_UID: &str = "batch.kubernetes.io/controller-uid";
     let uid = text(job, "/metadata/uid").to_owned();

@@ -4,30 +4,30 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, is_set, members, object, same, text};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Resource, Subresource};
 use crate::status::{FieldError, FieldErrorType};
 use crate::table::printers;
 
-/// All data together may be this long, in bytes.
+/// The maximum size of all data together, in bytes.
 const DATA_LIMIT: usize = 1024 * 1024;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Secret", "secrets", "io.k8s.api.core.v1.Secret")
+        ResourceBuilder::new("v1", "Secret", "secrets", "io.k8s.api.core.v1.Secret")
             .selectable("type", "/type", "")
             .printer(printers::secrets())
             .prepare(prepare_secret)
             .validate(validate_secret)
             .build(),
-        Row::new("v1", "ConfigMap", "configmaps", "io.k8s.api.core.v1.ConfigMap")
+        ResourceBuilder::new("v1", "ConfigMap", "configmaps", "io.k8s.api.core.v1.ConfigMap")
             .short(&["cm"])
             .printer(printers::config_maps())
             .validate(validate_config_map)
             .build(),
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "ServiceAccount",
             "serviceaccounts",
@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Resource> {
     ]
 }
 
-/// `stringData` is for writing only: it ends up in `data`.
+/// `stringData` is write-only: its entries move to `data`.
 fn prepare_secret(new: &mut Value, _old: Option<&Value>) {
     default(new, "", "type", "Opaque");
     let Some(texts) = new.as_object_mut().and_then(|secret| secret.remove("stringData")) else {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn string_data_wins_over_data_and_is_not_kept() {
+    fn string_data_overrides_data_and_is_not_stored() {
         let mut secret = json!({ "data": { "a": "b2xk", "b": "Yg==" }, "stringData": { "a": "new" } });
         prepare_secret(&mut secret, None);
         assert_eq!(
@@ -190,13 +190,13 @@ mod tests {
         json!({ "type": "kubernetes.io/service-account-token" }),
         &["metadata.annotations[kubernetes.io/service-account.name]: Required value"]
     )]
-    fn secrets_have_what_their_type_needs(#[case] secret: Value, #[case] expected: &[&str]) {
+    fn secrets_have_the_keys_that_their_type_requires(#[case] secret: Value, #[case] expected: &[&str]) {
         let errors: Vec<String> = validate_secret(&secret, None).iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected);
     }
 
     #[test]
-    fn a_frozen_secret_stays_as_it_is() {
+    fn an_immutable_secret_does_not_change() {
         let old = json!({ "type": "Opaque", "immutable": true, "data": { "a": "Yg==" } });
         let new = json!({ "type": "Opaque", "data": { "a": "YQ==" } });
         let fields: Vec<String> = validate_secret(&new, Some(&old))
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mebibyte_of_data_is_enough() {
+    fn data_is_limited_to_one_mebibyte() {
         let full = json!({ "data": { "a": "x".repeat(DATA_LIMIT) } });
         assert_eq!(validate_config_map(&full, None), []);
         let over = json!({ "data": { "a": "x".repeat(DATA_LIMIT), "b": "x" } });

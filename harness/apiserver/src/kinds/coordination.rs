@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::not_negative;
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "coordination.k8s.io/v1",
             "Lease",
             "leases",
             "io.k8s.api.coordination.v1.Lease",
         )
-        .demands_version()
+        .requires_version()
         .printer(printers::leases())
         .validate(validate)
         .build(),

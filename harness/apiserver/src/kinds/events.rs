@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::text;
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     const INVOLVED: [&str; 7] = [
         "kind",
         "namespace",
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<Resource> {
         "resourceVersion",
         "fieldPath",
     ];
-    let mut row = Row::new("v1", "Event", "events", "io.k8s.api.core.v1.Event")
+    let mut resource = ResourceBuilder::new("v1", "Event", "events", "io.k8s.api.core.v1.Event")
         .short(&["ev"])
         .selectable("reason", "/reason", "")
         .selectable("reportingComponent", "/reportingComponent", "")
@@ -28,16 +28,16 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare)
         .validate(validate);
     for field in INVOLVED {
-        row = row.selectable(
+        resource = resource.selectable(
             &format!("involvedObject.{field}"),
             &format!("/involvedObject/{field}"),
             "",
         );
     }
-    vec![row.build()]
+    vec![resource.build()]
 }
 
-/// Fields that upstream always writes, and the mirror of the source that selectors ask for.
+/// Fields that upstream always writes, and `reportingComponent` as a mirror of the source.
 fn prepare(new: &mut Value, _old: Option<&Value>) {
     let component = text(new, "/source/component").to_owned();
     let host = text(new, "/source/host").to_owned();
@@ -75,7 +75,11 @@ mod tests {
     #[case("", "kube-system", 1)]
     #[case("a", "a", 0)]
     #[case("a", "b", 1)]
-    fn an_event_lives_where_its_object_does(#[case] involved: &str, #[case] namespace: &str, #[case] expected: usize) {
+    fn an_event_is_in_the_namespace_of_its_object(
+        #[case] involved: &str,
+        #[case] namespace: &str,
+        #[case] expected: usize,
+    ) {
         let event = json!({ "metadata": { "namespace": namespace }, "involvedObject": { "namespace": involved } });
         assert_eq!(validate(&event, None).len(), expected);
     }

@@ -1,15 +1,15 @@
-//! Reading and defaulting fields of an object's tree, by JSON pointers.
+//! Reads and defaults fields of an object by JSON pointer.
 
 use serde_json::{Map, Value};
 
 use crate::status::FieldError;
 
-/// A text; empty when it is not there.
+/// A string; empty if absent.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A list; empty when it is not there.
+/// A list; empty if absent.
 pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value
         .pointer(pointer)
@@ -18,7 +18,7 @@ pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// A list to change; empty when it is not there.
+/// A mutable list; empty if absent.
 pub(super) fn items_mut<'a>(value: &'a mut Value, pointer: &str) -> &'a mut [Value] {
     value
         .pointer_mut(pointer)
@@ -27,13 +27,13 @@ pub(super) fn items_mut<'a>(value: &'a mut Value, pointer: &str) -> &'a mut [Val
         .unwrap_or_default()
 }
 
-/// The members of an object; none when it is not there.
+/// The members of an object; none if absent.
 pub(super) fn members<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     let members = value.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
     members.map(|(name, value)| (name.as_str(), value))
 }
 
-/// Whether something is set: not missing, null or empty text, as Go sees zero values.
+/// Whether a value is set: not missing, null or an empty string, as Go treats zero values.
 pub(super) fn is_set(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => false,
@@ -42,8 +42,8 @@ pub(super) fn is_set(value: Option<&Value>) -> bool {
     }
 }
 
-/// The object at the pointer's end, with all objects on the way made. Anything else that stands in
-/// the way is left alone and answers `None`: the type check has words for it.
+/// The object at the pointer. Creates missing objects on the path; returns `None` without a change if another value
+/// is in the way: the type check reports that.
 pub(super) fn object<'a>(value: &'a mut Value, pointer: &str) -> Option<&'a mut Map<String, Value>> {
     let mut current = value;
     for name in pointer.split('/').skip(1) {
@@ -56,7 +56,7 @@ pub(super) fn object<'a>(value: &'a mut Value, pointer: &str) -> Option<&'a mut 
     current.as_object_mut()
 }
 
-/// Sets a field that is not set.
+/// Sets a field if it is not set.
 pub(super) fn default(value: &mut Value, parent: &str, name: &str, default: impl Into<Value>) {
     let Some(members) = object(value, parent) else { return };
     if !is_set(members.get(name)) {
@@ -64,14 +64,14 @@ pub(super) fn default(value: &mut Value, parent: &str, name: &str, default: impl
     }
 }
 
-/// Sets a field that is not set, where the object that it belongs to is there.
+/// Sets a field if it is not set and its parent object exists.
 pub(super) fn default_within(value: &mut Value, parent: &str, name: &str, default: impl Into<Value>) {
     if value.pointer(parent).is_some_and(Value::is_object) {
         self::default(value, parent, name, default);
     }
 }
 
-/// Whether a part is the same in both; nothing and empty are the same, as in upstream's comparison.
+/// Whether two values are the same. Missing and empty are the same, as in upstream's comparison.
 pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     fn trimmed(value: Option<&Value>) -> Option<&Value> {
         value.filter(|value| match value {
@@ -99,7 +99,7 @@ pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     }
 }
 
-/// `field is immutable` unless the part is as it was.
+/// Reports `field is immutable` if the value has changed.
 pub(super) fn immutable(errors: &mut Vec<FieldError>, new: &Value, old: &Value, pointer: &str) {
     if !same(new.pointer(pointer), old.pointer(pointer)) {
         let value = new.pointer(pointer).cloned().unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) fn immutable(errors: &mut Vec<FieldError>, new: &Value, old: &Value, 
     }
 }
 
-/// Refuses a number below zero.
+/// Rejects a negative number.
 pub(super) fn not_negative(errors: &mut Vec<FieldError>, value: &Value, pointer: &str) {
     if let Some(number) = value
         .pointer(pointer)
@@ -122,7 +122,7 @@ pub(super) fn not_negative(errors: &mut Vec<FieldError>, value: &Value, pointer:
     }
 }
 
-/// Refuses a text that is none of the listed ones; a missing one is fine.
+/// Rejects a string that is not in `supported`; a missing one is valid.
 pub(super) fn one_of(errors: &mut Vec<FieldError>, value: &Value, pointer: &str, path: &str, supported: &[&str]) {
     let found = text(value, pointer);
     if !found.is_empty() && !supported.contains(&found) {
@@ -130,7 +130,7 @@ pub(super) fn one_of(errors: &mut Vec<FieldError>, value: &Value, pointer: &str,
     }
 }
 
-/// `/spec/claimRef` as messages write it: `spec.claimRef`.
+/// Converts a pointer to a message path: `/spec/claimRef` becomes `spec.claimRef`.
 pub(super) fn path_of(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }
@@ -148,13 +148,13 @@ mod tests {
     #[case(json!({"a": [{"b": ""}]}), json!({"a": [{}]}), true)]
     #[case(json!({"a": false}), json!({}), false)]
     #[case(json!({"a": [1, 2]}), json!({"a": [1]}), false)]
-    fn nothing_and_empty_are_the_same(#[case] one: Value, #[case] other: Value, #[case] expected: bool) {
+    fn missing_and_empty_are_the_same(#[case] one: Value, #[case] other: Value, #[case] expected: bool) {
         assert_eq!(same(Some(&one), Some(&other)), expected);
         assert_eq!(same(Some(&other), Some(&one)), expected);
     }
 
     #[test]
-    fn a_default_never_replaces_what_is_set() {
+    fn a_default_never_replaces_a_value() {
         let mut value = json!({ "spec": { "a": "", "b": "kept", "c": 5 } });
         for name in ["a", "b", "d"] {
             default(&mut value, "/spec", name, "x");

@@ -1,8 +1,9 @@
-//! The built-in kinds: one row each, with their defaults and checks. One file for each group of
-//! kinds. Nothing here reads the store or the clock; how rows are printed is in `table`.
+//! The built-in resources with their defaults and checks, one file per group of kinds. This module does not read the
+//! store or the clock; the module `table` prints objects.
 
 mod apps;
 mod batch;
+mod builder;
 mod configuration;
 mod coordination;
 mod events;
@@ -14,7 +15,6 @@ mod pods;
 mod policy;
 mod rbac;
 mod reviews;
-mod row;
 mod scheduling;
 mod storage;
 mod syntax;
@@ -26,33 +26,33 @@ pub(crate) use scheduling::SYSTEM_PRIORITIES;
 
 use crate::resource::Resource;
 
-/// The rows of all built-in kinds.
+/// The definitions of all built-in resources.
 pub fn builtin() -> Vec<Resource> {
     let groups = [
-        namespaces::rows(),
-        nodes::rows(),
-        pods::rows(),
-        configuration::rows(),
-        events::rows(),
-        networking::rows(),
-        volumes::rows(),
-        storage::rows(),
-        apps::rows(),
-        batch::rows(),
-        coordination::rows(),
-        policy::rows(),
-        rbac::rows(),
-        scheduling::rows(),
-        reviews::rows(),
+        namespaces::resources(),
+        nodes::resources(),
+        pods::resources(),
+        configuration::resources(),
+        events::resources(),
+        networking::resources(),
+        volumes::resources(),
+        storage::resources(),
+        apps::resources(),
+        batch::resources(),
+        coordination::resources(),
+        policy::resources(),
+        rbac::resources(),
+        scheduling::resources(),
+        reviews::resources(),
         vec![definitions()],
     ];
     groups.into_iter().flatten().collect()
 }
 
-/// CustomResourceDefinitions; their checks and defaults are in `custom`.
+/// CustomResourceDefinitions; the module `custom` contains their checks and defaults.
 fn definitions() -> Resource {
     const TYPE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
-    row::Row::new(
+    builder::ResourceBuilder::new(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
@@ -63,7 +63,7 @@ fn definitions() -> Resource {
     .categories(&["api-extensions"])
     .status()
     .generation(crate::resource::Generation::Spec)
-    .demands_version()
+    .requires_version()
     .printer(crate::table::printers::created_at())
     .build()
 }

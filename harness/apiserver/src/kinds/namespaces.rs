@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, object, text};
-use super::row::Row;
 use crate::resource::{Resource, Subresource};
 use crate::table::printers;
 
-/// Every namespace carries its name as this label, so that selectors can find it.
+/// Every namespace has its name in this label, so that selectors can find it.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
+        ResourceBuilder::new("v1", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
             .cluster()
             .short(&["ns"])
             .status()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_namespace_is_active_and_holds_its_contents() {
+    fn a_new_namespace_is_active_and_has_a_finalizer() {
         let mut namespace = json!({ "metadata": { "name": "a" } });
         prepare(&mut namespace, None);
         let expected = json!({

@@ -1,24 +1,24 @@
-//! Services, their endpoints.
+//! Services and their endpoints.
 
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, items, items_mut, one_of, text};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-/// Cluster addresses are of 10.96.0.0/12.
+/// Cluster IPs belong to 10.96.0.0/12.
 const SERVICE_RANGE: u32 = 0x0a60_0000;
 const SERVICE_RANGE_SIZE: u32 = 1 << 20;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Service", "services", "io.k8s.api.core.v1.Service")
+        ResourceBuilder::new("v1", "Service", "services", "io.k8s.api.core.v1.Service")
             .short(&["svc"])
             .categories(&["all"])
             .status()
@@ -29,12 +29,12 @@ pub(super) fn rows() -> Vec<Resource> {
             .prepare(prepare_service)
             .validate(validate_service)
             .build(),
-        Row::new("v1", "Endpoints", "endpoints", "io.k8s.api.core.v1.Endpoints")
+        ResourceBuilder::new("v1", "Endpoints", "endpoints", "io.k8s.api.core.v1.Endpoints")
             .short(&["ep"])
             .printer(printers::endpoints())
             .prepare(prepare_endpoints)
             .build(),
-        Row::new(
+        ResourceBuilder::new(
             "discovery.k8s.io/v1",
             "EndpointSlice",
             "endpointslices",
@@ -76,7 +76,7 @@ fn prepare_service(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// A cluster address that follows from namespace and name, so that equal runs give equal addresses.
+/// A cluster IP derived from namespace and name, so that equal runs produce equal addresses.
 fn address_of(service: &Value) -> String {
     let name = format!(
         "{}/{}",

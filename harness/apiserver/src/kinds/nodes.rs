@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{items, members, object, same, text};
-use super::row::Row;
 use super::syntax;
 use crate::resource::Resource;
 use crate::status::FieldError;
@@ -12,9 +12,9 @@ use crate::table::printers;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Node", "nodes", "io.k8s.api.core.v1.Node")
+        ResourceBuilder::new("v1", "Node", "nodes", "io.k8s.api.core.v1.Node")
             .cluster()
             .short(&["no"])
             .status()
@@ -42,8 +42,8 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     mirror_pod_ranges(new);
 }
 
-/// What the admission plugin TaintNodesByCondition does: nothing is scheduled to a new node before
-/// it was seen ready once.
+/// Acts as the admission plugin TaintNodesByCondition: the scheduler places no pods on a new node before its first
+/// ready state.
 fn taint_as_not_ready(node: &mut Value) {
     let found = items(node, "/spec/taints")
         .iter()
@@ -62,7 +62,7 @@ fn taint_as_not_ready(node: &mut Value) {
     }
 }
 
-/// `podCIDR` is the first of `podCIDRs`, whichever was written.
+/// `podCIDR` is the first of `podCIDRs`, regardless of which one the client wrote.
 fn mirror_pod_ranges(node: &mut Value) {
     let one = text(node, "/spec/podCIDR").to_owned();
     let first = text(node, "/spec/podCIDRs/0").to_owned();

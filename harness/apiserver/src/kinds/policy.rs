@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, one_of};
-use super::row::Row;
 use super::syntax;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "policy/v1",
             "PodDisruptionBudget",
             "poddisruptionbudgets",
@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .short(&["pdb"])
         .status()
         .generation(Generation::Spec)
-        .demands_version()
+        .requires_version()
         .printer(printers::disruption_budgets())
         .prepare(prepare)
         .validate(validate)
@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Resource> {
     ]
 }
 
-/// The counts are always written, even before a controller computed them.
+/// The counts are always present, even before a controller computes them.
 fn prepare(new: &mut Value, _old: Option<&Value>) {
     for count in ["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"] {
         default(new, "/status", count, 0);

@@ -1,9 +1,9 @@
-//! Roles and their bindings: what they may say. What they decide is authorization's.
+//! Defaults and checks of roles and bindings. The module `authorization` evaluates them.
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{is_set, items, items_mut, members, object, text};
-use super::row::Row;
 use super::syntax::{dns_subdomain, label_value, qualified_name};
 use crate::resource::Resource;
 use crate::status::FieldError;
@@ -11,24 +11,24 @@ use crate::table::printers;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(super) fn rows() -> Vec<Resource> {
-    let row = |kind, plural, type_| Row::new("rbac.authorization.k8s.io/v1", kind, plural, type_);
+pub(super) fn resources() -> Vec<Resource> {
+    let resource = |kind, plural, type_| ResourceBuilder::new("rbac.authorization.k8s.io/v1", kind, plural, type_);
     vec![
-        row("Role", "roles", "io.k8s.api.rbac.v1.Role")
+        resource("Role", "roles", "io.k8s.api.rbac.v1.Role")
             .printer(printers::created_at())
             .validate(validate_role)
             .build(),
-        row("ClusterRole", "clusterroles", "io.k8s.api.rbac.v1.ClusterRole")
+        resource("ClusterRole", "clusterroles", "io.k8s.api.rbac.v1.ClusterRole")
             .cluster()
             .printer(printers::created_at())
             .validate(validate_cluster_role)
             .build(),
-        row("RoleBinding", "rolebindings", "io.k8s.api.rbac.v1.RoleBinding")
+        resource("RoleBinding", "rolebindings", "io.k8s.api.rbac.v1.RoleBinding")
             .printer(printers::role_bindings())
             .prepare(prepare_binding)
             .validate(|new, old| validate_binding(new, old, &["Role", "ClusterRole"]))
             .build(),
-        row(
+        resource(
             "ClusterRoleBinding",
             "clusterrolebindings",
             "io.k8s.api.rbac.v1.ClusterRoleBinding",
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bindings_get_the_group_of_their_role_and_users() {
+    fn bindings_get_the_api_group_of_their_role_and_users() {
         let mut binding = json!({
             "roleRef": { "kind": "Role", "name": "a" },
             "subjects": [{ "kind": "User", "name": "u" }, { "kind": "ServiceAccount", "name": "s" }],
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_of_a_binding_never_changes() {
+    fn the_role_of_a_binding_is_immutable() {
         let old = json!({ "roleRef": { "kind": "Role", "name": "a" } });
         let new = json!({ "roleRef": { "kind": "Role", "name": "b" } });
         let errors = validate_binding(&new, Some(&old), &["Role"]);

@@ -1,11 +1,14 @@
-//! Questions about identities and what they may do. The HTTP front end answers them.
+//! Reviews of identities and permissions. The HTTP front end answers them.
 
-use super::row::Row;
+use super::builder::ResourceBuilder;
 use crate::resource::Resource;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     let review = |version: &str, kind: &str, plural: &str, name| {
-        Row::new(version, kind, plural, name).cluster().review().build()
+        ResourceBuilder::new(version, kind, plural, name)
+            .cluster()
+            .review()
+            .build()
     };
     vec![
         review(
@@ -26,7 +29,7 @@ pub(super) fn rows() -> Vec<Resource> {
             "selfsubjectrulesreviews",
             "io.k8s.api.authorization.v1.SelfSubjectRulesReview",
         ),
-        Row::new(
+        ResourceBuilder::new(
             "authorization.k8s.io/v1",
             "LocalSubjectAccessReview",
             "localsubjectaccessreviews",

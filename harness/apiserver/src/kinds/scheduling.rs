@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, one_of, text};
-use super::row::Row;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-/// Above it only the system's own classes may go.
+/// The maximum value of user-defined classes.
 const HIGHEST_OF_USERS: i64 = 1_000_000_000;
-/// The system's own classes: their values and what they are for.
+/// The system's classes: name, value and description.
 pub(crate) const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     (
         "system-node-critical",
@@ -24,9 +24,9 @@ pub(crate) const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "scheduling.k8s.io/v1",
             "PriorityClass",
             "priorityclasses",
@@ -90,7 +90,7 @@ mod tests {
     #[case("high", 1_000_000_001, 1)]
     #[case("system-node-critical", 2_000_001_000, 0)]
     #[case("system-mine", 1, 1)]
-    fn users_keep_to_their_range(#[case] name: &str, #[case] value: i64, #[case] expected: usize) {
+    fn user_defined_classes_have_a_limited_range(#[case] name: &str, #[case] value: i64, #[case] expected: usize) {
         let class = json!({ "metadata": { "name": name }, "value": value });
         assert_eq!(validate(&class, None).len(), expected);
     }

@@ -2,43 +2,43 @@
 
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, items, one_of, same, text};
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
-    let row = |kind, plural, type_| {
-        Row::new("storage.k8s.io/v1", kind, plural, type_)
+pub(super) fn resources() -> Vec<Resource> {
+    let resource = |kind, plural, type_| {
+        ResourceBuilder::new("storage.k8s.io/v1", kind, plural, type_)
             .cluster()
             .returns_deleted()
     };
     vec![
-        row("StorageClass", "storageclasses", "io.k8s.api.storage.v1.StorageClass")
+        resource("StorageClass", "storageclasses", "io.k8s.api.storage.v1.StorageClass")
             .short(&["sc"])
             .printer(printers::storage_classes())
             .prepare(prepare_class)
             .validate(validate_class)
             .build(),
-        row(
+        resource(
             "VolumeAttachment",
             "volumeattachments",
             "io.k8s.api.storage.v1.VolumeAttachment",
         )
         .status()
-        .demands_version()
+        .requires_version()
         .printer(printers::volume_attachments())
         .prepare(prepare_attachment)
         .validate(validate_attachment)
         .build(),
-        row("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
-            .demands_version()
+        resource("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
+            .requires_version()
             .printer(printers::csi_nodes())
             .validate(validate_csi_node)
             .build(),
-        row("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
-            .demands_version()
+        resource("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
+            .requires_version()
             .printer(printers::csi_drivers())
             .prepare(prepare_csi_driver)
             .build(),
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn the_spec_of_an_attachment_stays() {
+    fn the_spec_of_an_attachment_is_immutable() {
         let old = attachment(json!({ "persistentVolumeName": "a" }));
         let new = attachment(json!({ "persistentVolumeName": "b" }));
         assert_eq!(validate_attachment(&new, Some(&old))[0].detail, "field is immutable");
     }
 
     #[test]
-    fn parameters_of_a_class_stay() {
+    fn the_parameters_of_a_class_are_immutable() {
         let old = json!({ "provisioner": "p", "parameters": { "a": "1" } });
         let new = json!({ "provisioner": "p", "parameters": { "a": "2" } });
         let errors: Vec<String> = validate_class(&new, Some(&old))

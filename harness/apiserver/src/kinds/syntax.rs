@@ -1,4 +1,4 @@
-//! Texts that must have a certain form, and what upstream says of those that have not.
+//! Checks the syntax of names, labels, keys and amounts, with upstream's messages.
 
 use crate::status::FieldError;
 use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name};
@@ -26,7 +26,7 @@ fn check(errors: &mut Vec<FieldError>, path: &str, text: &str, good: bool, detai
     }
 }
 
-/// A name such as a container's.
+/// A name such as that of a container.
 pub(super) fn dns_label(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     if text.len() > 63 {
         errors.push(FieldError::invalid(path, text, "must be no more than 63 bytes"));
@@ -41,22 +41,22 @@ pub(super) fn dns_label(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     }
 }
 
-/// A name such as an object's.
+/// A name such as that of an object.
 pub(super) fn dns_subdomain(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     check(errors, path, text, is_dns_subdomain(text), DNS_SUBDOMAIN);
 }
 
-/// A key such as a label's or a taint's.
+/// A key such as that of a label or taint.
 pub(super) fn qualified_name(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     check(errors, path, text, is_qualified_name(text), QUALIFIED_NAME);
 }
 
-/// A value such as a label's or a taint's.
+/// A value such as that of a label or taint.
 pub(super) fn label_value(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     check(errors, path, text, is_label_value(text), LABEL_VALUE);
 }
 
-/// A key of a Secret's or ConfigMap's data.
+/// A key in the data of a Secret or ConfigMap.
 pub(super) fn configuration_key(errors: &mut Vec<FieldError>, path: &str, key: &str) {
     if key.len() > 253 {
         errors.push(FieldError::invalid(path, key, "must be no more than 253 bytes"));
@@ -76,7 +76,7 @@ pub(super) fn configuration_key(errors: &mut Vec<FieldError>, path: &str, key: &
     }
 }
 
-/// An amount that is a number of at least 0, or a percentage from 0 to 100.
+/// A number of at least 0, or a percentage from 0 to 100.
 pub(super) fn amount_or_percent(errors: &mut Vec<FieldError>, path: &str, value: &serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
@@ -113,7 +113,7 @@ mod tests {
     #[case("..", 1)]
     #[case("a/b", 1)]
     #[case("", 1)]
-    fn keys_of_data_have_a_form(#[case] key: &str, #[case] expected: usize) {
+    fn keys_of_data_are_checked(#[case] key: &str, #[case] expected: usize) {
         let mut errors = Vec::new();
         configuration_key(&mut errors, "data", key);
         assert_eq!(errors.len(), expected, "{errors:?}");

@@ -1,47 +1,50 @@
-//! What holds for all built-in rows.
+//! Checks that apply to all built-in resources.
 
 use super::*;
 use crate::resource::Shape;
 
 #[test]
-fn every_row_names_the_type_of_its_kind() {
-    for row in builtin() {
-        let Shape::BuiltIn(type_) = row.shape else {
-            panic!("{} is not built in", row.kind)
+fn every_resource_names_the_type_of_its_kind() {
+    for resource in builtin() {
+        let Shape::BuiltIn(type_) = resource.shape else {
+            panic!("{} is not built in", resource.kind)
         };
         assert_eq!(
-            crate::types::name_of(&row.api_version(), &row.kind),
+            crate::types::name_of(&resource.api_version(), &resource.kind),
             Some(type_),
             "{}",
-            row.kind
+            resource.kind
         );
     }
 }
 
 #[test]
-fn no_two_rows_share_a_path_or_a_short_name() {
-    let rows = builtin();
-    for (index, row) in rows.iter().enumerate() {
-        for other in rows.iter().skip(index + 1) {
+fn no_two_resources_share_a_path_or_a_short_name() {
+    let resources = builtin();
+    for (index, resource) in resources.iter().enumerate() {
+        for other in resources.iter().skip(index + 1) {
             assert!(
-                (&row.group, &row.plural) != (&other.group, &other.plural),
-                "{} is there twice",
-                row.plural
+                (&resource.group, &resource.plural) != (&other.group, &other.plural),
+                "{} is defined twice",
+                resource.plural
             );
-            let shared = row.short_names.iter().find(|name| other.short_names.contains(name));
-            assert_eq!(shared, None, "{} and {}", row.plural, other.plural);
+            let shared = resource
+                .short_names
+                .iter()
+                .find(|name| other.short_names.contains(name));
+            assert_eq!(shared, None, "{} and {}", resource.plural, other.plural);
         }
     }
 }
 
 #[test]
 fn defaults_are_stable_for_every_kind() {
-    for row in builtin() {
-        let Some(prepare) = row.prepare else { continue };
+    for resource in builtin() {
+        let Some(prepare) = resource.prepare else { continue };
         let mut value = serde_json::json!({ "metadata": { "name": "a", "namespace": "b", "uid": "u" } });
         prepare(&mut value, None);
         let once = value.clone();
         prepare(&mut value, Some(&once));
-        assert_eq!(value, once, "{}", row.kind);
+        assert_eq!(value, once, "{}", resource.kind);
     }
 }

@@ -3,14 +3,14 @@
 use quantity::Quantity;
 use serde_json::Value;
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
-use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-/// Where a volume's data can be: the members of the spec of which exactly one is set.
+/// The volume types: the spec sets exactly one of these members.
 const SOURCES: [&str; 22] = [
     "awsElasticBlockStore",
     "azureDisk",
@@ -36,9 +36,9 @@ const SOURCES: [&str; 22] = [
     "vsphereVolume",
 ];
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "PersistentVolume",
             "persistentvolumes",
@@ -52,7 +52,7 @@ pub(super) fn rows() -> Vec<Resource> {
         .prepare(prepare_volume)
         .validate(validate_volume)
         .build(),
-        Row::new(
+        ResourceBuilder::new(
             "v1",
             "PersistentVolumeClaim",
             "persistentvolumeclaims",
@@ -77,7 +77,7 @@ fn prepare_volume(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Keeps a new object from going while it is used (upstream's admission plugin StorageObjectInUse).
+/// Protects a new object from deletion while it is in use, as upstream's admission plugin StorageObjectInUse does.
 fn protect(new: &mut Value, finalizer: &str) {
     if items(new, "/metadata/finalizers")
         .iter()
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_has_one_source_that_stays() {
+    fn a_volume_has_one_immutable_source() {
         let volume = |source: Value| {
             let mut spec = json!({ "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" } });
             spec.as_object_mut()

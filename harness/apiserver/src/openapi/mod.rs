@@ -1,5 +1,5 @@
-//! OpenAPI v3: one document for each group and version, and the index of them. They hold what
-//! kubectl and generic clients read: schemas, the kind behind each path, the parameters of writes.
+//! OpenAPI v3: one document per group and version, and their index. The documents contain what kubectl and generic
+//! clients need: schemas, the kind of each path, the parameters of writes.
 
 mod paths;
 mod schemas;
@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use crate::discovery::etag;
 use crate::resource::Resource;
 
-/// `GET /openapi/v3`: where each document is, with a hash that changes when it does.
+/// `GET /openapi/v3`: the URL of each document, with a hash that changes with the document.
 pub fn index(resources: &[Arc<Resource>]) -> Value {
-    let names: BTreeSet<String> = resources.iter().map(|row| document_name(row)).collect();
+    let names: BTreeSet<String> = resources.iter().map(|resource| document_name(resource)).collect();
     let mut paths = Map::new();
     for name in names {
         if let Some(document) = document(resources, &name) {
@@ -27,31 +27,31 @@ pub fn index(resources: &[Arc<Resource>]) -> Value {
     json!({ "paths": paths })
 }
 
-/// `GET /openapi/v3/{group_version}`, with `group_version` as `api/v1` or `apis/apps/v1`; `None` for
-/// what is not served.
+/// `GET /openapi/v3/{group_version}`, where `group_version` is for instance `api/v1` or `apis/apps/v1`; `None` if it
+/// is not served.
 pub fn document(resources: &[Arc<Resource>], group_version: &str) -> Option<Value> {
-    let rows: Vec<&Resource> = resources
+    let resources: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|row| !row.review && document_name(row) == group_version)
+        .filter(|resource| !resource.review && document_name(resource) == group_version)
         .collect();
-    if rows.is_empty() {
+    if resources.is_empty() {
         return None;
     }
     let mut paths = Map::new();
-    for row in &rows {
-        paths.extend(paths::of(row));
+    for resource in &resources {
+        paths.extend(paths::of(resource));
     }
     Some(json!({
         "openapi": "3.0.0",
         "info": { "title": "Kubernetes", "version": "v1.36.0" },
         "paths": paths,
-        "components": { "schemas": schemas::of(&rows) },
+        "components": { "schemas": schemas::of(&resources) },
     }))
 }
 
-/// `api/v1`, `apis/apps/v1`.
-fn document_name(row: &Resource) -> String {
-    let root = if row.group.is_empty() { "api" } else { "apis" };
-    format!("{root}/{}", row.api_version())
+/// The document name, for instance `api/v1` or `apis/apps/v1`.
+fn document_name(resource: &Resource) -> String {
+    let root = if resource.group.is_empty() { "api" } else { "apis" };
+    format!("{root}/{}", resource.api_version())
 }

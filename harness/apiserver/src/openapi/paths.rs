@@ -1,30 +1,29 @@
-//! The paths of a resource and what can be sent to them.
+//! The paths of a resource and their operations.
 
 use serde_json::{Map, Value, json};
 
 use super::{document_name, schemas};
 use crate::resource::{Resource, Subresource};
 
-/// Paths and their operations.
-pub(super) fn of(row: &Resource) -> Map<String, Value> {
-    let root = format!("/{}", document_name(row));
-    let collection = if row.namespaced {
-        format!("{root}/namespaces/{{namespace}}/{}", row.plural)
+pub(super) fn of(resource: &Resource) -> Map<String, Value> {
+    let root = format!("/{}", document_name(resource));
+    let collection = if resource.namespaced {
+        format!("{root}/namespaces/{{namespace}}/{}", resource.plural)
     } else {
-        format!("{root}/{}", row.plural)
+        format!("{root}/{}", resource.plural)
     };
-    let object = Body::of_row(row);
+    let object = Body::of_resource(resource);
     let mut paths = Map::new();
-    if row.namespaced {
-        paths.insert(format!("{root}/{}", row.plural), json!({ "get": list(row) }));
+    if resource.namespaced {
+        paths.insert(format!("{root}/{}", resource.plural), json!({ "get": list(resource) }));
     }
     let with_names = |names: &[&str], mut item: Value| {
-        let names = names.iter().filter(|name| row.namespaced || **name != "namespace");
+        let names = names.iter().filter(|name| resource.namespaced || **name != "namespace");
         item["parameters"] = names.map(|name| path_parameter(name)).collect();
         item
     };
     let operations = json!({
-        "get": list(row),
+        "get": list(resource),
         "post": object.write("post", "create"),
         "delete": object.write("deletecollection", "delete"),
     });
@@ -37,8 +36,8 @@ pub(super) fn of(row: &Resource) -> Map<String, Value> {
     });
     let item = format!("{collection}/{{name}}");
     paths.insert(item.clone(), with_names(&["name", "namespace"], operations));
-    for subresource in &row.subresources {
-        let body = Body::of_subresource(row, subresource);
+    for subresource in &resource.subresources {
+        let body = Body::of_subresource(resource, subresource);
         let operations = match subresource {
             Subresource::Status | Subresource::Scale { .. } => json!({
                 "get": body.read(),
@@ -56,7 +55,7 @@ pub(super) fn of(row: &Resource) -> Map<String, Value> {
     paths
 }
 
-/// What an operation takes and gives.
+/// The request and response schemas of an operation.
 struct Body {
     gvk: Value,
     reference: Value,
@@ -64,22 +63,22 @@ struct Body {
 }
 
 impl Body {
-    fn of_row(row: &Resource) -> Self {
+    fn of_resource(resource: &Resource) -> Self {
         Self {
-            gvk: json!({ "group": row.group, "version": row.version, "kind": row.kind }),
-            reference: schemas::reference(&schemas::name(row)),
-            custom: row.is_custom(),
+            gvk: json!({ "group": resource.group, "version": resource.version, "kind": resource.kind }),
+            reference: schemas::reference(&schemas::name(resource)),
+            custom: resource.is_custom(),
         }
     }
 
-    fn of_subresource(row: &Resource, subresource: &Subresource) -> Self {
+    fn of_subresource(resource: &Resource, subresource: &Subresource) -> Self {
         let foreign = |group: &str, kind: &str, type_: &str| Self {
             gvk: json!({ "group": group, "version": "v1", "kind": kind }),
             reference: schemas::reference(type_),
             custom: false,
         };
         match subresource {
-            Subresource::Status | Subresource::Finalize => Self::of_row(row),
+            Subresource::Status | Subresource::Finalize => Self::of_resource(resource),
             Subresource::Scale { .. } => foreign("autoscaling", "Scale", schemas::SCALE),
             Subresource::Eviction => foreign("policy", "Eviction", schemas::EVICTION),
             Subresource::Token => foreign("authentication.k8s.io", "TokenRequest", schemas::TOKEN_REQUEST),
@@ -95,7 +94,7 @@ impl Body {
         })
     }
 
-    /// An operation that changes something; `method` is its HTTP method in lower case.
+    /// An operation that modifies objects; `method` is its HTTP method in lower case.
     fn write(&self, method: &str, action: &str) -> Value {
         let mut parameters = vec![query("dryRun", "string")];
         let mut operation = json!({ "x-kubernetes-action": method, "x-kubernetes-group-version-kind": self.gvk });
@@ -137,7 +136,7 @@ impl Body {
     }
 }
 
-fn list(row: &Resource) -> Value {
+fn list(resource: &Resource) -> Value {
     let parameters = [
         ("allowWatchBookmarks", "boolean"),
         ("continue", "string"),
@@ -152,9 +151,9 @@ fn list(row: &Resource) -> Value {
     ];
     json!({
         "x-kubernetes-action": "list",
-        "x-kubernetes-group-version-kind": { "group": row.group, "version": row.version, "kind": row.kind },
+        "x-kubernetes-group-version-kind": { "group": resource.group, "version": resource.version, "kind": resource.kind },
         "parameters": parameters.map(|(name, type_)| query(name, type_)),
-        "responses": { "200": answer(&schemas::reference(&schemas::list_name(row))) },
+        "responses": { "200": answer(&schemas::reference(&schemas::list_name(resource))) },
     })
 }
 

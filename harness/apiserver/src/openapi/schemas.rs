@@ -1,4 +1,4 @@
-//! The schemas of a document: its resources' types and all that these refer to.
+//! The schemas of a document: the types of its resources and all referenced types.
 
 use std::collections::BTreeSet;
 
@@ -21,53 +21,61 @@ const PREFIX: &str = "#/components/schemas/";
 
 /// The schema name of a resource's objects: `io.k8s.api.core.v1.Pod`,
 /// `io.sapcloud.machine.v1alpha1.Machine`.
-pub(super) fn name(row: &Resource) -> String {
-    match row.shape {
+pub(super) fn name(resource: &Resource) -> String {
+    match resource.shape {
         Shape::BuiltIn(name) => name.to_owned(),
-        Shape::Custom(_) => custom_name(row, &row.kind),
+        Shape::Custom(_) => custom_name(resource, &resource.kind),
     }
 }
 
 /// The schema name of a resource's lists.
-pub(super) fn list_name(row: &Resource) -> String {
-    match row.shape {
+pub(super) fn list_name(resource: &Resource) -> String {
+    match resource.shape {
         Shape::BuiltIn(name) => format!("{name}List"),
-        Shape::Custom(_) => custom_name(row, &row.list_kind),
+        Shape::Custom(_) => custom_name(resource, &resource.list_kind),
     }
 }
 
-fn custom_name(row: &Resource, kind: &str) -> String {
-    let group: Vec<&str> = row.group.rsplit('.').collect();
-    format!("{}.{}.{kind}", group.join("."), row.version)
+fn custom_name(resource: &Resource, kind: &str) -> String {
+    let group: Vec<&str> = resource.group.rsplit('.').collect();
+    format!("{}.{}.{kind}", group.join("."), resource.version)
 }
 
-/// A reference to a schema of the same document.
+/// A reference to a schema in the same document.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("{PREFIX}{name}") })
 }
 
 /// `components.schemas`.
-pub(super) fn of(rows: &[&Resource]) -> Map<String, Value> {
+pub(super) fn of(resources: &[&Resource]) -> Map<String, Value> {
     let mut schemas = Map::new();
     let mut wanted: BTreeSet<String> = [DELETE_OPTIONS, STATUS].map(str::to_owned).into();
     schemas.insert(PATCH.to_owned(), json!({ "type": "object" }));
-    for row in rows {
-        match &row.shape {
-            Shape::BuiltIn(_) => wanted.extend([name(row), list_name(row)]),
+    for resource in resources {
+        match &resource.shape {
+            Shape::BuiltIn(_) => wanted.extend([name(resource), list_name(resource)]),
             Shape::Custom(schema) => {
-                for (name, schema) in [(name(row), custom(row, schema)), (list_name(row), custom_list(row))] {
+                for (name, schema) in [
+                    (name(resource), custom(resource, schema)),
+                    (list_name(resource), custom_list(resource)),
+                ] {
                     references(&schema, &mut wanted);
                     schemas.insert(name, schema);
                 }
             }
         }
-        wanted.extend(row.subresources.iter().filter_map(|subresource| match subresource {
-            Subresource::Scale { .. } => Some(SCALE.to_owned()),
-            Subresource::Eviction => Some(EVICTION.to_owned()),
-            Subresource::Token => Some(TOKEN_REQUEST.to_owned()),
-            Subresource::Binding => Some(BINDING.to_owned()),
-            Subresource::Status | Subresource::Finalize => None,
-        }));
+        wanted.extend(
+            resource
+                .subresources
+                .iter()
+                .filter_map(|subresource| match subresource {
+                    Subresource::Scale { .. } => Some(SCALE.to_owned()),
+                    Subresource::Eviction => Some(EVICTION.to_owned()),
+                    Subresource::Token => Some(TOKEN_REQUEST.to_owned()),
+                    Subresource::Binding => Some(BINDING.to_owned()),
+                    Subresource::Status | Subresource::Finalize => None,
+                }),
+        );
     }
     while let Some(name) = wanted.pop_first() {
         if schemas.contains_key(&name) {
@@ -82,7 +90,7 @@ pub(super) fn of(rows: &[&Resource]) -> Map<String, Value> {
     schemas
 }
 
-/// Collects the names that a schema refers to.
+/// Collects the names of the referenced schemas.
 fn references(schema: &Value, names: &mut BTreeSet<String>) {
     match schema {
         Value::Object(members) => {
@@ -100,7 +108,7 @@ fn references(schema: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-fn custom(row: &Resource, schema: &StructuralSchema) -> Value {
+fn custom(resource: &Resource, schema: &StructuralSchema) -> Value {
     let mut schema = schema.raw().clone();
     if !schema.is_object() {
         schema = json!({ "type": "object" });
@@ -114,23 +122,23 @@ fn custom(row: &Resource, schema: &StructuralSchema) -> Value {
         "description": "Standard object's metadata.", "allOf": [reference(OBJECT_META)],
     });
     schema["x-kubernetes-group-version-kind"] =
-        json!([{ "group": row.group, "version": row.version, "kind": row.kind }]);
+        json!([{ "group": resource.group, "version": resource.version, "kind": resource.kind }]);
     schema
 }
 
-fn custom_list(row: &Resource) -> Value {
+fn custom_list(resource: &Resource) -> Value {
     json!({
         "type": "object",
-        "description": format!("{} is a list of {}", row.list_kind, row.kind),
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
         "required": ["items"],
         "properties": {
             "apiVersion": { "type": "string" },
             "kind": { "type": "string" },
             "metadata": { "allOf": [reference(LIST_META)] },
-            "items": { "type": "array", "items": reference(&name(row)) },
+            "items": { "type": "array", "items": reference(&name(resource)) },
         },
         "x-kubernetes-group-version-kind": [
-            { "group": row.group, "version": row.version, "kind": row.list_kind },
+            { "group": resource.group, "version": resource.version, "kind": resource.list_kind },
         ],
     })
 }

@@ -1,50 +1,50 @@
-//! The documents as kubectl reads them.
+//! Checks the documents from kubectl's view.
 
 use serde_json::Value;
 
 use super::*;
 use crate::kinds;
 
-fn rows() -> Vec<Arc<Resource>> {
+fn resources() -> Vec<Arc<Resource>> {
     kinds::builtin().into_iter().map(Arc::new).collect()
 }
 
 #[test]
-fn every_document_of_the_index_is_there_under_its_hash() {
-    let rows = rows();
-    let index = index(&rows);
+fn every_document_of_the_index_is_served_under_its_hash() {
+    let resources = resources();
+    let index = index(&resources);
     let paths = index["paths"].as_object().unwrap();
     assert!(
         paths.contains_key("api/v1") && paths.contains_key("apis/apps/v1"),
         "{paths:?}"
     );
     for (name, entry) in paths {
-        let document = document(&rows, name).unwrap();
+        let document = document(&resources, name).unwrap();
         let url = format!("/openapi/v3/{name}?hash={}", etag(&document));
         assert_eq!(entry["serverRelativeURL"], url.as_str());
     }
-    assert_eq!(document(&rows, "apis/nothing/v1"), None);
+    assert_eq!(document(&resources, "apis/nothing/v1"), None);
 }
 
 #[test]
-fn every_reference_leads_to_a_schema() {
-    let rows = rows();
-    for name in index(&rows)["paths"].as_object().unwrap().keys() {
-        let document = document(&rows, name).unwrap();
+fn every_reference_resolves_to_a_schema() {
+    let resources = resources();
+    for name in index(&resources)["paths"].as_object().unwrap().keys() {
+        let document = document(&resources, name).unwrap();
         let text = document.to_string();
         for part in text.split("\"#/components/schemas/").skip(1) {
             let schema = part.split('"').next().unwrap();
             assert!(
                 document["components"]["schemas"].get(schema).is_some(),
-                "{name} lacks {schema}"
+                "{name} does not contain {schema}"
             );
         }
     }
 }
 
 #[test]
-fn patches_tell_their_kind_and_that_fields_can_be_validated() {
-    let document = document(&rows(), "apis/apps/v1").unwrap();
+fn patches_declare_their_kind_and_field_validation() {
+    let document = document(&resources(), "apis/apps/v1").unwrap();
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     let expected = serde_json::json!({ "group": "apps", "version": "v1", "kind": "Deployment" });
     assert_eq!(patch["x-kubernetes-group-version-kind"], expected);
@@ -59,19 +59,19 @@ fn patches_tell_their_kind_and_that_fields_can_be_validated() {
 
 #[test]
 fn every_kind_has_a_schema_that_names_it() {
-    let rows = rows();
-    for row in rows.iter().filter(|row| !row.review) {
-        let document = document(&rows, &document_name(row)).unwrap();
-        let schema = &document["components"]["schemas"][schemas::name(row)];
+    let resources = resources();
+    for resource in resources.iter().filter(|resource| !resource.review) {
+        let document = document(&resources, &document_name(resource)).unwrap();
+        let schema = &document["components"]["schemas"][schemas::name(resource)];
         let named = schema["x-kubernetes-group-version-kind"]
             .as_array()
             .into_iter()
             .flatten();
         let named: Vec<&Value> = named.collect();
         assert!(
-            named.iter().any(|gvk| gvk["kind"] == row.kind.as_str()),
+            named.iter().any(|gvk| gvk["kind"] == resource.kind.as_str()),
             "{}: {named:?}",
-            row.kind
+            resource.kind
         );
     }
 }

@@ -6,17 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// More operations than this are refused.
+/// The maximum number of operations.
 const MAX_OPERATIONS: usize = 10_000;
-/// All `copy` operations together may add this many bytes of JSON.
+/// The maximum size that all `copy` operations together may add, in bytes of JSON.
 const COPY_BUDGET: usize = 3 * 1024 * 1024;
 
-/// Applies a list of JSON patch operations; after an error `doc` is as before.
+/// Applies a list of JSON patch operations; on an error `doc` is unchanged.
 ///
 /// # Errors
-/// 400 for a patch that cannot be decoded, 413 for more than 10,000 operations or copies of more
-/// than 3 MiB, 422 for an operation that cannot be applied (a failed `test`, a path that does not
-/// exist).
+/// 400 for a patch that cannot be decoded, 413 for more than 10,000 operations or copies of more than 3 MiB, 422 for
+/// an operation that cannot be applied (a failed `test`, a path that does not exist).
 pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
     let operations: Vec<Value> = serde_json::from_slice(patch)
         .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
@@ -31,7 +30,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
     for operation in operations {
         let operation: PatchOperation = serde_json::from_value(operation).map_err(|_| rejected())?;
         let operation = match operation {
-            // Upstream's replace puts a member where there was none, if its parent is there.
+            // Upstream's replace adds a missing member if its parent exists.
             PatchOperation::Replace(replace) if is_member_of_object(&replace.path, &patched) => {
                 PatchOperation::Add(AddOperation {
                     path: replace.path,
@@ -41,7 +40,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             other => other,
         };
         match &operation {
-            // Upstream takes an absent member for null here.
+            // Upstream treats an absent member as null here.
             PatchOperation::Test(test) if test.value.is_null() && test.path.resolve(&patched).is_err() => continue,
             PatchOperation::Copy(copy) => {
                 copied += copy.from.resolve(&patched).map_or(0, |value| value.to_string().len());
@@ -68,7 +67,7 @@ fn is_member_of_object(path: &PointerBuf, doc: &Value) -> bool {
         .is_some_and(|parent| parent.resolve(doc).is_ok_and(Value::is_object))
 }
 
-/// Upstream does not say which operation, nor why.
+/// Like upstream, the error names neither the operation nor the reason.
 fn rejected() -> ApiError {
     ApiError {
         details: Some(Value::Object(Map::new())),
@@ -109,14 +108,14 @@ mod tests {
     #[case(json!([{"op": "replace", "path": "/b/c", "value": 1}]), 422)]
     #[case(json!([{"op": "add", "path": "/b/c", "value": 1}]), 422)]
     #[case(Value::Array(vec![json!({"op": "test", "path": "/a", "value": 1}); 10_001]), 413)]
-    fn patches_that_do_not(#[case] patch: Value, #[case] code: u16) {
+    fn patches_that_do_not_apply(#[case] patch: Value, #[case] code: u16) {
         let mut doc = json!({"a": 1});
         assert_eq!(json(&mut doc, patch.to_string().as_bytes()).unwrap_err().code, code);
         assert_eq!(doc, json!({"a": 1}));
     }
 
     #[test]
-    fn a_patch_is_applied_whole_or_not_at_all() {
+    fn a_patch_is_applied_completely_or_not_at_all() {
         let mut doc = json!({"a": 1});
         let patch = br#"[{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b"}]"#;
         json(&mut doc, patch).unwrap_err();
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_cannot_grow_without_bound() {
+    fn copies_are_limited() {
         let doc = json!({"a": {"x": "x".repeat(1024)}});
         let copies = (0..40).map(|index| json!({"op": "copy", "from": "/a", "path": format!("/a/{index}")}));
         assert_eq!(apply(doc, &copies.collect()).unwrap_err().code, 413);

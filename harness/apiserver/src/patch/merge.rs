@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Applies `patch` to `doc`: objects are merged member by member, null removes, all else replaces.
+/// Applies `patch` to `doc`: merges objects member by member, null removes, any other value replaces.
 pub fn merge(doc: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *doc = patch.clone();
@@ -46,7 +46,7 @@ mod tests {
     #[case(json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1}))]
     #[case(json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"}))]
     #[case(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}))]
-    fn as_the_rfc_has_it(#[case] mut doc: Value, #[case] patch: Value, #[case] merged: Value) {
+    fn examples_of_the_rfc(#[case] mut doc: Value, #[case] patch: Value, #[case] merged: Value) {
         merge(&mut doc, &patch);
         assert_eq!(doc, merged);
     }
@@ -72,7 +72,7 @@ mod tests {
             .is_some_and(|map| map.values().any(|value| value.is_null() || has_null(value)))
     }
 
-    /// The patch that makes `new` of `old`.
+    /// The patch that changes `old` to `new`.
     fn diff(old: &Value, new: &Value) -> Value {
         let (Value::Object(old), Value::Object(new)) = (old, new) else {
             return new.clone();
@@ -95,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_twice_changes_nothing_more(mut doc in any_json(), patch in any_json()) {
+        fn merging_is_idempotent(mut doc in any_json(), patch in any_json()) {
             merge(&mut doc, &patch);
             let once = doc.clone();
             merge(&mut doc, &patch);
@@ -110,7 +110,7 @@ mod tests {
         }
 
         #[test]
-        fn a_difference_makes_the_new_of_the_old(mut old in any_json(), new in any_json()) {
+        fn a_difference_changes_the_old_object_to_the_new(mut old in any_json(), new in any_json()) {
             prop_assume!(!has_null(&new));
             let patch = diff(&old, &new);
             merge(&mut old, &patch);

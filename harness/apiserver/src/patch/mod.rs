@@ -1,5 +1,5 @@
-//! The three kinds of patches that need no knowledge of who owns a field: JSON patch, merge patch
-//! and strategic merge patch. Pure functions over JSON; server-side apply lives elsewhere.
+//! The three patch formats that do not depend on field ownership: JSON patch, merge patch and strategic merge patch.
+//! Pure functions over JSON.
 
 mod json;
 mod merge;

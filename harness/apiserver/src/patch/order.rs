@@ -1,9 +1,9 @@
-//! The order of merged lists. Items that a patch names follow the patch's order; items that only
-//! the server has keep their places among those they stood with.
+//! The order of merged lists. Items of the patch follow the patch's order; other items of the server keep their
+//! position relative to their neighbors.
 
 use serde_json::Value;
 
-/// Whether two items are the same one: by the key, or by value where there is none.
+/// Whether two items are the same: by the key, or by value without a key.
 fn same(one: &Value, other: &Value, key: &str) -> bool {
     if key.is_empty() {
         one == other
@@ -16,8 +16,8 @@ fn position(items: &[Value], item: &Value, key: &str) -> Option<usize> {
     items.iter().position(|other| same(other, item, key))
 }
 
-/// Puts `merged` in order: those in `wanted` as there, the others as in `before`; where the two
-/// could be interleaved, `before` decides, else the wanted ones come first.
+/// Sorts `merged`: items of `wanted` in its order, the others as in `before`; if both orders are possible, `before`
+/// decides, otherwise the wanted items come first.
 pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], before: &[Value], key: &str) -> Vec<Value> {
     let (mut named, mut others): (Vec<Value>, Vec<Value>) = merged
         .into_iter()

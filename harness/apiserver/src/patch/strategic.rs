@@ -1,5 +1,5 @@
-//! Strategic merge patch: a merge patch that also merges lists, by the merge keys in the table of
-//! built-in types. Directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
+//! Strategic merge patch: a merge patch that also merges lists, by the merge keys in the table of built-in types. The
+//! directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
 use serde_json::{Map, Value};
 
@@ -12,12 +12,11 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 const SET_ORDER: &str = "$setElementOrder/";
 
-/// Applies a strategic merge patch to an object of a built-in type; after an error `doc` is as
-/// before.
+/// Applies a strategic merge patch to an object of a built-in type; on an error `doc` is unchanged.
 ///
 /// # Errors
-/// 400 for a directive that is malformed or does not fit the list beside it, for list items
-/// without their merge key and for patches that are no objects; 422 for an unknown `$patch`.
+/// 400 for a directive that is malformed or does not match its list, for list items without their merge key and for
+/// patches that are not objects; 422 for an unknown `$patch`.
 pub fn strategic(doc: &mut Value, patch: &Value, type_name: &str) -> Result<(), ApiError> {
     let Value::Object(patch) = patch else {
         return Err(ApiError::bad_request("a strategic merge patch must be an object"));
@@ -29,14 +28,14 @@ pub fn strategic(doc: &mut Value, patch: &Value, type_name: &str) -> Result<(), 
     Ok(())
 }
 
-/// What is known of an object that is merged.
+/// The schema of a merged object.
 #[derive(Clone, Copy)]
 enum Schema {
-    /// Its fields.
+    /// A type with fields.
     Type(&'static Type),
-    /// It is a map with such values.
+    /// A map with values of this shape.
     Map(&'static Shape),
-    /// Nothing: members are merged, lists replaced.
+    /// Unknown: members are merged, lists replaced.
     Unknown,
 }
 
@@ -63,7 +62,7 @@ impl Schema {
         }
     }
 
-    /// Of a member that is an object, and whether it is replaced instead of merged.
+    /// The schema of a member object, and whether it is replaced instead of merged.
     fn member(self, name: &str) -> (Self, bool) {
         match self {
             Self::Map(inner) => (Self::of_shape(inner), false),
@@ -74,7 +73,7 @@ impl Schema {
         }
     }
 
-    /// Of a member that is a list.
+    /// The schema of a member list.
     fn list(self, name: &str) -> ListSchema {
         match self.field(name) {
             Some(field) => {
@@ -94,14 +93,14 @@ impl Schema {
     }
 }
 
-/// What is known of a list.
+/// The schema of a list.
 #[derive(Clone, Copy)]
 struct ListSchema {
-    /// Whether it is merged instead of replaced.
+    /// Whether the list is merged instead of replaced.
     merge: bool,
-    /// By what items are found; empty for lists of scalars.
+    /// The merge key; empty for lists of scalars.
     key: &'static str,
-    /// What the items are.
+    /// The schema of the items.
     items: Schema,
 }
 
@@ -165,7 +164,7 @@ fn merge_member(original: &mut Map<String, Value>, key: String, value: Value, sc
     Ok(())
 }
 
-/// `$retainKeys`: members that it does not list go away.
+/// `$retainKeys`: removes the members that it does not list.
 fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), ApiError> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -187,7 +186,7 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     Ok(())
 }
 
-/// `$setElementOrder/<list>`: merges that list of the patch and puts the items in the given order.
+/// `$setElementOrder/<list>`: merges that list of the patch and sorts the items in the given order.
 fn set_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -299,7 +298,7 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) ->
 
 fn no_key(item: &Map<String, Value>, key: &str) -> ApiError {
     let item = Value::Object(item.clone());
-    // Upstream takes this for a fault of its own.
+    // Upstream reports this as an internal error.
     ApiError::new(
         500,
         "",
@@ -307,7 +306,7 @@ fn no_key(item: &Map<String, Value>, key: &str) -> ApiError {
     )
 }
 
-/// A value as it is inserted: without directives and nulls. `None` if it asks to be deleted.
+/// The value without directives and nulls; `None` if it is a deletion.
 fn stripped(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => None,

@@ -1,4 +1,4 @@
-//! Strategic merge patches by example, as clients send them, and by property.
+//! Strategic merge patches: examples as clients send them, and properties.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ fn patches_that_apply(#[case] type_name: &str, #[case] doc: Value, #[case] patch
 #[case(json!({"spec": {"$setElementOrder/containers": "x"}}), 400, "setElementOrder")]
 #[case(json!({"spec": {"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}}), 400, "setElementOrder")]
 #[case(json!({"metadata": {"$deleteFromPrimitiveList/finalizers": "x"}}), 400, "primitive list")]
-fn patches_that_do_not(#[case] patch: Value, #[case] code: u16, #[case] message: &str) {
+fn patches_that_do_not_apply(#[case] patch: Value, #[case] code: u16, #[case] message: &str) {
     let doc = json!({"metadata": {"finalizers": ["a"]}, "spec": {"containers": [{"name": "a"}]}});
     let mut patched = doc.clone();
     let error = strategic(&mut patched, &patch, POD).unwrap_err();
@@ -130,7 +130,7 @@ fn pod((containers, labels): &Model) -> Value {
     json!({"metadata": {"labels": labels}, "spec": {"containers": containers}})
 }
 
-/// The patch that a client computes to make `new` of `old`.
+/// The patch that a client computes to change `old` to `new`.
 fn diff((old, old_labels): &Model, (new, new_labels): &Model) -> Value {
     let mut items = Vec::new();
     for (name, image) in new {
@@ -160,19 +160,19 @@ fn diff((old, old_labels): &Model, (new, new_labels): &Model) -> Value {
 
 proptest! {
     #[test]
-    fn a_difference_makes_the_new_of_the_old(old in model(), new in model()) {
+    fn a_difference_changes_the_old_object_to_the_new(old in model(), new in model()) {
         prop_assert_eq!(apply(POD, pod(&old), &diff(&old, &new)), pod(&new));
     }
 
     #[test]
-    fn patching_twice_changes_nothing_more(old in model(), other in model(), new in model()) {
+    fn patching_is_idempotent(old in model(), other in model(), new in model()) {
         let patch = diff(&other, &new);
         let once = apply(POD, pod(&old), &patch);
         prop_assert_eq!(apply(POD, once.clone(), &patch), once);
     }
 
     #[test]
-    fn items_that_the_patch_does_not_name_survive(old in model(), other in model(), new in model()) {
+    fn items_that_the_patch_does_not_name_are_kept(old in model(), other in model(), new in model()) {
         let patched = apply(POD, pod(&old), &diff(&other, &new));
         let containers = patched["spec"]["containers"].as_array().unwrap();
         for (name, image) in &old.0 {

@@ -1,4 +1,4 @@
-//! Messages to JSON, field by field as the table of built-in types says.
+//! Converts messages to JSON, field by field according to the table of built-in types.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use super::wire::{Fields, Malformed, Wire};
 use crate::types::table::{Field, Form, Shape, Type, table};
 use crate::types::time;
 
-/// Real objects nest about 15 messages; schemas of custom resources some more.
+/// Real objects nest about 15 messages; schemas of custom resources a few more.
 const MAX_DEPTH: usize = 100;
 
 /// Decodes a message of that type.
@@ -18,7 +18,7 @@ pub(super) fn object(type_: &Type, bytes: &[u8]) -> Result<Value, Malformed> {
     Ok(map.into())
 }
 
-/// Decodes the fields below a path of field numbers; messages that JSON inlines write to the same map.
+/// Decodes the fields below a path of field numbers; messages that JSON inlines add to the same map.
 fn fields(
     type_: &Type,
     inlined: &[u32],
@@ -82,8 +82,8 @@ fn member(field: &Field, wire: Wire<'_>, map: &mut Map<String, Value>, depth: us
     Ok(())
 }
 
-/// One value. A message that comes in several parts is merged with the earlier ones; `None` is a
-/// value that JSON leaves out.
+/// Decodes one value. Merges a message that comes in several parts with the earlier parts. `None` is a value that
+/// JSON omits.
 fn value(
     shape: &Shape,
     name: &'static str,
@@ -95,7 +95,7 @@ fn value(
         Shape::String => wire.text(name)?.into(),
         Shape::Bytes => STANDARD.encode(wire.bytes(name)?).into(),
         Shape::Bool => (wire.integer(name)? != 0).into(),
-        // Numbers of 32 bits keep the lower half, as protobuf's own decoders do.
+        // Like protobuf's own decoders, keep the lower 32 bits.
         Shape::Int32 => (wire.integer(name)? as i32).into(),
         Shape::Int64 => wire.integer(name)?.into(),
         Shape::Double => match wire {
@@ -110,7 +110,7 @@ fn value(
             };
             return message(type_, name, wire.bytes(name)?, earlier, depth);
         }
-        // Within a map, a list is wrapped in a message whose field 1 repeats.
+        // Within a map, a list is a message with the repeated field 1.
         Shape::List(inner) => {
             let mut items = Vec::new();
             for next in Fields::new(wire.bytes(name)?) {
@@ -127,7 +127,7 @@ fn value(
     }))
 }
 
-/// A map's entry: a message with the key in field 1 and the value in field 2.
+/// Decodes a map entry: a message with the key in field 1 and the value in field 2.
 fn entry(inner: &Shape, name: &'static str, wire: Wire<'_>, depth: usize) -> Result<(String, Value), Malformed> {
     let (mut key, mut item) = (String::new(), None);
     for next in Fields::new(wire.bytes(name)?) {
@@ -199,7 +199,7 @@ fn message(
     })
 }
 
-/// The last occurrence of a field; the one that counts.
+/// The last occurrence of a field, which overrides the others.
 fn last(bytes: &[u8], wanted: u32) -> Result<Option<Wire<'_>>, Malformed> {
     let mut found = None;
     for next in Fields::new(bytes) {
@@ -211,14 +211,14 @@ fn last(bytes: &[u8], wanted: u32) -> Result<Option<Wire<'_>>, Malformed> {
     Ok(found)
 }
 
-/// Seconds in field 1 and nanoseconds in field 2; an empty message is no time at all.
+/// Seconds in field 1 and nanoseconds in field 2; an empty message means no time.
 fn instant(form: Form, name: &'static str, bytes: &[u8]) -> Result<Option<Value>, Malformed> {
     if bytes.is_empty() {
         return Ok(None);
     }
     let seconds = last(bytes, 1)?.map_or(Ok(0), |wire| wire.integer(name))?;
     let nanos = last(bytes, 2)?.map_or(Ok(0), |wire| wire.integer(name))?;
-    // Upstream sends a time of seconds without its fraction.
+    // Upstream sends a `Time` without the fraction.
     let nanos = if form == Form::Time { 0 } else { nanos };
     let nanos = i32::try_from(nanos).map_err(|_| Malformed::Json(name))?;
     let time = jiff::Timestamp::new(seconds, nanos).map_err(|_| Malformed::Json(name))?;
@@ -230,7 +230,7 @@ fn instant(form: Form, name: &'static str, bytes: &[u8]) -> Result<Option<Value>
     Ok(Some(text.into()))
 }
 
-/// JSON inside protobuf; it may itself be a whole object in protobuf.
+/// JSON inside protobuf; it can itself be a whole object in protobuf.
 fn json(bytes: &[u8], name: &'static str) -> Result<Option<Value>, Malformed> {
     if bytes.is_empty() {
         return Ok(None);
@@ -240,13 +240,13 @@ fn json(bytes: &[u8], name: &'static str) -> Result<Option<Value>, Malformed> {
         .map_err(|_| Malformed::Json(name))
 }
 
-/// What a JSON schema takes instead of a schema.
+/// The alternatives to a schema in a JSON schema.
 enum Alternative {
-    /// Schemas in field 2, the one schema in field 1.
+    /// A list of schemas in field 2, one schema in field 1.
     Schemas,
-    /// A flag in field 1, the schema in field 2.
+    /// A boolean in field 1, a schema in field 2.
     Bool,
-    /// Texts in field 2, the schema in field 1.
+    /// A list of strings in field 2, a schema in field 1.
     Strings,
 }
 
@@ -281,7 +281,7 @@ fn alternative(
     })
 }
 
-/// Whether Go would leave the scalar out of JSON.
+/// Whether Go omits the scalar from JSON.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

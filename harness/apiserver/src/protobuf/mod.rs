@@ -1,5 +1,5 @@
-//! Decodes protobuf request bodies, which Go clients send for built-in kinds. Answers are JSON, so
-//! nothing here encodes.
+//! Decodes protobuf request bodies, which Go clients send for built-in kinds. Responses are JSON, so there is no
+//! encoder.
 
 mod message;
 mod wire;
@@ -13,7 +13,7 @@ use self::wire::{Fields, Malformed};
 use crate::status::ApiError;
 use crate::types::table::table;
 
-/// What every body begins with.
+/// The prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The envelope around an object.
@@ -25,8 +25,8 @@ struct Envelope<'a> {
     encoding: &'a str,
 }
 
-/// Decodes a body of media type `application/vnd.kubernetes.protobuf` to the object's JSON form,
-/// with `apiVersion` and `kind`. Fields that the table does not know are skipped.
+/// Decodes a body of media type `application/vnd.kubernetes.protobuf` to the object's JSON form, with `apiVersion`
+/// and `kind`. Skips fields that are not in the table.
 ///
 /// # Errors
 /// 400 for a body without the envelope, of a kind that is not built in, or malformed.

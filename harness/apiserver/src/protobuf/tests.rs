@@ -1,4 +1,4 @@
-//! Bodies are written by a small encoder with the field numbers of upstream's `generated.proto`.
+//! A small encoder writes bodies with the field numbers of upstream's `generated.proto`.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A message being written.
+/// A message under construction.
 #[derive(Clone, Default)]
 struct Message(Vec<u8>);
 
@@ -59,7 +59,7 @@ fn body(api_version: &str, kind: &str, object: Message) -> Vec<u8> {
     [MAGIC, &unknown.0].concat()
 }
 
-/// `metadata` as Go writes it, empty fields included.
+/// `metadata` as Go writes it, including empty fields.
 fn metadata(name: &str) -> Message {
     new()
         .bytes(1, name)
@@ -280,7 +280,7 @@ fn a_disruption_budget_and_an_eviction() {
 }
 
 #[test]
-fn delete_options_come_in_every_group() {
+fn delete_options_exist_in_every_group() {
     for version in ["v1", "apps/v1", "meta.k8s.io/v1"] {
         let options = decode(&body(version, "DeleteOptions", new().message(2, new().bytes(1, "u")))).unwrap();
         assert_eq!(
@@ -325,7 +325,7 @@ fn a_schema_of_a_custom_resource() {
 }
 
 #[test]
-fn managed_fields_are_json_within() {
+fn managed_fields_contain_json() {
     let entry = new()
         .bytes(1, "m")
         .bytes(2, "Apply")
@@ -346,14 +346,14 @@ fn managed_fields_are_json_within() {
 #[case::text_as_number(body("v1", "Pod", new().number(1, 5)), "wrong wire type for field metadata")]
 #[case::not_utf8(body("v1", "Pod", new().message(1, new().bytes(1, [255]))), "invalid UTF-8")]
 #[case::encoded([MAGIC, &new().bytes(3, "gzip").0].concat(), "content encoding")]
-fn what_is_malformed_is_refused(#[case] body: Vec<u8>, #[case] message: &str) {
+fn malformed_bodies_are_rejected(#[case] body: Vec<u8>, #[case] message: &str) {
     let error = decode(&body).unwrap_err();
     assert_eq!(error.code, 400);
     assert!(error.message.contains(message), "{}", error.message);
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn excessive_nesting_is_rejected() {
     let mut schema = new();
     for _ in 0..500 {
         schema = new().message(25, schema);

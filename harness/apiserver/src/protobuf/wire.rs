@@ -1,6 +1,6 @@
-//! The protobuf wire format: keys, varints, fixed and delimited values. Nothing of Kubernetes.
+//! The protobuf wire format: keys, varints, fixed and delimited values. Knows nothing of Kubernetes.
 
-/// Why bytes are no message.
+/// The reason why bytes are not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
     /// The bytes end within a value.
@@ -12,16 +12,16 @@ pub(super) enum Malformed {
     /// A key with field number 0, a group, or an unknown wire type.
     #[error("illegal tag or wire type")]
     Key,
-    /// A field's value has another wire type than its declaration.
+    /// The wire type of a value differs from the field's declaration.
     #[error("wrong wire type for field {0}")]
     WireType(&'static str),
-    /// Text that is not UTF-8.
+    /// A string is not valid UTF-8.
     #[error("field {0} contains invalid UTF-8")]
     Utf8(&'static str),
-    /// Embedded JSON that cannot be parsed, or a number that JSON has no form for.
+    /// Embedded JSON is invalid, or a number has no JSON form.
     #[error("field {0} contains what cannot be written as JSON")]
     Json(&'static str),
-    /// Messages within messages beyond any real object.
+    /// Messages are nested deeper than in any real object.
     #[error("messages are nested too deeply")]
     Depth,
 }
@@ -33,7 +33,7 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     /// Wire type 1.
     Fixed64(u64),
-    /// Wire type 2: text, bytes, a message, packed numbers.
+    /// Wire type 2: a string, bytes, a message, packed numbers.
     Bytes(&'a [u8]),
     /// Wire type 5.
     Fixed32,
@@ -46,12 +46,12 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Over the bytes of a message.
+    /// Reads the bytes of a message.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// A bare varint, as packed lists hold them; `None` at the end.
+    /// Reads a bare varint, as in packed lists; `None` at the end.
     pub(super) fn next_varint(&mut self) -> Option<Result<u64, Malformed>> {
         (!self.rest.is_empty()).then(|| self.varint())
     }
@@ -121,7 +121,6 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Wire<'a> {
-    /// Text, bytes, a message.
     pub(super) fn bytes(self, field: &'static str) -> Result<&'a [u8], Malformed> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -129,12 +128,11 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Text.
     pub(super) fn text(self, field: &'static str) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes(field)?).map_err(|_| Malformed::Utf8(field))
     }
 
-    /// A whole number; negative ones are sent in two's complement.
+    /// An integer; negative ones are in two's complement.
     pub(super) fn integer(self, field: &'static str) -> Result<i64, Malformed> {
         match self {
             Self::Varint(number) => Ok(number.cast_signed()),
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_ends_the_reading_with_an_error() {
+    fn malformed_bytes_end_the_iteration_with_an_error() {
         let error = |bytes: &[u8]| Fields::new(bytes).collect::<Result<Vec<_>, _>>().unwrap_err();
         assert_eq!(error(&[0x08]), Malformed::Truncated);
         assert_eq!(error(&[0x12, 0x05, b'x']), Malformed::Truncated);

@@ -1,6 +1,6 @@
-//! Service accounts of new pods: which one a pod has, that it exists, and the volume with its token.
+//! Service accounts of new pods: sets the account, checks that it exists, and adds the volume with its token.
 //!
-//! What upstream's ServiceAccount admission plugin does; only on servers that ask for it.
+//! Acts as upstream's ServiceAccount admission plugin; only on servers with this option.
 
 use serde_json::{Value, json};
 
@@ -10,15 +10,15 @@ use crate::store::Key;
 
 const ACCOUNTS: &str = "serviceaccounts";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// A pod's token is good for an hour and a few seconds, by which the server knows it for a pod's.
+/// The lifetime of a pod's token: an hour and a few seconds, which identify it as a pod's token.
 const TOKEN_SECONDS: i64 = 3607;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Registry {
-    /// Gives a new pod its service account and the volume with its token.
+    /// Sets the service account of a new pod and adds the volume with its token.
     ///
     /// # Errors
-    /// 403 when there is no such account.
+    /// 403 if the account does not exist.
     pub(super) fn admit_account(&self, entry: &Entry, namespace: &str, pod: &mut Value) -> Result<(), ApiError> {
         let is_pod = entry.resource.group.is_empty() && entry.resource.plural == "pods";
         if !is_pod || !self.settings.service_account_admission {

@@ -1,10 +1,10 @@
-//! How a conditional write ends.
+//! The result of a conditional write.
 
 use super::Written;
 
-/// One attempt at an update.
+/// One attempt of an update.
 pub(super) enum Attempt {
     Done(Written),
-    /// Somebody else was faster; read and try again.
+    /// Another write came first; read and try again.
     Raced,
 }

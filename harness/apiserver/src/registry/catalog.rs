@@ -1,6 +1,6 @@
-//! The table of resources: built-in rows and those of CustomResourceDefinitions.
+//! The catalog of resources: built-in ones and those of CustomResourceDefinitions.
 //!
-//! A catalog never changes; a new definition makes a new catalog, which takes the place of the old.
+//! A catalog is immutable; a new definition replaces it by a new catalog.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,84 +9,84 @@ use serde_json::Value;
 
 use crate::resource::Resource;
 
-/// All resources that are served.
+/// All served resources.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    rows: Vec<Arc<Resource>>,
-    /// Group, plural, version.
+    resources: Vec<Arc<Resource>>,
+    /// Entries by group, plural and version.
     index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>>,
-    /// The index of the OpenAPI documents: it has the hash of each, so making it makes all of them.
+    /// The index of the OpenAPI documents. It contains the hash of each document, so its creation renders all of
+    /// them.
     openapi: OnceLock<Value>,
 }
 
-/// A resource and where its objects are stored.
+/// A resource and the storage of its objects.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The row.
+    /// The resource definition.
     pub resource: Arc<Resource>,
     /// The store's table, the same for all versions.
     pub table: Arc<str>,
-    /// The `apiVersion` that objects are stored with, the same for all versions.
+    /// The `apiVersion` of stored objects, the same for all versions.
     pub stored_version: Arc<str>,
 }
 
 impl Catalog {
-    /// A catalog of these rows. The first version of a resource is the one its objects are stored
-    /// with.
-    pub fn new(rows: Vec<Arc<Resource>>) -> Self {
+    /// A catalog of these resources. The first version of a resource is its storage version.
+    pub fn new(resources: Vec<Arc<Resource>>) -> Self {
         let mut index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>> = BTreeMap::new();
-        for row in &rows {
+        for resource in &resources {
             let versions = index
-                .entry(row.group.clone())
+                .entry(resource.group.clone())
                 .or_default()
-                .entry(row.plural.clone())
+                .entry(resource.plural.clone())
                 .or_default();
             let (table, stored_version) = match versions.values().next() {
                 Some(first) => (Arc::clone(&first.table), Arc::clone(&first.stored_version)),
-                None => (row.qualified().into(), row.api_version().into()),
+                None => (resource.qualified().into(), resource.api_version().into()),
             };
             versions.insert(
-                row.version.clone(),
+                resource.version.clone(),
                 Entry {
-                    resource: Arc::clone(row),
+                    resource: Arc::clone(resource),
                     table,
                     stored_version,
                 },
             );
         }
         Self {
-            rows,
+            resources,
             index,
             openapi: OnceLock::new(),
         }
     }
 
-    /// Every row.
-    pub fn rows(&self) -> &[Arc<Resource>] {
-        &self.rows
+    /// All resource definitions.
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
     }
 
-    /// The resource of that path.
+    /// The resource at a path.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Entry> {
         self.index.get(group)?.get(plural)?.get(version)
     }
 
-    /// The index of the OpenAPI documents, made once.
+    /// The index of the OpenAPI documents, rendered once.
     pub fn openapi_index(&self) -> &Value {
-        self.openapi.get_or_init(|| crate::openapi::index(&self.rows))
+        self.openapi.get_or_init(|| crate::openapi::index(&self.resources))
     }
 
-    /// Whether anything of the group is served.
+    /// Whether any resource of the group is served.
     pub fn has_group(&self, group: &str) -> bool {
         self.index.get(group).is_some_and(|plurals| !plurals.is_empty())
     }
 
-    /// Any version of the resource.
+    /// An entry of any version of the resource.
     pub fn any_version(&self, group: &str, plural: &str) -> Option<&Entry> {
         self.index.get(group)?.get(plural)?.values().next()
     }
 
-    /// One entry for each resource whose objects live in namespaces.
+    /// One entry per namespaced resource.
     pub fn namespaced(&self) -> impl Iterator<Item = &Entry> {
         let resources = self.index.values().flat_map(BTreeMap::values);
         resources
@@ -94,13 +94,13 @@ impl Catalog {
             .filter(|entry| entry.resource.namespaced)
     }
 
-    /// The rows without those of a resource, and with others in their place.
-    pub fn replaced(&self, group: &str, plural: &str, rows: Vec<Resource>) -> Self {
+    /// A catalog with the versions of one resource replaced.
+    pub fn replaced(&self, group: &str, plural: &str, resources: Vec<Resource>) -> Self {
         let kept = self
-            .rows
+            .resources
             .iter()
-            .filter(|row| row.group != group || row.plural != plural)
+            .filter(|resource| resource.group != group || resource.plural != plural)
             .cloned();
-        Self::new(kept.chain(rows.into_iter().map(Arc::new)).collect())
+        Self::new(kept.chain(resources.into_iter().map(Arc::new)).collect())
     }
 }

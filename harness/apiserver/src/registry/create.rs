@@ -1,4 +1,4 @@
-//! Create: names, the server's own metadata, the first revision.
+//! Creates objects: names, server-managed metadata, the first revision.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
 
-/// How often a generated name is drawn before the server gives up.
+/// How many generated names the server tries.
 const NAME_ATTEMPTS: usize = 8;
-/// A generated name's prefix is cut to this length, so that the whole fits a label value.
+/// The maximum length of a generated name's prefix, so that the name fits into a label value.
 const PREFIX_LENGTH: usize = 58;
 const SUFFIX_LENGTH: usize = 5;
-/// No vowels and nothing that looks like them, so that no words arise.
+/// Without vowels and similar digits, so that suffixes contain no words.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Registry {
     /// Creates an object.
     ///
     /// # Errors
-    /// 400, 403, 404, 409 and 422 as upstream.
+    /// 400, 403, 404, 409 and 422 as in upstream.
     pub fn create(
         &self,
         entry: &Entry,
@@ -76,7 +76,7 @@ impl Registry {
         }
     }
 
-    /// The metadata and status that a new object starts with.
+    /// The initial metadata and status of a new object.
     fn begin(&self, resource: &Resource, namespace: &str, value: &mut Value) {
         let uid = self.random(|random| random.uuid());
         let now = self.now_text();
@@ -140,16 +140,16 @@ impl Registry {
         }
     }
 
-    /// What else a creation brings about.
+    /// The side effects of a creation.
     fn created(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if super::definitions::is_definition(&entry.resource) {
             return self.refresh_definition(&object.key.name);
         }
         if namespaces::is_namespace(&entry.resource) {
-            return self.furnish_namespace(&object.key.name);
+            return self.initialize_namespace(&object.key.name);
         }
         if roles::is_cluster_role(&entry.resource) {
-            return self.gather_roles();
+            return self.aggregate_roles();
         }
         if super::expiry::is_event(&entry.resource) {
             return self.event_written(entry, object);

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: how one becomes rows of the catalog, and how one ends.
+//! CustomResourceDefinitions: adds their resources to the catalog and removes them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::store::{Key, Object, Scope};
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
 const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// Holds a definition until its last object is gone.
+/// The finalizer that keeps a definition until its last object is removed.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) fn is_definition(resource: &Resource) -> bool {
@@ -20,34 +20,34 @@ pub(super) fn is_definition(resource: &Resource) -> bool {
 }
 
 impl Registry {
-    /// Brings the catalog in line with a definition that was created, changed or removed.
+    /// Updates the catalog for a definition that was created, changed or removed.
     pub(super) fn refresh_definition(&self, name: &str) -> Result<(), ApiError> {
         let _exchange = self.definitions.lock();
         let Some((plural, group)) = name.split_once('.') else {
             return Ok(());
         };
         let catalog = self.catalog();
-        let rows = match self.store.get(TABLE, &Key::new("", name)) {
+        let resources = match self.store.get(TABLE, &Key::new("", name)) {
             None => Vec::new(),
             Some(object) => crate::custom::resources(&tree(&object)?)
                 .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
         };
         let served_before = catalog.any_version(group, plural).is_some();
-        if rows.is_empty() && !served_before {
+        if resources.is_empty() && !served_before {
             return Ok(());
         }
-        if rows.is_empty() {
-            self.set_catalog(catalog.replaced(group, plural, rows));
+        if resources.is_empty() {
+            self.set_catalog(catalog.replaced(group, plural, resources));
             self.store.retire(name);
         } else {
             self.store.open(name);
-            self.set_catalog(catalog.replaced(group, plural, rows));
+            self.set_catalog(catalog.replaced(group, plural, resources));
         }
         Ok(())
     }
 
     /// # Errors
-    /// 405 when the resource's definition is being deleted.
+    /// 405 if the resource's definition is being deleted.
     pub(super) fn check_definition_is_live(&self, resource: &Resource) -> Result<(), ApiError> {
         if !resource.is_custom() {
             return Ok(());
@@ -60,8 +60,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Begins to end a definition: marks it, deletes its objects, and lets it go if none stays
-    /// behind. Answers it as marked; `None` when somebody else changed it first.
+    /// Starts the removal of a definition: marks it, deletes its objects, and removes it if none is left. Returns the
+    /// marked definition; `None` after a concurrent write.
     pub(super) fn end_definition(
         &self,
         entry: &Entry,
@@ -109,7 +109,7 @@ impl Registry {
         Ok(Some(marked))
     }
 
-    /// Lets a definition go whose last object went.
+    /// Removes a definition whose last object was removed.
     pub(super) fn finish_definition(&self, name: &str) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let Some(entry) = catalog.any_version(GROUP, PLURAL) else {

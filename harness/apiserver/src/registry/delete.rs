@@ -1,4 +1,4 @@
-//! Deletion: grace periods, finalizers, preconditions, and what is left to do once an object is gone.
+//! Deletion: grace periods, finalizers, preconditions, and cleanup after the removal of an object.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
 
-/// Seconds a pod that does not say gets to end.
+/// The default grace period of pods in seconds.
 const DEFAULT_GRACE: i64 = 30;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// What a deletion does to an object.
+/// The effect of a deletion on an object.
 enum Plan {
     Remove,
-    /// The object goes at once, but watchers see it marked like this before.
+    /// The object is removed immediately; watches first see it marked like this.
     MarkAndRemove(Value),
-    /// The object survives for now, changed like this.
+    /// The object is kept for now, changed like this.
     Keep(Value),
-    /// It is on its way already.
+    /// The object is already being deleted.
     Nothing,
 }
 
 impl Registry {
-    /// Deletes an object, or begins to.
+    /// Deletes an object or starts its deletion.
     ///
     /// # Errors
-    /// 403, 404 and 409 as upstream.
+    /// 403, 404 and 409 as in upstream.
     pub fn delete(&self, entry: &Entry, key: &Key, options: &DeleteOptions) -> Result<Written, ApiError> {
         let resource = &entry.resource;
         loop {
@@ -48,7 +48,7 @@ impl Registry {
             }
             let old = tree(&current)?;
             match self.plan(resource, &old, options) {
-                Plan::Nothing => return Ok(survivor(current)),
+                Plan::Nothing => return Ok(kept(current)),
                 Plan::Keep(new) => match self.replace(entry, &current, new, options.dry_run, Vec::new())? {
                     Attempt::Done(written) => {
                         if namespaces::is_namespace(resource) && !options.dry_run {
@@ -60,7 +60,7 @@ impl Registry {
                 },
                 Plan::MarkAndRemove(marked) if !options.dry_run => {
                     if let Some(marked) = self.mark(entry, &current, marked)? {
-                        let last = self.take_marked(entry, marked)?;
+                        let last = self.remove_marked(entry, marked)?;
                         return Ok(removal(resource, last));
                     }
                 }
@@ -73,7 +73,7 @@ impl Registry {
         }
     }
 
-    /// Stores an object that has no time left; `None` when somebody else changed it first.
+    /// Marks an object that is removed immediately; `None` after a concurrent write.
     fn mark(&self, entry: &Entry, current: &Object, mut marked: Value) -> Result<Option<Arc<Object>>, ApiError> {
         let draft = self.draft(entry, &mut marked)?;
         match self.store.put(&entry.table, Some(current.revision), draft, None) {
@@ -83,8 +83,8 @@ impl Registry {
         }
     }
 
-    /// Removes a marked object, whoever writes to it meanwhile; somebody else may remove it as well.
-    fn take_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
+    /// Removes a marked object despite concurrent writes; another request can remove it too.
+    fn remove_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
         loop {
             if let Some(last) = self.take(entry, &marked, tree(&marked)?, false)? {
                 return Ok(last);
@@ -96,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// Removes the object; `None` when somebody else changed it first.
+    /// Removes the object; `None` after a concurrent write.
     pub(super) fn take(
         &self,
         entry: &Entry,
@@ -118,10 +118,10 @@ impl Registry {
         }
     }
 
-    /// Deletes everything a list would show; answers that list.
+    /// Deletes all objects that a list would return; returns that list.
     ///
     /// # Errors
-    /// The first refusal other than 404.
+    /// The first error other than 404.
     pub fn delete_collection(
         &self,
         entry: &Entry,
@@ -182,7 +182,7 @@ impl Registry {
         }
     }
 
-    /// The finalizers that a garbage collector removes, by the propagation policy.
+    /// Sets the finalizers for the garbage collector according to the propagation policy.
     fn set_dependents_finalizers(&self, value: &mut Value, propagation: Option<Propagation>) {
         let wanted = match propagation {
             Some(Propagation::Foreground) if self.settings.garbage_collector => Some(FOREGROUND),
@@ -200,7 +200,7 @@ impl Registry {
         metadata::put(metadata, "finalizers", finalizers);
     }
 
-    /// What else a removal brings about.
+    /// The side effects of a removal.
     pub(super) fn removed(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if definitions::is_definition(&entry.resource) {
             return self.refresh_definition(&object.key.name);
@@ -209,7 +209,7 @@ impl Registry {
             self.finish_definition(&entry.resource.qualified())?;
         }
         if super::roles::is_cluster_role(&entry.resource) {
-            self.gather_roles()?;
+            self.aggregate_roles()?;
         }
         if !object.key.namespace.is_empty() {
             self.finish_namespace(&object.key.namespace)?;
@@ -231,7 +231,7 @@ fn removal(resource: &Resource, last: Arc<Object>) -> Written {
     }
 }
 
-fn survivor(object: Arc<Object>) -> Written {
+fn kept(object: Arc<Object>) -> Written {
     Written {
         code: 200,
         payload: Payload::Object(object),
@@ -274,7 +274,7 @@ pub(super) fn check_preconditions(
     }
 }
 
-/// Seconds until the object may go; only pods wait.
+/// The grace period in seconds; zero for kinds other than pods.
 fn grace_period(resource: &Resource, value: &Value, options: &DeleteOptions) -> i64 {
     if !resource.graceful_deletion {
         return 0;
@@ -292,7 +292,7 @@ fn grace_period(resource: &Resource, value: &Value, options: &DeleteOptions) -> 
     if grace < 0 { 1 } else { grace }
 }
 
-/// Whether something must still be done before the object may go.
+/// Whether the object has finalizers.
 pub(super) fn has_finalizers(resource: &Resource, value: &Value) -> bool {
     let any = |pointer: &str| {
         value
@@ -303,7 +303,7 @@ pub(super) fn has_finalizers(resource: &Resource, value: &Value) -> bool {
     any("/metadata/finalizers") || (namespaces::is_namespace(resource) && any("/spec/finalizers"))
 }
 
-/// Whether an object that is being deleted has nothing left to wait for.
+/// Whether an object that is being deleted can be removed now.
 pub(super) fn is_finished(resource: &Resource, value: &Value) -> bool {
     let grace = value
         .pointer("/metadata/deletionGracePeriodSeconds")

@@ -1,7 +1,7 @@
-//! Eviction: whether the disruption budgets of a pod let it go, and its deletion.
+//! Eviction: checks the disruption budget of a pod and deletes the pod.
 //!
-//! The order of decisions is that of `k8s.io/kubernetes/pkg/registry/core/pod/storage`. Nothing in
-//! this server computes a budget's status; whoever plays the disruption controller writes it.
+//! The checks have the order of `k8s.io/kubernetes/pkg/registry/core/pod/storage`. The server does not compute the
+//! status of budgets; a disruption controller writes it.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::selector::{LabelSelector, text_of};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
 
-/// More evictions than this may not be under way in one budget.
+/// The maximum number of pods in a budget's `disruptedPods`.
 const MAX_DISRUPTED_PODS: usize = 2000;
-/// Seconds after which a client may ask again about a budget that is not up to date.
+/// The Retry-After time in seconds for a budget that is not up to date.
 const BUDGET_WAIT: u32 = 10;
 
-/// What a budget says to an eviction.
+/// The decision about an eviction.
 enum Verdict {
-    /// The pod may go; the budget has nothing to do with it.
+    /// The pod may be deleted without a change of the budget.
     Free,
-    /// The pod may go once the budget has this status.
-    Spend(Box<Value>),
+    /// The pod may be deleted after the budget got this status.
+    UpdateBudget(Box<Value>),
 }
 
 impl Registry {
-    /// Evicts a pod: deletes it with the eviction's options if its budget has room.
+    /// Evicts a pod: deletes it with the eviction's options if its budget allows a disruption.
     ///
     /// # Errors
-    /// 400 for another pod's eviction, 429 when the budget holds it, 500 for a pod of two budgets,
-    /// else as [`Registry::delete`].
+    /// 400 if the eviction names another pod, 429 if the budget allows no disruption, 500 if the pod has two budgets,
+    /// otherwise as for [`Registry::delete`].
     pub fn evict(&self, entry: &Entry, key: &Key, eviction: &Value, dry_run: bool) -> Result<Written, ApiError> {
         let name = metadata::text(eviction, "name");
         if !name.is_empty() && name != key.name {
@@ -45,7 +45,7 @@ impl Registry {
         options.dry_run |= dry_run;
         self.spend_budget(entry, key, options.dry_run)?;
         if !options.dry_run {
-            self.announce(entry, key, &mut options)?;
+            self.add_disruption_condition(entry, key, &mut options)?;
         }
         self.delete(entry, key, &options)?;
         let status = json!({
@@ -58,9 +58,9 @@ impl Registry {
         })
     }
 
-    /// Says in the pod's status why it goes, before it does. A revision that the eviction asks for
-    /// is the one before that.
-    fn announce(&self, entry: &Entry, key: &Key, options: &mut DeleteOptions) -> Result<(), ApiError> {
+    /// Adds the condition `DisruptionTarget` to the pod before its deletion. A revision in the eviction's
+    /// preconditions refers to the pod before this change.
+    fn add_disruption_condition(&self, entry: &Entry, key: &Key, options: &mut DeleteOptions) -> Result<(), ApiError> {
         loop {
             let current = self.get(entry, key)?;
             delete::check_preconditions(&entry.resource, &current, options)?;
@@ -99,7 +99,7 @@ impl Registry {
             let budget = tree(&current)?;
             let new = match judge(entry, &pod, &budget, &self.now_text())? {
                 Verdict::Free => return Ok(()),
-                Verdict::Spend(new) => *new,
+                Verdict::UpdateBudget(new) => *new,
             };
             if let Attempt::Done(_) = self.replace(budgets, &current, new, dry_run, Vec::new())? {
                 return Ok(());
@@ -147,7 +147,7 @@ fn judge(pods: &Entry, pod: &Value, budget: &Value, now: &str) -> Result<Verdict
     }
     if count("observedGeneration") < metadata::generation(budget) {
         let cause = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(held(&cause).retry_after(BUDGET_WAIT));
+        return Err(blocked(&cause).retry_after(BUDGET_WAIT));
     }
     let forbidden = |why: &str| ApiError::forbidden(&pods.resource, metadata::text(pod, "name"), why);
     let allowed = count("disruptionsAllowed");
@@ -161,12 +161,12 @@ fn judge(pods: &Entry, pod: &Value, budget: &Value, now: &str) -> Result<Verdict
         ));
     }
     if allowed == 0 && healthy <= desired {
-        return Err(held(&format!(
+        return Err(blocked(&format!(
             "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         )));
     }
     if allowed == 0 {
-        return Err(held(&format!(
+        return Err(blocked(&format!(
             "The disruption budget {name} does not allow evicting pods currently"
         )));
     }
@@ -183,10 +183,10 @@ fn judge(pods: &Entry, pod: &Value, budget: &Value, now: &str) -> Result<Verdict
     }
     let pod = metadata::text(pod, "name").to_owned();
     metadata::member_object(&mut new["status"], "disruptedPods").insert(pod, now.into());
-    Ok(Verdict::Spend(Box::new(new)))
+    Ok(Verdict::UpdateBudget(Box::new(new)))
 }
 
-fn held(cause: &str) -> ApiError {
+fn blocked(cause: &str) -> ApiError {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
     ApiError::new(429, "TooManyRequests", message).with_cause("DisruptionBudget", cause, "")
 }

@@ -1,5 +1,5 @@
-//! Events end by themselves an hour after they were last written, as with kube-apiserver's default
-//! `--event-ttl`. Nothing wakes for that: what is over goes when the next event is written.
+//! Events expire an hour after their last write, as with kube-apiserver's default `--event-ttl`. There is no timer:
+//! the next write of an event removes the expired ones.
 
 use std::collections::VecDeque;
 
@@ -10,22 +10,22 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object};
 
-/// How long an event is kept after its last write.
+/// The lifetime of an event after its last write.
 const EVENT_LIFE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Which events were written when, in that order.
+/// The write times of events, in order.
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
     writes: VecDeque<(Timestamp, Key, u64)>,
 }
 
 impl Expiry {
-    fn note(&mut self, object: &Object, now: Timestamp) {
+    fn record(&mut self, object: &Object, now: Timestamp) {
         self.writes.push_back((now, object.key.clone(), object.revision));
     }
 
-    /// Takes out the writes that are too long ago.
-    fn take_over(&mut self, now: Timestamp) -> Vec<(Key, u64)> {
+    /// Removes and returns the writes that are too old.
+    fn take_expired(&mut self, now: Timestamp) -> Vec<(Key, u64)> {
         let mut over = Vec::new();
         while let Some((written, key, revision)) = self.writes.pop_front() {
             if now.duration_since(written) < EVENT_LIFE {
@@ -43,16 +43,16 @@ pub(super) fn is_event(resource: &Resource) -> bool {
 }
 
 impl Registry {
-    /// Takes note that an event was written, and removes those that were not for an hour.
+    /// Records the write of an event and removes the expired ones.
     pub(super) fn event_written(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         let now = self.clock.now();
         let over = {
             let mut expiry = self.expiry.lock();
-            expiry.note(object, now);
-            expiry.take_over(now)
+            expiry.record(object, now);
+            expiry.take_expired(now)
         };
         for (key, revision) in over {
-            // One that was written again meanwhile has a later place in the line.
+            // An event that was written again has a later entry.
             if let Some(current) = self
                 .store
                 .get(&entry.table, &key)

@@ -1,4 +1,4 @@
-//! Field selectors: parsing, which fields a resource offers, and matching.
+//! Field selectors: parsing, selectable fields of a resource, and matching.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::Object;
 
-/// All terms must hold; none: everything matches.
+/// All terms must hold; without terms everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<Term>);
 
@@ -15,15 +15,15 @@ struct Term {
     field: String,
     equal: bool,
     value: String,
-    /// What an object that has no such field counts as.
+    /// The value of objects without the field.
     missing: String,
 }
 
 impl FieldSelector {
-    /// Parses `a=b,c!=d` against the fields that the resource offers.
+    /// Parses `a=b,c!=d` with the selectable fields of the resource.
     ///
     /// # Errors
-    /// 400 for text that cannot be read and for a field that the resource does not offer.
+    /// 400 for invalid text and for fields that are not selectable.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         for part in split(text) {
@@ -40,7 +40,7 @@ impl FieldSelector {
             } else {
                 return Err(invalid());
             };
-            let missing = offered(resource, field)?;
+            let missing = selectable_default(resource, field)?;
             terms.push(Term {
                 field: field.to_owned(),
                 equal,
@@ -51,12 +51,12 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Whether there is no term.
+    /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The name when the selector asks for exactly one.
+    /// The name, if the selector requires exactly one.
     pub fn name(&self) -> Option<&str> {
         self.0
             .iter()
@@ -64,7 +64,7 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
-    /// Whether the object satisfies it.
+    /// Whether the object matches.
     pub fn matches(&self, object: &Object) -> bool {
         self.0.iter().all(|term| {
             let value = match term.field.as_str() {
@@ -80,7 +80,7 @@ impl FieldSelector {
     }
 }
 
-/// The values of the selectable fields of an object: label and text.
+/// The label and value of each selectable field of an object.
 pub fn extract(resource: &Resource, value: &Value) -> Vec<(String, String)> {
     let texts = resource.selectable.iter().map(|field| {
         let text = match value.pointer(&field.pointer) {
@@ -93,7 +93,7 @@ pub fn extract(resource: &Resource, value: &Value) -> Vec<(String, String)> {
     texts.collect()
 }
 
-fn offered(resource: &Resource, field: &str) -> Result<String, ApiError> {
+fn selectable_default(resource: &Resource, field: &str) -> Result<String, ApiError> {
     if field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced) {
         return Ok(String::new());
     }
@@ -106,7 +106,7 @@ fn offered(resource: &Resource, field: &str) -> Result<String, ApiError> {
     }
 }
 
-/// Splits at commas that no backslash escapes.
+/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut escaped = false;

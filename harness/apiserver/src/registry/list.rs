@@ -1,4 +1,4 @@
-//! Lists: selection, pages that all show one revision, and the tokens between them.
+//! Lists: selection, consistent pages, and continue tokens.
 
 use std::sync::Arc;
 
@@ -15,23 +15,22 @@ const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 /// One page of a list.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The revision that the whole list shows.
+    /// The revision of the whole list.
     pub revision: u64,
     /// The objects, by namespace and name.
     pub objects: Vec<Arc<Object>>,
-    /// Where the next page begins; `None` on the last.
+    /// The start of the next page; `None` on the last page.
     pub continue_token: Option<String>,
-    /// How many are left, where that is known.
+    /// The number of remaining objects, if known.
     pub remaining: Option<usize>,
 }
 
 impl Registry {
-    /// Lists a namespace, or everything. The revision that the options ask for must have been
-    /// reached already.
+    /// Lists one namespace or all objects. The revision in the options must already exist.
     ///
     /// # Errors
-    /// 400 for a token that is none, 410 when history no longer covers the revision, with a token to
-    /// go on from at the newest one.
+    /// 400 for an invalid token, 410 if the history no longer covers the revision, with a token that continues at the
+    /// newest revision.
     pub fn list(&self, entry: &Entry, namespace: Option<&str>, options: &ListOptions) -> Result<Page, ApiError> {
         let mut scope = Scope {
             namespace: namespace.map(str::to_owned),
@@ -98,11 +97,11 @@ fn expired(options: &ListOptions, scope: &Scope) -> ApiError {
     }
 }
 
-/// Where a page ended. `rv` -1 in the text: go on at the newest revision.
+/// The end of a page. In the text, `rv` -1 means: continue at the newest revision.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
     revision: Option<u64>,
-    /// The key behind the list's prefix: `namespace/name`, or the name alone.
+    /// The key after the list's prefix: `namespace/name`, or the name only.
     start: String,
 }
 
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_survives_its_text_form() {
+    fn a_token_round_trips_through_its_text_form() {
         for (revision, namespace) in [(Some(1007), None), (None, Some("default"))] {
             let key = Key::new("default", "web");
             let token = Token::behind(revision, &key, namespace);
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_token_is_a_bad_request() {
+    fn an_invalid_token_is_a_bad_request() {
         for text in ["", "!", "bm9wZQ"] {
             assert_eq!(Token::parse(text).unwrap_err().code, 400);
         }

@@ -1,4 +1,4 @@
-//! ObjectMeta: reading and writing its fields in a tree, its types, its validation.
+//! ObjectMeta: reads and writes its fields, checks their types, and validates them.
 
 use serde_json::{Map, Value};
 
@@ -6,31 +6,31 @@ use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
 
-/// All annotations together may be this long, in bytes.
+/// The maximum size of all annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// The metadata, made if it is not there.
+/// The metadata; created if absent.
 pub fn of_mut(value: &mut Value) -> &mut Map<String, Value> {
     member_object(value, "metadata")
 }
 
-/// The value as an object; anything else is replaced by an empty one.
+/// The value as an object; replaces any other value by an empty object.
 fn object(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
     match value {
         Value::Object(map) => map,
-        _ => unreachable!("it is an object by now"),
+        _ => unreachable!("the value was replaced by an object"),
     }
 }
 
-/// The member as an object, made if it is not there.
+/// The member as an object; created if absent.
 pub fn member_object<'a>(value: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     object(object(value).entry(name).or_insert(Value::Null))
 }
 
-/// A text of the metadata; empty when it is not there.
+/// A string of the metadata; empty if absent.
 pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value
         .get("metadata")
@@ -47,8 +47,8 @@ pub fn put(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     };
 }
 
-/// What a write would change of the server's own metadata and is refused for. Other changes of
-/// such fields are ignored: see [`carry_over`].
+/// The changes of server-managed metadata that reject a write. Changes of other such fields are ignored: see
+/// [`carry_over`].
 pub fn immutable_changes(new: &Value, old: &Value) -> Vec<FieldError> {
     let is_deleting = !text(old, "deletionTimestamp").is_empty();
     ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"]
@@ -63,7 +63,7 @@ pub fn immutable_changes(new: &Value, old: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// Takes over what a write may not change, and drops what this server does not keep.
+/// Restores fields that a write must not change, and drops fields that this server does not store.
 pub fn carry_over(new: &mut Value, old: &Value) {
     const KEPT: [&str; 7] = [
         "name",
@@ -86,7 +86,7 @@ pub fn carry_over(new: &mut Value, old: &Value) {
     metadata.remove("selfLink");
 }
 
-/// `metadata.generation`; 0 when there is none.
+/// `metadata.generation`; 0 if absent.
 pub fn generation(value: &Value) -> i64 {
     value
         .pointer("/metadata/generation")
@@ -103,10 +103,10 @@ pub struct TypeMismatch {
     wanted: String,
 }
 
-/// Drops nulls and checks JSON types; the error is what decoding into ObjectMeta says.
+/// Drops nulls and checks JSON types, with the error of decoding into ObjectMeta.
 ///
 /// # Errors
-/// With the first field of another type, in the words of a 400.
+/// The first field of another type, as a message for a 400.
 pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
     let Some(metadata) = value.get_mut("metadata") else {
         return Ok(());
@@ -189,7 +189,7 @@ fn mismatch(value: &Value, field: &str, wanted: &str) -> TypeMismatch {
     }
 }
 
-/// Checks the metadata of an object that is about to be stored.
+/// Validates the metadata of an object before it is stored.
 pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let empty = Map::new();
     let metadata = new.get("metadata").and_then(Value::as_object).unwrap_or(&empty);

@@ -1,8 +1,7 @@
-//! The registry: what a create, update, patch, delete, list or watch of any resource means.
+//! The registry: the semantics of create, update, patch, delete, list and watch for any resource.
 //!
-//! Synchronous, given a clock and an id source; it must not know HTTP. Everything is generic over
-//! rows of [`Resource`]; what single kinds need beyond their row is in files of their own:
-//! `namespaces`, `pods`, `definitions`.
+//! It is synchronous, takes a clock and an id source, and must not know HTTP. The code is generic over [`Resource`];
+//! the special rules of single kinds are in separate files: `namespaces`, `pods`, `definitions`.
 
 mod accounts;
 mod attempt;
@@ -44,44 +43,44 @@ pub use options::{
 pub use patch::PatchKind;
 pub use update::Part;
 pub use watch::{Event, Watch};
-pub use write::check_question;
+pub use write::check_review;
 
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Draft, Key, Object, Store};
 
-/// What a write answers.
+/// The result of a write.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The HTTP code.
     pub code: u16,
     /// The body.
     pub payload: Payload,
-    /// Texts for `Warning` headers.
+    /// The texts of `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// What a request answers with.
+/// The body of a response.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// An object of the resource.
     Object(Arc<Object>),
-    /// Anything else: a Status, a Scale.
+    /// Any other value: a Status, a Scale.
     Value(Value),
 }
 
-/// What the registry needs to know from the outside.
+/// The settings of the registry.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whether a garbage collector runs beside this server. Without one the finalizers of
-    /// foreground deletion and orphaning would never go, so both count as background deletion.
+    /// Whether a garbage collector runs for this server. Without one nothing removes the finalizers of foreground
+    /// deletion and orphaning, so both act as background deletion.
     pub garbage_collector: bool,
-    /// Whether controllers furnish and empty namespaces; without them the server does.
+    /// Whether controllers initialize and empty namespaces; otherwise the server does.
     pub namespace_controllers: bool,
     /// The text of `kube-root-ca.crt` in each namespace.
     pub certificate_authority: String,
-    /// Whether the server keeps ClusterRoles that gather the rules of others up to date.
-    pub gathers_roles: bool,
+    /// Whether the server updates the rules of aggregated ClusterRoles.
+    pub aggregates_roles: bool,
     /// Whether a new pod gets a service account, which must exist, and a token volume.
     pub service_account_admission: bool,
 }
@@ -91,7 +90,7 @@ pub struct Settings {
 pub struct Registry {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
-    /// Held while the rows of a definition are exchanged.
+    /// Locked while the resources of a definition are replaced.
     definitions: Mutex<()>,
     clock: Clock,
     random: Mutex<Stream>,
@@ -100,10 +99,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these resources over an empty store.
+    /// A registry of these resources on an empty store.
     pub fn new(store: Store, resources: Vec<Resource>, clock: Clock, random: Stream, settings: Settings) -> Self {
         let catalog = Catalog::new(resources.into_iter().map(Arc::new).collect());
-        for resource in catalog.rows() {
+        for resource in catalog.resources() {
             store.open(&resource.qualified());
         }
         let catalog = RwLock::new(Arc::new(catalog));
@@ -118,7 +117,7 @@ impl Registry {
         }
     }
 
-    /// The store beneath.
+    /// The underlying store.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -128,7 +127,7 @@ impl Registry {
         &self.clock
     }
 
-    /// The resources that are served now.
+    /// The currently served resources.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.read())
     }
@@ -137,7 +136,7 @@ impl Registry {
         *self.catalog.write() = Arc::new(catalog);
     }
 
-    /// The object.
+    /// Reads an object.
     ///
     /// # Errors
     /// 404.
@@ -152,7 +151,7 @@ impl Registry {
         draw(&mut self.random.lock())
     }
 
-    /// Now, as Kubernetes writes times: UTC, whole seconds.
+    /// The current time in Kubernetes format: UTC, whole seconds.
     fn now_text(&self) -> String {
         time_text(self.clock.now())
     }
@@ -166,7 +165,7 @@ impl Registry {
     }
 }
 
-/// A time as Kubernetes writes it: UTC, whole seconds.
+/// A time in Kubernetes format: UTC, whole seconds.
 pub fn time_text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
@@ -174,7 +173,7 @@ pub fn time_text(time: Timestamp) -> String {
 /// The object as a tree.
 ///
 /// # Errors
-/// 500, which would be a bug.
+/// 500, which indicates a bug.
 pub fn tree(object: &Object) -> Result<Value, ApiError> {
     object.value().map_err(ApiError::internal)
 }

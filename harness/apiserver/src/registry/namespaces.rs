@@ -1,8 +1,7 @@
-//! Namespaces: what a new one is furnished with, who may write into one, and how one ends.
+//! Namespaces: initial content, write restrictions, and removal.
 //!
-//! Upstream controllers furnish a new namespace and empty a terminating one. Where none run, the
-//! server does both itself, in the request that creates or deletes the namespace, or deletes the last
-//! object in it.
+//! Upstream controllers create the content of a new namespace and empty a terminating one. Without them the server
+//! does both, in the request that creates or deletes the namespace or deletes its last object.
 
 use serde_json::{Value, json};
 
@@ -13,7 +12,7 @@ use crate::store::{Key, Scope, Unchanged};
 
 const NAMESPACES: &str = "namespaces";
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
-/// The entry of `spec.finalizers` that stands for the namespace's contents.
+/// The entry of `spec.finalizers` for the contents of a namespace.
 const CONTENTS: &str = "kubernetes";
 
 pub(super) fn is_namespace(resource: &Resource) -> bool {
@@ -21,7 +20,7 @@ pub(super) fn is_namespace(resource: &Resource) -> bool {
 }
 
 /// # Errors
-/// 403 for the namespaces that the cluster cannot be without.
+/// 403 for the system's namespaces.
 pub(super) fn check_deletable(resource: &Resource, name: &str) -> Result<(), ApiError> {
     if is_namespace(resource) && PROTECTED.contains(&name) {
         return Err(ApiError::forbidden(resource, name, "this namespace may not be deleted"));
@@ -36,10 +35,10 @@ pub(super) fn mark_terminating(resource: &Resource, value: &mut Value) {
 }
 
 impl Registry {
-    /// The namespace that something is about to be created in, for the commit to rely on.
+    /// The namespace of a new object, as a condition of the commit.
     ///
     /// # Errors
-    /// 404 when there is none, 403 with the cause `NamespaceTerminating` when it is ending.
+    /// 404 if it does not exist, 403 with the cause `NamespaceTerminating` if it is being deleted.
     pub(super) fn live_namespace(
         &self,
         resource: &Resource,
@@ -70,8 +69,8 @@ impl Registry {
         })
     }
 
-    /// Creates what every namespace has: the default ServiceAccount and the CA certificate.
-    pub(super) fn furnish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+    /// Creates the initial content of a namespace: the default ServiceAccount and the CA certificate.
+    pub(super) fn initialize_namespace(&self, namespace: &str) -> Result<(), ApiError> {
         if self.settings.namespace_controllers {
             return Ok(());
         }
@@ -96,7 +95,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Deletes everything in a terminating namespace, and the namespace if nothing stays behind.
+    /// Deletes all objects of a terminating namespace, and the namespace if it is empty.
     pub(super) fn empty_namespace(&self, namespace: &str) -> Result<(), ApiError> {
         if self.settings.namespace_controllers {
             return Ok(());
@@ -120,7 +119,7 @@ impl Registry {
         self.finish_namespace(namespace)
     }
 
-    /// Lifts the namespace's own finalizer once it is terminating and empty.
+    /// Removes the namespace's own finalizer if it is terminating and empty.
     pub(super) fn finish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
         if self.settings.namespace_controllers {
             return Ok(());

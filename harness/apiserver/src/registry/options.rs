@@ -1,4 +1,4 @@
-//! The options that requests carry, already parsed; what they mean is decided elsewhere.
+//! Parsed request options; other modules apply them.
 
 use std::sync::Arc;
 
@@ -9,107 +9,106 @@ use crate::guard::Guard;
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, FieldError};
 
-/// What to do with unknown and duplicate fields.
+/// The treatment of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Drop them.
     Ignore,
-    /// Drop them and say so in `Warning` headers.
+    /// Drop them and add `Warning` headers.
     #[default]
     Warn,
-    /// Refuse the request.
+    /// Reject the request.
     Strict,
 }
 
 /// Options of every write.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Everything but the write itself.
+    /// Validate without writing.
     pub dry_run: bool,
-    /// What to do with unknown and duplicate fields.
+    /// The treatment of unknown and duplicate fields.
     pub field_validation: FieldValidation,
-    /// Duplicate fields that decoding the body found.
+    /// Duplicate fields of the body.
     pub duplicates: Vec<String>,
-    /// Who may refuse the object.
+    /// An additional check that can reject the object.
     pub guard: Option<Arc<dyn Guard>>,
 }
 
-/// Which revision a list wants.
+/// The revision of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListRevision {
     /// The newest.
     #[default]
     Newest,
-    /// Not older than this; 0 means any.
+    /// Not older than this; 0: any revision.
     NotOlderThan(u64),
-    /// Exactly this.
+    /// Exactly this revision.
     Exact(u64),
 }
 
 /// Options of lists and deletecollection.
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
-    /// Only objects with these labels.
+    /// Selects objects by labels.
     pub labels: LabelSelector,
-    /// Only objects with these fields.
+    /// Selects objects by fields.
     pub fields: FieldSelector,
-    /// At most this many objects; 0: no limit.
+    /// The maximum number of objects; 0: unlimited.
     pub limit: usize,
-    /// Where the previous page ended.
+    /// The end of the previous page.
     pub continue_token: Option<String>,
-    /// Which revision.
+    /// The revision to list.
     pub revision: ListRevision,
 }
 
 /// Options of watches.
 #[derive(Clone, Debug, Default)]
 pub struct WatchOptions {
-    /// Only objects with these labels.
+    /// Selects objects by labels.
     pub labels: LabelSelector,
-    /// Only objects with these fields.
+    /// Selects objects by fields.
     pub fields: FieldSelector,
-    /// Events behind this revision; `None` or 0: the current objects first.
+    /// The start: events after this revision; `None` or 0: the current objects first.
     pub revision: Option<u64>,
-    /// Whether bookmarks are welcome.
+    /// Whether the client accepts bookmarks.
     pub bookmarks: bool,
-    /// Streaming list: `Some(true)` sends the objects and a marked bookmark, `Some(false)` only
-    /// what happens from now on.
+    /// Streaming list: `Some(true)` sends the current objects and a marked bookmark, `Some(false)` only new events.
     pub initial_events: Option<bool>,
-    /// When the watch ends by itself.
+    /// The timeout of the watch in seconds.
     pub timeout_seconds: Option<u64>,
 }
 
-/// What deletion does with dependents.
+/// The effect of a deletion on dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// The dependents stay.
+    /// The dependents are kept.
     Orphan,
-    /// The dependents go later.
+    /// The dependents are deleted later.
     Background,
-    /// The dependents go first.
+    /// The dependents are deleted first.
     Foreground,
 }
 
 /// `DeleteOptions`.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// Seconds; `None`: the object's own.
+    /// In seconds; `None`: the object's own period.
     pub grace_period_seconds: Option<i64>,
-    /// What to do with dependents; `None`: the resource's default.
+    /// The effect on dependents; `None`: the default of the resource.
     pub propagation: Option<Propagation>,
-    /// The object must have this uid.
+    /// Precondition: the object has this uid.
     pub uid: Option<String>,
-    /// The object must have this revision, as the client wrote it.
+    /// Precondition: the object has this revision, as the client wrote it.
     pub revision: Option<String>,
-    /// Everything but the deletion itself.
+    /// Validate without deleting.
     pub dry_run: bool,
 }
 
 impl DeleteOptions {
-    /// Reads `DeleteOptions` from a body.
+    /// Parses `DeleteOptions` from a body.
     ///
     /// # Errors
-    /// 400 for wrong types, 422 for a policy that does not exist or two that contradict.
+    /// 400 for wrong types, 422 for an unknown policy or contradicting policies.
     pub fn from_value(value: &Value) -> Result<Self, ApiError> {
         let mut options = Self::default();
         let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -141,10 +140,10 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// Sets the policy from its text or from the older `orphanDependents`.
+    /// Sets the policy from its name or from the legacy `orphanDependents`.
     ///
     /// # Errors
-    /// 422 for an unknown policy, or when both are given.
+    /// 422 for an unknown policy, or if both are set.
     pub fn set_propagation(&mut self, policy: Option<&str>, orphan: Option<bool>) -> Result<(), ApiError> {
         let invalid = |errors: &[FieldError]| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", errors);
         self.propagation = match (policy, orphan) {
@@ -183,7 +182,7 @@ fn dry_run(value: &Value) -> Result<bool, ApiError> {
     parse_dry_run("DeleteOptions", &texts)
 }
 
-/// Reads the values of `dryRun`; only `All` is known. `options` is the kind they belong to.
+/// Parses the values of `dryRun`; the only valid one is `All`. `options` is the kind for the error.
 ///
 /// # Errors
 /// 422 for any other value.

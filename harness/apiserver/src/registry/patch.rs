@@ -1,4 +1,4 @@
-//! Patches: read, change, update, and again when somebody else was faster.
+//! Patches: read, change, update; repeat after a concurrent write.
 
 use serde_json::Value;
 
@@ -8,22 +8,22 @@ use crate::resource::{Resource, Shape};
 use crate::status::{ApiError, FieldError};
 use crate::store::Key;
 
-/// How a patch is written.
+/// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// RFC 6902.
     Json,
     /// RFC 7396.
     Merge,
-    /// Kubernetes' own, which merges lists by key; built-in resources only.
+    /// Kubernetes' own format, which merges lists by key; built-in resources only.
     Strategic,
 }
 
 impl PatchKind {
-    /// The kind of that media type.
+    /// The format of a media type.
     ///
     /// # Errors
-    /// 415 that lists what the resource accepts.
+    /// 415 with the media types that the resource accepts.
     pub fn of(media_type: &str, resource: &Resource) -> Result<Self, ApiError> {
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
@@ -49,7 +49,7 @@ impl PatchKind {
     /// Applies a patch to an object.
     ///
     /// # Errors
-    /// 400 for a patch that cannot be read, 422 for one that cannot be applied.
+    /// 400 for an invalid patch, 422 for one that cannot be applied.
     pub fn apply(self, value: &mut Value, body: &[u8], shape: &Shape) -> Result<(), ApiError> {
         let parse = || {
             let patch: Value = serde_json::from_slice(body)
@@ -74,11 +74,11 @@ impl PatchKind {
 }
 
 impl Registry {
-    /// Patches an object. A patch that names no `resourceVersion` never conflicts: it is applied
-    /// again to the newer object.
+    /// Patches an object. A patch without a `resourceVersion` never conflicts: it is applied again to the newer
+    /// object.
     ///
     /// # Errors
-    /// 400, 404, 409 and 422 as upstream.
+    /// 400, 404, 409 and 422 as in upstream.
     pub fn patch(
         &self,
         entry: &Entry,
@@ -118,7 +118,7 @@ impl Registry {
     }
 }
 
-/// The result of a patch that is no object of its kind: the patch is what is wrong then.
+/// The error for a patch whose result is not an object of the kind: it blames the patch.
 fn unreadable(resource: &Resource, patched: &Value, error: ApiError) -> ApiError {
     if error.code != 400 {
         return error;

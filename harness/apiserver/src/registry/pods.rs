@@ -1,4 +1,4 @@
-//! Binding pods to nodes.
+//! Binds pods to nodes.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ impl Registry {
     /// Binds a pod to a node.
     ///
     /// # Errors
-    /// 409 when it is bound or being deleted, 422 for a target that is no node.
+    /// 409 if the pod is bound or being deleted, 422 for a target that is not a node.
     pub fn bind(&self, entry: &Entry, key: &Key, binding: &Value, options: &WriteOptions) -> Result<Written, ApiError> {
         if metadata::text(binding, "name") != key.name {
             return Err(ApiError::bad_request(
@@ -94,7 +94,7 @@ fn conflict(name: &str, why: &str) -> ApiError {
     }
 }
 
-/// Puts a condition into a status, in place of the one of its type.
+/// Sets a condition in a status, replacing the one of the same type.
 pub(super) fn set_condition(status: &mut Map<String, Value>, condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(conditions) = conditions.as_array_mut() {

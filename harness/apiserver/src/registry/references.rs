@@ -1,5 +1,5 @@
-//! What a new object takes over from others that it refers to: a pod the priority of its class, a
-//! claim the default storage class. Upstream's admission plugins Priority and DefaultStorageClass.
+//! Defaults of a new object that depend on other objects: the priority of a pod from its class, and the default
+//! storage class of a claim. Acts as upstream's admission plugins Priority and DefaultStorageClass.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-const CLASS_OF_OLD: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+const BETA_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 
 impl Registry {
-    /// Completes a new object from what it refers to.
+    /// Sets the defaults of a new object that depend on other objects.
     ///
     /// # Errors
-    /// 403 when a pod's class does not exist, or the pod says another priority than its class.
+    /// 403 if a pod's class does not exist, or the pod has another priority than its class.
     pub(super) fn admit_references(&self, entry: &Entry, object: &mut Value) -> Result<(), ApiError> {
         match (entry.resource.group.as_str(), entry.resource.plural.as_str()) {
             ("", "pods") => self.admit_priority(entry, object),
@@ -27,10 +27,10 @@ impl Registry {
         }
     }
 
-    /// Creates the priority classes that every cluster has.
+    /// Creates the priority classes of the system.
     ///
     /// # Errors
-    /// None on a sane system.
+    /// None on a healthy system.
     pub(crate) fn seed_priorities(&self) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let Some(entry) = catalog.find("scheduling.k8s.io", "v1", "priorityclasses") else {
@@ -96,10 +96,10 @@ impl Registry {
         Ok(())
     }
 
-    /// A claim without a word about its class gets the newest default one.
+    /// A claim without a class gets the newest default class.
     fn admit_storage_class(&self, claim: &mut Value) -> Result<(), ApiError> {
-        let says = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
-        if says || claim.pointer(CLASS_OF_OLD).is_some() {
+        let has_class = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
+        if has_class || claim.pointer(BETA_CLASS).is_some() {
             return Ok(());
         }
         let default = self
@@ -117,7 +117,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The zone and region of a node, which its pods have as labels too.
+    /// The zone and region of a node, which its pods also get as labels.
     pub(super) fn topology_of(&self, node: &str) -> Result<Vec<(&'static str, Value)>, ApiError> {
         let Some(node) = self.one("nodes", node)? else {
             return Ok(Vec::new());

@@ -1,12 +1,12 @@
-//! ClusterRoles that gather the rules of others by label, kept up to date.
+//! Aggregated ClusterRoles: keeps their rules up to date.
 //!
-//! Upstream a controller does it; here the server itself, in the request that changes a ClusterRole.
+//! Upstream has a controller for this; here the server does it in the request that changes a ClusterRole.
 
 use clock::Stream;
 use serde_json::Value;
 
 use super::{Registry, tree};
-use crate::authorization::aggregate::{Source, gather, selectors};
+use crate::authorization::aggregate::{Source, aggregate, selectors};
 use crate::authorization::seeds;
 use crate::resource::Resource;
 use crate::status::ApiError;
@@ -14,7 +14,7 @@ use crate::store::Scope;
 
 const GROUP: &str = crate::authorization::GROUP;
 const PLURAL: &str = "clusterroles";
-/// Roles that gather from each other settle long before; more would be a circle that never does.
+/// Acyclic aggregation settles in far fewer rounds; more rounds mean a cycle.
 const ROUNDS: usize = 100;
 
 pub(super) fn is_cluster_role(resource: &Resource) -> bool {
@@ -22,25 +22,25 @@ pub(super) fn is_cluster_role(resource: &Resource) -> bool {
 }
 
 impl Registry {
-    /// Rewrites the rules of every role that gathers others, until all are what they should be.
-    pub(super) fn gather_roles(&self) -> Result<(), ApiError> {
-        if !self.settings.gathers_roles {
+    /// Updates the rules of all aggregated roles until nothing changes.
+    pub(super) fn aggregate_roles(&self) -> Result<(), ApiError> {
+        if !self.settings.aggregates_roles {
             return Ok(());
         }
         for _ in 0..ROUNDS {
-            if !self.gather_one_role()? {
+            if !self.aggregate_one_role()? {
                 return Ok(());
             }
         }
-        tracing::warn!("cluster roles gather from each other in a circle; their rules are left as they are");
+        tracing::warn!("the aggregation of cluster roles has a cycle; their rules stay unchanged");
         Ok(())
     }
 
-    /// Puts the roles and bindings there that every cluster starts with. They take revisions below
-    /// the first, and uids from `ids`, so that nothing that comes later depends on them.
+    /// Creates the initial roles and bindings of a cluster. They have revisions below the first one, and uids from
+    /// `ids`, so that later objects do not depend on them.
     ///
     /// # Errors
-    /// 500, which would be a bug.
+    /// 500, which indicates a bug.
     pub fn seed_roles(&self, ids: &mut Stream) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let now = self.now_text();
@@ -62,8 +62,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether there was one to rewrite.
-    fn gather_one_role(&self) -> Result<bool, ApiError> {
+    /// Updates one aggregated role; returns false if all are up to date.
+    fn aggregate_one_role(&self) -> Result<bool, ApiError> {
         let catalog = self.catalog();
         let Some(entry) = catalog.any_version(GROUP, PLURAL) else {
             return Ok(false);
@@ -82,14 +82,14 @@ impl Registry {
             .collect();
         for (object, value) in objects.iter().zip(&values) {
             let Some(selectors) = selectors(value)? else { continue };
-            let gathered = gather(&object.key.name, &selectors, &sources);
-            if gathered == rules(value) || object.meta.deleting {
+            let aggregated = aggregate(&object.key.name, &selectors, &sources);
+            if aggregated == rules(value) || object.meta.deleting {
                 continue;
             }
             let mut new = value.clone();
-            new["rules"] = gathered.into();
+            new["rules"] = aggregated.into();
             let draft = self.draft(entry, &mut new)?;
-            // Whoever changed it meanwhile is looked at in the next round.
+            // After a concurrent write the next round tries again.
             let _ = self.store.put(&entry.table, Some(object.revision), draft, None);
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! The scale subresource: a small view of an object's replicas.
+//! The scale subresource: a view of an object's replicas.
 
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
     }))
 }
 
-/// `.spec.replicas` as a JSON pointer.
+/// The JSON pointer of a path such as `.spec.replicas`.
 fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }

@@ -6,7 +6,7 @@ use crate::resource::{Generation, Printer, Selectable, Shape, Subresource};
 use crate::selector::LabelSelector;
 use crate::store::ChangeKind;
 
-fn row(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {
+fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {
     Resource {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -41,7 +41,7 @@ fn registry() -> Registry {
                 new["spec"]["finalizers"] = json!(["kubernetes"]);
             }
         }),
-        ..row("", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
+        ..resource("", "Namespace", "namespaces", "io.k8s.api.core.v1.Namespace")
     };
     let node_name = Selectable {
         label: "spec.nodeName".into(),
@@ -52,7 +52,7 @@ fn registry() -> Registry {
         graceful_deletion: true,
         returns_deleted: true,
         selectable: vec![node_name],
-        ..row("", "Pod", "pods", "io.k8s.api.core.v1.Pod")
+        ..resource("", "Pod", "pods", "io.k8s.api.core.v1.Pod")
     };
     let deployments = Resource {
         unconditional_update: false,
@@ -64,14 +64,14 @@ fn registry() -> Registry {
                 selector: Some(".spec.selector".into()),
             },
         ],
-        ..row("apps", "Deployment", "deployments", "io.k8s.api.apps.v1.Deployment")
+        ..resource("apps", "Deployment", "deployments", "io.k8s.api.apps.v1.Deployment")
     };
-    let events = row("", "Event", "events", "io.k8s.api.core.v1.Event");
+    let events = resource("", "Event", "events", "io.k8s.api.core.v1.Event");
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let store = Store::new(1000, 100, None);
     let random = clock::Seed::new(1).stream("ids");
     let settings = Settings {
-        gathers_roles: false,
+        aggregates_roles: false,
         service_account_admission: false,
         garbage_collector: false,
         namespace_controllers: false,
@@ -206,7 +206,7 @@ async fn a_generated_name_keeps_its_prefix() {
 #[case::nameless(json!({ "metadata": {} }), 422,
     "Pod \"\" is invalid: metadata.name: Required value: name or generateName is required")]
 #[tokio::test(start_paused = true)]
-async fn a_create_that_cannot_be_is_refused(#[case] value: Value, #[case] code: u16, #[case] message: &str) {
+async fn an_invalid_create_is_rejected(#[case] value: Value, #[case] code: u16, #[case] message: &str) {
     let world = World::new();
     world.create("pods", pod("a")).unwrap();
     let error = world.create("pods", value).unwrap_err();
@@ -228,7 +228,7 @@ async fn creating_in_a_missing_namespace_is_not_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_on_a_stale_revision_conflicts() {
+async fn an_update_with_a_stale_revision_conflicts() {
     let world = World::new();
     let first = world
         .create(
@@ -261,7 +261,7 @@ async fn an_update_on_a_stale_revision_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_that_changes_nothing_takes_no_revision() {
+async fn an_update_without_changes_creates_no_revision() {
     let world = World::new();
     let created = world.create("pods", pod("a")).unwrap();
     let revision = world.registry.store().revision();
@@ -293,7 +293,7 @@ async fn each_endpoint_changes_its_own_part() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_holds_an_object_until_an_update_removes_it() {
+async fn a_finalizer_keeps_an_object_until_an_update_removes_it() {
     let world = World::new();
     let value = json!({ "metadata": { "name": "d", "finalizers": ["example.com/hold"] } });
     world.create("deployments", value).unwrap();
@@ -322,7 +322,7 @@ async fn a_finalizer_holds_an_object_until_an_update_removes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_answers_a_status_with_the_uid() {
+async fn a_deletion_returns_a_status_with_the_uid() {
     let world = World::new();
     let created = world
         .create("deployments", json!({ "metadata": { "name": "d" } }))
@@ -352,7 +352,7 @@ async fn a_bound_pod_gets_its_grace_period_which_can_only_shrink() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unbound_pod_goes_at_once() {
+async fn an_unbound_pod_is_deleted_immediately() {
     let world = World::new();
     world.create("pods", json!({ "metadata": { "name": "a" } })).unwrap();
     world.delete("pods", "a", None).unwrap();
@@ -388,7 +388,7 @@ async fn preconditions_of_a_deletion_are_checked(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_ends_with_its_last_object() {
+async fn a_namespace_is_removed_after_its_last_object() {
     let world = World::new();
     world.create("pods", pod("slow")).unwrap();
     world
@@ -411,7 +411,7 @@ async fn a_namespace_ends_with_its_last_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_is_applied_and_names_no_revision() {
+async fn a_patch_needs_no_revision() {
     let world = World::new();
     world.create("pods", pod("a")).unwrap();
     let key = Key::new("work", "a");
@@ -470,7 +470,7 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_fields_are_dropped_told_or_refused() {
+async fn unknown_fields_are_dropped_reported_or_rejected() {
     let world = World::new();
     let mut value = pod("a");
     value["spec"]["colour"] = "red".into();
@@ -579,24 +579,24 @@ async fn binding_a_pod_works_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_end_an_hour_after_they_were_last_written() {
+async fn events_expire_an_hour_after_their_last_write() {
     let world = World::new();
     let event = |name: &str| json!({ "metadata": { "name": name }, "count": 1 });
     let minutes = |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count));
-    world.create("events", event("said-once")).unwrap();
-    let mut again = world.create("events", event("said-again")).unwrap();
+    world.create("events", event("written-once")).unwrap();
+    let mut again = world.create("events", event("written-again")).unwrap();
     minutes(40).await;
     again["count"] = json!(2);
     world.update("events", Part::Main, again).unwrap();
     minutes(19).await;
     world.create("events", event("a")).unwrap();
-    assert!(world.get("events", "said-once").is_some());
+    assert!(world.get("events", "written-once").is_some());
     minutes(1).await;
     world.create("events", event("b")).unwrap();
-    assert!(world.get("events", "said-once").is_none());
-    assert!(world.get("events", "said-again").is_some());
+    assert!(world.get("events", "written-once").is_none());
+    assert!(world.get("events", "written-again").is_some());
     minutes(40).await;
     world.create("events", event("c")).unwrap();
-    let left = ["said-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
+    let left = ["written-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
     assert_eq!(left, [false, true, true, true]);
 }

@@ -1,5 +1,4 @@
-//! Update: which part of an object an endpoint may change, conflicts, generation, and the write
-//! that turns out to be none.
+//! Updates: the part of an object that an endpoint can change, conflicts, generation, and updates without changes.
 
 use std::sync::Arc;
 
@@ -11,14 +10,14 @@ use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object, Refused};
 
-/// Which endpoint an update comes through, and so what it may change.
+/// The endpoint of an update, which determines what it can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The object itself: everything but the status, where that is a subresource.
+    /// The object itself: everything except the status, if that is a subresource.
     Main,
     /// `/status`.
     Status,
-    /// `namespaces/finalize`: `spec.finalizers` only.
+    /// `namespaces/finalize`: only `spec.finalizers`.
     Finalize,
 }
 
@@ -26,7 +25,7 @@ impl Registry {
     /// Replaces an object (PUT).
     ///
     /// # Errors
-    /// 400, 404, 409 and 422 as upstream.
+    /// 400, 404, 409 and 422 as in upstream.
     pub fn update(
         &self,
         entry: &Entry,
@@ -68,7 +67,7 @@ impl Registry {
         }
     }
 
-    /// Makes `new`, an admitted object, the successor of `current`, whose tree is `old`, by the rules of `part`.
+    /// Prepares `new`, an admitted object, as the successor of `current` with the tree `old`, by the rules of `part`.
     pub(super) fn attempt(
         &self,
         entry: &Entry,
@@ -87,7 +86,7 @@ impl Registry {
         let changed = metadata::immutable_changes(&new, old);
         metadata::carry_over(&mut new, old);
         self.complete(entry, &mut new, Some(old));
-        if generation_moves(resource, &new, old) {
+        if generation_changes(resource, &new, old) {
             let next = metadata::generation(old) + 1;
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
@@ -95,8 +94,8 @@ impl Registry {
         self.replace(entry, current, new, options.dry_run, warnings)
     }
 
-    /// Commits a finished successor of `current`: nothing when nothing changed, a removal when it
-    /// was only waiting for its last finalizer.
+    /// Commits a prepared successor of `current`: writes nothing without changes, and removes the object if the
+    /// update removed its last finalizer.
     pub(super) fn replace(
         &self,
         entry: &Entry,
@@ -122,7 +121,7 @@ impl Registry {
             return done(Arc::new(draft.finish(current.revision)));
         }
         if removal {
-            // The write itself is never stored: watchers hear of the object as it was.
+            // The update itself is not stored: watches see the last stored state.
             return match self.take(entry, current, tree(current)?, dry_run)? {
                 Some(_) => done(Arc::new(draft.finish(current.revision))),
                 None => Ok(Attempt::Raced),
@@ -138,7 +137,7 @@ impl Registry {
         }
     }
 
-    /// What else an update brings about.
+    /// The side effects of an update.
     fn updated(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if super::definitions::is_definition(&entry.resource) {
             return self.refresh_definition(&object.key.name);
@@ -147,7 +146,7 @@ impl Registry {
             return self.finish_namespace(&object.key.name);
         }
         if super::roles::is_cluster_role(&entry.resource) {
-            return self.gather_roles();
+            return self.aggregate_roles();
         }
         if super::expiry::is_event(&entry.resource) {
             return self.event_written(entry, object);
@@ -156,7 +155,7 @@ impl Registry {
     }
 }
 
-/// A replacement is for one object and none that came after it under the same name.
+/// An update with a uid must not replace a newer object of the same name.
 fn check_uid(resource: &Resource, current: &Object, new: &Value) -> Result<(), ApiError> {
     let uid = metadata::text(new, "uid");
     if uid.is_empty() || uid == current.meta.uid {
@@ -177,7 +176,7 @@ fn check_revision(resource: &Resource, current: &Object, new: &Value) -> Result<
     let revision = metadata::text(new, "resourceVersion");
     let invalid = |value: Value, detail: &str| {
         let error = FieldError::invalid("metadata.resourceVersion", value, detail);
-        // Of a custom resource upstream names the resource here where it names the kind elsewhere.
+        // For custom resources, upstream's error contains the resource instead of the kind.
         let kind = if resource.is_custom() {
             &resource.plural
         } else {
@@ -201,7 +200,7 @@ fn check_revision(resource: &Resource, current: &Object, new: &Value) -> Result<
     }
 }
 
-/// Puts back everything of the old object that this endpoint does not write.
+/// Restores all fields that this endpoint does not write.
 fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
     match part {
         Part::Main => {
@@ -243,7 +242,7 @@ fn copy_member(new: &mut Value, old: &Value, name: &str) {
     }
 }
 
-fn generation_moves(resource: &Resource, new: &Value, old: &Value) -> bool {
+fn generation_changes(resource: &Resource, new: &Value, old: &Value) -> bool {
     match resource.generation {
         Generation::Never => false,
         Generation::Spec => new.get("spec") != old.get("spec"),

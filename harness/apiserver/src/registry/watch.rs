@@ -1,6 +1,6 @@
-//! Watches: which events a selection sees of the changes of a table.
+//! Watches: selects events from the changes of a table.
 //!
-//! A [`Watch`] pulls from the store's history; how its events travel is for the front end.
+//! A [`Watch`] pulls from the store's history; the front end delivers its events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::selector::LabelSelector;
 use crate::status::ApiError;
 use crate::store::{Change, ChangeKind, Cursor, Lost, Object, Scope};
 
-/// Changes read from the store at a time.
+/// The number of changes per read from the store.
 const BATCH: usize = 128;
 
 /// One event of a watch.
@@ -19,18 +19,18 @@ const BATCH: usize = 128;
 pub enum Event {
     /// An object was added to the selection, changed in it, or left it.
     Object {
-        /// What happened, from this watch's view.
+        /// The change from this watch's event_of.
         kind: ChangeKind,
-        /// The object; one that left the selection as it was before.
+        /// The object; for an object that left the selection, its state before.
         object: Arc<Object>,
-        /// The revision to show in it.
+        /// The revision of the event, which the object shows.
         revision: u64,
     },
-    /// Everything up to this revision was sent.
+    /// All events up to this revision have been sent.
     Bookmark {
         /// The revision.
         revision: u64,
-        /// Whether it closes the initial events of a streaming list.
+        /// Whether it ends the initial events of a streaming list.
         initial_events_end: bool,
     },
 }
@@ -46,11 +46,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The next event, if there is one yet. `Ok(None)`: wait with [`Watch::changed`].
+    /// The next event, if available. After `Ok(None)` wait with [`Watch::changed`].
     ///
     /// # Errors
-    /// 410 when the watch fell behind the history; [`Lost::Gone`] as `Err(None)` when its resource is
-    /// no longer served.
+    /// 410 if the watch fell behind the history; [`Lost::Gone`] as `Err(None)` if its resource is no longer served.
     pub fn next(&mut self, registry: &Registry) -> Result<Option<Event>, Option<ApiError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -67,22 +66,22 @@ impl Watch {
                 return Ok(None);
             }
             for change in &changes {
-                self.ready.extend(self.view(change));
+                self.ready.extend(self.event_of(change));
             }
         }
     }
 
-    /// Waits until there may be something new.
+    /// Waits until there may be a new event.
     pub async fn changed(&mut self) {
         self.cursor.changed().await;
     }
 
-    /// The revision up to which everything has been sent.
+    /// The revision up to which all events have been sent.
     pub fn revision(&self) -> u64 {
         self.cursor.revision()
     }
 
-    /// What a watch is told that must begin anew.
+    /// The error for a watch that must restart.
     pub fn expired(&self, registry: &Registry) -> ApiError {
         too_old(self.cursor.revision(), registry)
     }
@@ -95,8 +94,8 @@ impl Watch {
             && self.fields.matches(object)
     }
 
-    /// What this watch sees of a change.
-    fn view(&self, change: &Change) -> Option<Event> {
+    /// The event of a change from this watch's event_of.
+    fn event_of(&self, change: &Change) -> Option<Event> {
         let before = change.previous.as_ref().filter(|previous| self.selects(previous));
         let revision = change.revision;
         let event = |kind, object: &Arc<Object>| Event::Object {
@@ -117,10 +116,10 @@ impl Watch {
 }
 
 impl Registry {
-    /// Begins a watch of a namespace, or of everything.
+    /// Starts a watch of one namespace or of all objects.
     ///
     /// # Errors
-    /// 410 when history does not reach back to the revision; a front end sends it as an event.
+    /// 410 if the history does not reach back to the revision; the front end sends it as an event.
     pub fn watch(&self, entry: &Entry, namespace: Option<&str>, options: &WatchOptions) -> Result<Watch, ApiError> {
         let scope = Scope {
             namespace: namespace.map(str::to_owned),

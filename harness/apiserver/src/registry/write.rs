@@ -1,4 +1,4 @@
-//! What create, update and patch share: admitting a body, completing and checking an object.
+//! Common steps of create, update and patch: admits a body, sets defaults and validates the object.
 
 use serde_json::Value;
 
@@ -10,8 +10,7 @@ use crate::types;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 impl Registry {
-    /// Checks that a body is an object of this resource and drops what its type does not know.
-    /// Answers the warnings.
+    /// Checks that a body is an object of this resource and drops unknown fields. Returns the warnings.
     pub(super) fn admit(
         &self,
         entry: &Entry,
@@ -56,7 +55,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// Applies defaults and brings values into their canonical form.
+    /// Sets defaults and makes values canonical.
     pub(super) fn complete(&self, entry: &Entry, new: &mut Value, old: Option<&Value>) {
         let resource = &entry.resource;
         if let Some(prepare) = resource.prepare {
@@ -71,7 +70,7 @@ impl Registry {
         }
     }
 
-    /// Checks an object that is about to be stored; `errors` are those found before.
+    /// Validates an object before it is stored; `errors` are those found before.
     pub(super) fn validate(
         &self,
         entry: &Entry,
@@ -102,7 +101,7 @@ impl Registry {
     }
 }
 
-/// The body's kind and version must be those of the path; left out, they are the path's.
+/// The body's kind and version must be those of the path; absent ones are set from the path.
 fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     if !value.is_object() {
         return Err(ApiError::bad_request(
@@ -140,11 +139,11 @@ fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The body of a question that is not stored must be of that kind, if it says what it is.
+/// The body of a review must be of that kind, if it has a kind.
 ///
 /// # Errors
 /// 400.
-pub fn check_question(group: &str, kind: &str, value: &Value) -> Result<(), ApiError> {
+pub fn check_review(group: &str, kind: &str, value: &Value) -> Result<(), ApiError> {
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let found = text("kind");
     if value.is_object() && (found.is_empty() || found == kind) {
@@ -158,7 +157,7 @@ pub fn check_question(group: &str, kind: &str, value: &Value) -> Result<(), ApiE
     )))
 }
 
-/// A custom resource has to say what it is.
+/// A custom resource must have a kind and version.
 fn check_custom_type(resource: &Resource, value: &Value) -> Result<(), ApiError> {
     let kind = &resource.kind;
     for (field, word) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {

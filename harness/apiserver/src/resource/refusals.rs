@@ -1,4 +1,4 @@
-//! Refusals that name an object of a resource, as `k8s.io/apimachinery/pkg/api/errors` words them.
+//! Errors that name an object of a resource, with the messages of `k8s.io/apimachinery/pkg/api/errors`.
 
 use super::Resource;
 use crate::status::ApiError;
@@ -19,7 +19,7 @@ impl ApiError {
         .about(resource, name)
     }
 
-    /// 409: the write was based on something that is no longer so.
+    /// 409: the write is based on an outdated state.
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",

@@ -1,5 +1,5 @@
-//! From an `openAPIV3Schema` to nodes, with the rules of structural schemas: every value has a type,
-//! nothing is referenced, and what limits values by `allOf` and its siblings is specified outside.
+//! Compiles an `openAPIV3Schema` to nodes and checks the rules of structural schemas: every value has a type,
+//! references are not supported, and properties limited in `allOf` and similar are also specified outside.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::node::{Additional, Bound, Limits, ListType, Node, Type};
 use super::{prune, validate};
 use crate::status::FieldError;
 
-/// Where in the schema; prints as `properties[spec].type`.
+/// A position in the schema; formatted as `properties[spec].type`.
 #[derive(Clone, Copy)]
 enum At<'a> {
     Root,
@@ -37,7 +37,7 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// What is being compiled; rules differ.
+/// The kind of schema being compiled; the rules differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
@@ -67,7 +67,7 @@ pub(super) fn root(schema: &Value) -> Result<Node, Vec<FieldError>> {
 }
 
 impl Compiler {
-    fn refuse(&mut self, at: At<'_>, why: &str) {
+    fn forbid(&mut self, at: At<'_>, why: &str) {
         self.errors.push(FieldError::forbidden(at.to_string(), why));
     }
 
@@ -142,7 +142,7 @@ impl Compiler {
         type_
     }
 
-    /// Keys that no structural schema has.
+    /// Rejects keys that structural schemas do not allow.
     fn unsupported(&mut self, map: &Map<String, Value>, at: At<'_>) {
         for key in [
             "$ref",
@@ -158,12 +158,12 @@ impl Compiler {
             "additionalItems",
         ] {
             if map.contains_key(key) {
-                self.refuse(At::Key(&at, key), &format!("{key} is not supported"));
+                self.forbid(At::Key(&at, key), &format!("{key} is not supported"));
             }
         }
         if map.get("uniqueItems") == Some(&Value::Bool(true)) {
             let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic; use x-kubernetes-list-type: set";
-            self.refuse(At::Key(&at, "uniqueItems"), why);
+            self.forbid(At::Key(&at, "uniqueItems"), why);
         }
         let key = "x-kubernetes-preserve-unknown-fields";
         if let Some(value @ Value::Bool(false)) = map.get(key) {
@@ -185,23 +185,23 @@ impl Compiler {
         let here = At::Key(&at, "additionalProperties");
         match map.get("additionalProperties") {
             None => {}
-            Some(Value::Bool(false)) => self.refuse(here, "additionalProperties cannot be set to false"),
+            Some(Value::Bool(false)) => self.forbid(here, "additionalProperties cannot be set to false"),
             Some(Value::Bool(true)) => node.additional = Some(Additional::Anything),
             Some(schema) => node.additional = Some(Additional::Schema(Box::new(self.node(schema, inner, here)))),
         }
         if node.additional.is_some() && !node.properties.is_empty() {
-            self.refuse(here, "additionalProperties and properties are mutual exclusive");
+            self.forbid(here, "additionalProperties and properties are mutual exclusive");
         }
         match map.get("items") {
             None => {}
             Some(Value::Array(_)) => {
-                self.refuse(At::Key(&at, "items"), "items must be a schema object and not an array")
+                self.forbid(At::Key(&at, "items"), "items must be a schema object and not an array")
             }
             Some(schema) => node.items = Some(Box::new(self.node(schema, items, At::Key(&at, "items")))),
         }
     }
 
-    /// What a schema of a value needs, by its type.
+    /// Checks the keys that a schema requires because of its type.
     fn complete(&mut self, map: &Map<String, Value>, node: &Node, at: At<'_>) {
         if node.type_ == Some(Type::Array) && node.items.is_none() {
             self.require(At::Key(&at, "items"), "must be specified");
@@ -228,7 +228,7 @@ impl Compiler {
         let here = At::Key(&at, "x-kubernetes-list-type");
         let Some(list_type) = map.get("x-kubernetes-list-type") else {
             if keys.is_some() {
-                self.refuse(
+                self.forbid(
                     At::Key(&at, "x-kubernetes-list-map-keys"),
                     "may only be set if x-kubernetes-list-type is map",
                 );
@@ -251,7 +251,7 @@ impl Compiler {
                     .as_ref()
                     .is_some_and(|items| matches!(items.type_, Some(Type::Array)));
                 if composite {
-                    self.refuse(
+                    self.forbid(
                         here,
                         "set as x-kubernetes-list-type is only for scalars, atomic maps and atomic lists",
                     );
@@ -369,7 +369,7 @@ impl Compiler {
             .collect()
     }
 
-    /// Within `allOf` and its siblings only limits are allowed, and the types of an int-or-string.
+    /// `allOf` and similar may contain only limits, and the types of an int-or-string.
     fn logic_only(&mut self, map: &Map<String, Value>, at: At<'_>) {
         let types_only =
             map.len() == 1 && matches!(map.get("type").and_then(Value::as_str), Some("integer" | "string"));
@@ -382,18 +382,18 @@ impl Compiler {
             "description",
         ] {
             if map.contains_key(key) && !(key == "type" && types_only) {
-                self.refuse(At::Key(&at, key), "must be empty to be structural");
+                self.forbid(At::Key(&at, key), "must be empty to be structural");
             }
         }
         for key in map
             .keys()
             .filter(|key| key.starts_with("x-kubernetes-") && *key != "x-kubernetes-validations")
         {
-            self.refuse(At::Key(&at, key), "must not be set to be structural");
+            self.forbid(At::Key(&at, key), "must not be set to be structural");
         }
     }
 
-    /// What `allOf` and its siblings limit must be specified outside of them.
+    /// Properties limited in `allOf` and similar must be specified outside of them.
     fn specified_outside(&mut self, node: &Node, logical: &Node, at: At<'_>) {
         for (name, limited) in &logical.properties {
             match node.member(name) {
@@ -419,7 +419,7 @@ impl Compiler {
         }
     }
 
-    /// Metadata is implied; a schema may only limit its names.
+    /// Metadata is implicit; a schema may only limit its names.
     fn metadata(&mut self, schema: &Value) {
         let Some(metadata) = schema.pointer("/properties/metadata") else {
             return;
@@ -430,14 +430,14 @@ impl Compiler {
             .map(|(name, _)| name)
             .all(|name| name == "name" || name == "generateName");
         if !names_only || metadata.get("additionalProperties").is_some() || metadata.get("required").is_some() {
-            self.refuse(
+            self.forbid(
                 at,
                 "must not specify anything other than name and generateName, but metadata is implicitly specified",
             );
         }
     }
 
-    /// Defaults are pruned and completed by the defaults within them, and must be valid.
+    /// Prunes each default, completes it with nested defaults, and checks it.
     fn defaults(&mut self, node: &mut Node, at: At<'_>) {
         for (name, property) in &mut node.properties {
             self.defaults(property, At::In(&at, "properties", name));

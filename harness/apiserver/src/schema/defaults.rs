@@ -1,14 +1,14 @@
-//! Defaults of custom resources, and the nulls that make way for them.
+//! Defaults of custom resources, and the removal of nulls before defaulting.
 
 use serde_json::Value;
 
 use super::node::Node;
 
-/// Drops members that are null where their schema allows no null.
+/// Drops null members if their schema does not allow null.
 pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => map.retain(|name, value| match node.member(name) {
-            Some(node) if value.is_null() => !node.refuses_null(),
+            Some(node) if value.is_null() => !node.drops_null(),
             Some(node) => {
                 drop_nulls(node, value);
                 true
@@ -24,7 +24,7 @@ pub(super) fn drop_nulls(node: &Node, value: &mut Value) {
     }
 }
 
-/// Adds members that are absent and have a default, at every level that is there.
+/// Sets the defaults of absent members in every existing object.
 pub(super) fn fill(node: &Node, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -45,7 +45,7 @@ pub(super) fn fill(node: &Node, value: &mut Value) {
             let Some(node) = &node.items else { return };
             for item in items {
                 if item.is_null()
-                    && node.refuses_null()
+                    && node.drops_null()
                     && let Some(default) = &node.default
                 {
                     *item = default.clone();

@@ -1,4 +1,4 @@
-//! Formats of text and numbers that are checked; others are ignored, as upstream ignores them.
+//! The string and number formats that are checked; like upstream, ignores others.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use serde_json::Number;
 
 use crate::types::time;
 
-/// Whether a text has the format.
+/// Whether a string has the format.
 pub(super) fn text_fits(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => time::is_time(text),
@@ -46,7 +46,7 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
     pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
 }
 
-/// A pattern that is compiled on first use; a test holds that all compile.
+/// A pattern compiled on first use; a test checks that all compile.
 macro_rules! pattern {
     ($text:expr $(,)?) => {
         LazyLock::new(|| Regex::new($text).ok())

@@ -1,5 +1,5 @@
-//! Structural schemas of CustomResourceDefinitions: compile, prune, default, validate. Nothing here
-//! knows resources or requests.
+//! Structural schemas of CustomResourceDefinitions: compiles, prunes, defaults and validates. This module knows no
+//! resources or requests.
 
 mod compile;
 mod defaults;
@@ -30,8 +30,8 @@ impl StructuralSchema {
     /// Compiles an `openAPIV3Schema`.
     ///
     /// # Errors
-    /// Everything that keeps it from being structural. Paths are relative to the schema, as
-    /// `properties[spec].type`; prefix them with where it stands.
+    /// All violations of the rules for structural schemas. Paths are relative to the schema, for instance
+    /// `properties[spec].type`; prefix them with its position.
     pub fn compile(openapi_v3_schema: &Value) -> Result<Self, Vec<FieldError>> {
         let root = compile::root(openapi_v3_schema)?;
         Ok(Self {
@@ -41,25 +41,25 @@ impl StructuralSchema {
         })
     }
 
-    /// The schema as it was given.
+    /// The uncompiled schema.
     pub fn raw(&self) -> &Value {
         &self.raw
     }
 
-    /// Drops what the schema does not specify and returns the paths of that, sorted. Metadata, also
-    /// of embedded resources, keeps the fields of `ObjectMeta` only. Idempotent.
+    /// Drops fields that the schema does not specify and returns their sorted paths. Metadata, including that of
+    /// embedded resources, keeps only the fields of `ObjectMeta`. Idempotent.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
 
-    /// Drops nulls where the schema allows none, then fills in defaults. Idempotent.
+    /// Drops nulls that the schema does not allow, then sets defaults. Idempotent.
     pub fn default(&self, object: &mut Value) {
         defaults::drop_nulls(&self.root, object);
         defaults::fill(&self.root, object);
     }
 
-    /// Checks an object, and where that finds nothing against it, the rules of `x-kubernetes-validations`. On update, parts that are as in the old object are tolerated though they
-    /// are invalid: a schema may have become stricter since.
+    /// Validates an object, and if it is valid, evaluates the rules of `x-kubernetes-validations`. Updates tolerate
+    /// invalid values that have not changed, because a schema can become stricter.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = validate::validate(&self.root, new, old);
         if errors.is_empty() {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-/// A schema of one value. In `all_of` and its siblings only what limits values is set.
+/// The schema of one value. In `all_of` and similar only the limits are set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// `None` where anything goes, or an integer or text does.
+    /// `None` if the schema allows any type, or an integer or string.
     pub(super) type_: Option<Type>,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
     pub(super) preserve_unknown: bool,
-    /// Whether the value is an object with apiVersion, kind and metadata of its own.
+    /// Whether the value is an object with its own apiVersion, kind and metadata.
     pub(super) embedded: bool,
     pub(super) properties: BTreeMap<String, Node>,
     pub(super) additional: Option<Additional>,
@@ -23,7 +23,7 @@ pub(super) struct Node {
     pub(super) limits: Limits,
 }
 
-/// JSON types, with integers apart.
+/// JSON types, with integers separate from numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Object,
@@ -34,28 +34,28 @@ pub(super) enum Type {
     Boolean,
 }
 
-/// What becomes of members that are not among the properties.
+/// The treatment of members that are not among the properties.
 #[derive(Clone, Debug)]
 pub(super) enum Additional {
-    /// They may be anything.
+    /// They can have any value.
     Anything,
-    /// They have this schema.
+    /// They match this schema.
     Schema(Box<Node>),
 }
 
-/// How items of a list are told apart.
+/// The identity of list items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum ListType {
-    /// Not at all: the list is one value.
+    /// None: the list is one value.
     #[default]
     Atomic,
-    /// By value; no two are equal.
+    /// The value; no two items are equal.
     Set,
-    /// By the values of these members; no two agree in all of them.
+    /// The values of these members; no two items agree in all of them.
     Map(Vec<String>),
 }
 
-/// What limits values beyond their type.
+/// Limits beyond the type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     pub(super) required: Vec<String>,
@@ -77,11 +77,11 @@ pub(super) struct Limits {
     pub(super) not: Option<Box<Node>>,
 }
 
-/// A bound of numbers.
+/// A minimum or maximum of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
     pub(super) value: f64,
-    /// Whether the bound itself is out of bounds.
+    /// Whether the value itself is out of bounds.
     pub(super) exclusive: bool,
 }
 
@@ -99,7 +99,7 @@ impl Type {
         }
     }
 
-    /// As schemas write it.
+    /// The name in schemas.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -111,7 +111,7 @@ impl Type {
         }
     }
 
-    /// Whether a value has this type. Whole numbers are integers however they are written.
+    /// Whether a value has this type. Whole numbers are integers in any notation.
     pub(super) fn fits(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Integer, Value::Number(number)) => {
@@ -137,8 +137,8 @@ impl Node {
         }
     }
 
-    /// Whether a null is dropped instead of kept.
-    pub(super) fn refuses_null(&self) -> bool {
+    /// Whether a null is dropped.
+    pub(super) fn drops_null(&self) -> bool {
         let open = self.preserve_unknown && self.type_.is_none();
         !self.nullable && !open
     }

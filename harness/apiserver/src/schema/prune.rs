@@ -1,4 +1,4 @@
-//! Pruning: what the schema does not specify is dropped, unless it says to preserve it.
+//! Pruning: drops fields that the schema does not specify and does not preserve.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::types::path::Path;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Prunes a whole object and returns the paths of what it dropped, sorted.
+/// Prunes a whole object and returns the sorted paths of the dropped fields.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
     prune_value(root, object, true, Path::Root, &mut dropped);
@@ -37,7 +37,7 @@ fn prune_value(node: &Node, value: &mut Value, is_object: bool, path: Path<'_>, 
     }
 }
 
-/// `is_object`: whether apiVersion, kind and metadata are implied.
+/// `is_object`: whether apiVersion, kind and metadata are implicit.
 fn prune_members(
     node: &Node,
     map: &mut Map<String, Value>,
@@ -66,7 +66,7 @@ fn prune_members(
     });
 }
 
-/// Drops what `ObjectMeta` does not have. Metadata of wrong types is left for validation.
+/// Drops fields that `ObjectMeta` does not have. Leaves values of the wrong type to validation.
 fn coerce_metadata(metadata: &mut Value, path: Path<'_>, dropped: &mut Vec<String>) {
     let mut coerced = metadata.clone();
     if let Ok(unknown) = types::check(OBJECT_META, &mut coerced) {

@@ -1,5 +1,5 @@
-//! The rules of `x-kubernetes-validations`: compiled with the schema, evaluated where the schema has nothing to say
-//! against an object. What is as it was before is tolerated, unless the rule looks at `oldSelf`.
+//! The rules of `x-kubernetes-validations`: compiled with the schema, evaluated if the object matches its schema.
+//! Unchanged values are tolerated, unless the rule uses `oldSelf`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::status::{FieldError, FieldErrorType};
 
 const KEY: &str = "x-kubernetes-validations";
 
-/// All rules of a schema; none costs nothing.
+/// All rules of a schema. Without rules a check has no cost.
 #[derive(Clone, Default)]
 pub(super) struct Rules(Option<Arc<CompiledSchema>>);
 
@@ -25,14 +25,14 @@ impl Rules {
     /// Compiles the rules.
     ///
     /// # Errors
-    /// Each rule that is no CEL, with the path of its list.
+    /// Each rule that is not valid CEL, with the path of its list.
     pub(super) fn compile(schema: &Value) -> Result<Self, Vec<FieldError>> {
         if !has_rules(schema) {
             return Ok(Self::default());
         }
         let compiled = compile_schema(schema);
         let mut errors = Vec::new();
-        refused(schema, &mut String::new(), &mut errors);
+        compile_errors(schema, &mut String::new(), &mut errors);
         if errors.is_empty() {
             Ok(Self(Some(Arc::new(compiled))))
         } else {
@@ -40,21 +40,21 @@ impl Rules {
         }
     }
 
-    /// What the rules say against an object that is otherwise as its schema says.
+    /// The violations by an object that matches its schema.
     pub(super) fn check(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let Some(compiled) = &self.0 else { return Vec::new() };
         let Err(found) = Validator::new().validate_compiled(compiled, new, old) else {
             return Vec::new();
         };
         let mut found = found.into_vec();
-        found.retain(|error| error.rule.contains("oldSelf") || !is_as_it_was(&error.field_path, new, old));
+        found.retain(|error| error.rule.contains("oldSelf") || !is_unchanged(&error.field_path, new, old));
         let mut errors: Vec<FieldError> = found.iter().map(|error| field_error(error, new)).collect();
-        // The library walks fields in no order.
+        // The library visits fields in no fixed order.
         errors.sort_by(|a, b| (&a.field, &a.detail).cmp(&(&b.field, &b.detail)));
         errors
     }
 
-    /// What is said where the schema has refused the object already, so that no rule was looked at.
+    /// The note for an object that violates its schema, so that no rule was evaluated.
     pub(super) fn unchecked(&self, errors: &[FieldError]) -> Option<FieldError> {
         use FieldErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
         let blocks =
@@ -73,8 +73,8 @@ fn has_rules(schema: &Value) -> bool {
     }
 }
 
-/// Rules that do not compile, a schema at a time, so that each has its path.
-fn refused(schema: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
+/// Compiles one schema at a time to report the path of each rule that does not compile.
+fn compile_errors(schema: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
     let Value::Object(map) = schema else { return };
     for (index, rule) in map.get(KEY).and_then(Value::as_array).into_iter().flatten().enumerate() {
         let alone = compile_schema(&serde_json::json!({ "type": "object", KEY: [rule] }));
@@ -95,7 +95,7 @@ fn refused(schema: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
             path.push('.');
         }
         path.push_str(&part);
-        refused(schema, path, errors);
+        compile_errors(schema, path, errors);
         path.truncate(length);
     };
     for (name, property) in map.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -108,7 +108,7 @@ fn refused(schema: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Objects and lists are not shown, other values are.
+/// Shows scalar values, but not objects and lists.
 fn field_error(error: &ValidationError, object: &Value) -> FieldError {
     let shown = found(&error.field_path, object).filter(|value| !value.is_object() && !value.is_array());
     let kind = match error.reason.as_deref() {
@@ -134,7 +134,7 @@ fn field_error(error: &ValidationError, object: &Value) -> FieldError {
     }
 }
 
-fn is_as_it_was(path: &str, new: &Value, old: Option<&Value>) -> bool {
+fn is_unchanged(path: &str, new: &Value, old: Option<&Value>) -> bool {
     old.is_some_and(|old| found(path, old).is_some() && found(path, old) == found(path, new))
 }
 

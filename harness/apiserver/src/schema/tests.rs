@@ -33,7 +33,7 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
 #[case::bad_default(json!({"type": "object", "properties": {"a": {"type": "string", "default": 1}}}), "properties[a].default: Invalid value: \"integer\"")]
 #[case::unknown_default(json!({"type": "object", "properties": {"a": {"type": "object", "default": {"x": 1}}}}), "must not have unknown fields: x")]
 #[case::metadata(json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}}), "properties[metadata]: Forbidden")]
-fn what_is_not_structural_is_refused(#[case] schema: Value, #[case] message: &str) {
+fn nonstructural_schemas_are_rejected(#[case] schema: Value, #[case] message: &str) {
     let errors = texts(&StructuralSchema::compile(&schema).unwrap_err());
     assert!(errors.iter().any(|error| error.contains(message)), "{errors:#?}");
 }
@@ -97,7 +97,7 @@ fn rules_are_evaluated(#[case] new: Value, #[case] old: Option<Value>, #[case] e
 }
 
 #[test]
-fn a_rule_that_is_no_rule_is_refused() {
+fn an_invalid_rule_is_rejected() {
     let schema = json!({
         "type": "object",
         "properties": {"spec": {"type": "object", "x-kubernetes-validations": [{"rule": "self.("}]}},
@@ -112,7 +112,7 @@ fn a_rule_that_is_no_rule_is_refused() {
 }
 
 #[test]
-fn what_is_not_specified_is_pruned() {
+fn unspecified_fields_are_pruned() {
     let schema = compile(json!({
         "spec": {"type": "object", "properties": {
             "known": {"type": "string"},
@@ -165,7 +165,7 @@ fn what_is_not_specified_is_pruned() {
 }
 
 #[test]
-fn defaults_fill_what_is_absent() {
+fn defaults_fill_absent_fields() {
     let schema = compile(json!({
         "spec": {"type": "object", "default": {}, "properties": {
             "replicas": {"type": "integer", "default": 1},
@@ -218,7 +218,7 @@ fn messages(#[case] schema: Value, #[case] value: Value, #[case] message: &str) 
 }
 
 #[test]
-fn what_was_invalid_before_is_tolerated_as_long_as_it_stays() {
+fn unchanged_invalid_values_are_tolerated() {
     let schema = compile(json!({
         "spec": {"type": "object", "properties": {
             "a": {"type": "string", "minLength": 3},
@@ -239,7 +239,7 @@ fn what_was_invalid_before_is_tolerated_as_long_as_it_stays() {
     assert_eq!(schema.validate(&old, Some(&old)), []);
 }
 
-/// A schema with a bit of everything that prunes and defaults.
+/// A schema that covers pruning and defaults.
 fn rich() -> StructuralSchema {
     compile(json!({
         "a": {"type": "object", "default": {}, "properties": {
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_compiles_or_is_refused(schema in any_json()) {
+    fn any_json_compiles_or_is_rejected(schema in any_json()) {
         let _ = StructuralSchema::compile(&json!({"type": "object", "properties": {"a": schema}}));
     }
 }

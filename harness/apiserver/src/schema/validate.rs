@@ -1,7 +1,6 @@
-//! Validation, in the words and the order of upstream's validator: type, alternatives, then what the
-//! kind of value has, then the enumeration; for a text only the first of length and pattern. The
-//! uniqueness of list items is looked at when all else has been. A value that is as it was is not
-//! looked at.
+//! Validates values with the messages and order of upstream's validator: type, alternatives, limits of the type, then
+//! the enumeration; of length and pattern of a string only the first violation. The uniqueness of list items comes
+//! last. Unchanged values are not validated.
 
 use serde_json::{Map, Number, Value};
 
@@ -10,7 +9,7 @@ use super::node::{Limits, ListType, Node, Type};
 use crate::status::{FieldError, FieldErrorType};
 use crate::types::path::Path;
 
-/// Checks a value against its schema; `old` is what stood in its place before.
+/// Checks a value against its schema; `old` is its previous value.
 pub(super) fn validate(node: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check(node, new, old, Path::Root, &mut errors);
@@ -62,7 +61,7 @@ fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: 
     }
 }
 
-/// An error that upstream gives no field.
+/// An error without a field, as upstream reports it.
 fn nowhere(detail: String) -> FieldError {
     FieldError::invalid("<nil>", "", detail)
 }
@@ -125,7 +124,7 @@ fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, 
     }
 }
 
-/// Sets and maps: each value that is there again is named once.
+/// Reports each duplicate value of sets and maps once.
 fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
     if old == Some(new) {
         return;
@@ -159,7 +158,7 @@ fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors:
     }
 }
 
-/// The members that tell an item from others.
+/// The members that identify an item.
 fn key_of(item: &Value, keys: &[String]) -> Value {
     keys.iter()
         .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))

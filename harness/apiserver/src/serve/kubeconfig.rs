@@ -6,14 +6,14 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The text of a kubeconfig. `credentials` are the lines of its one user.
+/// The text of a kubeconfig. `credentials` are the lines of its only user.
 pub(super) fn text(server: &str, certificate_authority: &str, user: &str, credentials: &[(&str, &str)]) -> String {
     let authority = STANDARD.encode(certificate_authority);
     let lines: String = credentials
         .iter()
         .map(|(name, value)| format!("\n    {name}: {value}"))
         .collect();
-    // A quoted YAML scalar is a JSON text.
+    // JSON strings are valid quoted YAML scalars.
     let user = serde_json::Value::from(user);
     format!(
         "apiVersion: v1\n\
@@ -28,15 +28,15 @@ pub(super) fn text(server: &str, certificate_authority: &str, user: &str, creden
     )
 }
 
-/// PEM text as kubeconfigs carry it.
+/// PEM text as a kubeconfig value.
 pub(super) fn data(pem: &str) -> String {
     STANDARD.encode(pem)
 }
 
-/// Writes a file that only its owner may read (mode 0600 on Unix), in the place of one that was there.
+/// Writes a file that only its owner can read (mode 0600 on Unix); replaces an existing file.
 ///
 /// # Errors
-/// The operating system's.
+/// The error of the operating system.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,4 @@
-//! The listener: accepts connections, and ends them all when it is told to or dropped.
+//! The listener: accepts connections, and closes all of them on shutdown or drop.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,14 +22,14 @@ use crate::inner::Inner;
 use crate::life::restarted;
 use crate::server::Server;
 
-/// One client may have that many requests and watches open on a connection.
+/// The maximum number of open requests and watches per connection.
 const STREAMS: u32 = 1000;
-/// A client that does not finish its handshake by then is dropped.
+/// The time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Connections that do not end by themselves by then are cut.
-const PARTING: Duration = Duration::from_secs(2);
+/// The time limit for connections to end by themselves on shutdown.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
 
-/// A listening server. Dropping it cuts every connection; [`Serving::shutdown`] ends them politely.
+/// A listening server. Dropping it cuts every connection; [`Serving::shutdown`] ends them gracefully.
 #[derive(Debug)]
 pub struct Serving {
     server: Server,
@@ -39,10 +39,10 @@ pub struct Serving {
 }
 
 impl Server {
-    /// Listens on `address` (port 0: any free one) and serves HTTPS there.
+    /// Listens on `address` (port 0: any free port) and serves HTTPS.
     ///
     /// # Errors
-    /// When the address is in use or cannot be had, and for a server on a simulated clock.
+    /// If the address is in use or not available, and for a server on a simulated clock.
     pub async fn serve(&self, address: SocketAddr) -> Result<Serving, ServeError> {
         let authority = self.inner.authority.as_ref().ok_or(ServeError::Simulated)?;
         let tls = TlsAcceptor::from(Arc::new(authority.server_tls(address.ip())?));
@@ -64,21 +64,21 @@ impl Server {
 }
 
 impl Serving {
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// As `https://127.0.0.1:6443`.
+    /// For instance `https://127.0.0.1:6443`.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// A kubeconfig with a client certificate for that user. It holds a private key: see
+    /// A kubeconfig with a client certificate for that user. It contains a private key: write it with
     /// [`super::write_private`].
     ///
     /// # Errors
-    /// When the certificate cannot be made.
+    /// If the certificate cannot be created.
     pub fn kubeconfig(&self, identity: &Identity) -> Result<String, ServeError> {
         let authority = self.authority()?;
         let issued = authority.issue(identity)?;
@@ -98,7 +98,7 @@ impl Serving {
     /// A kubeconfig with a bearer token.
     ///
     /// # Errors
-    /// Never for a server that listens.
+    /// None for a listening server.
     pub fn kubeconfig_with_token(&self, user: &str, token: &str) -> Result<String, ServeError> {
         let token = serde_json::Value::from(token).to_string();
         Ok(kubeconfig::text(
@@ -118,7 +118,7 @@ impl Serving {
         self.stop.cancel();
         self.server.shut_down();
         if let Some(task) = self.task.take() {
-            // It ends by itself, at the latest when the parting time is over.
+            // The task ends by itself, at the latest after `SHUTDOWN_LIMIT`.
             let _ = task.await;
         }
     }
@@ -139,13 +139,13 @@ async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                // As if nobody listened: the client sees its connection refused or reset.
+                // Act as a closed port: the client sees its connection refused or reset.
                 Ok(_) if inner.faults.is_down(inner.registry.clock().now()) => {}
                 Ok((stream, _)) => {
                     connections.spawn(connection(Arc::clone(&inner), stream, tls.clone(), stop.clone()));
                 }
                 Err(error) => {
-                    // Out of file descriptors, most likely: some will be free soon.
+                    // The most likely cause is a lack of file descriptors: retry soon.
                     tracing::warn!(%error, "a connection could not be accepted");
                     inner.registry.clock().sleep(Duration::from_millis(50)).await;
                 }
@@ -153,7 +153,7 @@ async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop
         }
     }
     drop(listener);
-    let parting = inner.registry.clock().sleep(PARTING);
+    let parting = inner.registry.clock().sleep(SHUTDOWN_LIMIT);
     let ended = async { while connections.join_next().await.is_some() {} };
     tokio::select! {
         () = ended => {}
@@ -195,7 +195,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        // Dropping it closes the socket without a word.
+        // Dropping it closes the socket without a TLS close.
         () = restarted => return,
     };
     if let Err(error) = ended {

@@ -1,6 +1,6 @@
-//! The HTTPS front end: listening, TLS, who a connection is, and credentials for clients.
+//! The HTTPS front end: listener, TLS, client identities, and credentials for clients.
 //!
-//! It turns bytes into requests with an identity; what a request means is decided elsewhere.
+//! It converts bytes to requests with an identity; `http` interprets them.
 
 mod kubeconfig;
 mod listener;
@@ -11,24 +11,24 @@ pub use crate::authority::{Authority, CertificateError, Issued};
 pub use kubeconfig::write_private;
 pub use listener::Serving;
 
-/// Why the server cannot be reached over a socket.
+/// A failure to serve on a socket.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Somebody else listens there.
+    /// Another process listens on the address.
     #[error("cannot listen on {address}: the address is in use; stop what listens there or choose another port")]
     AddressInUse {
         /// The address.
         address: SocketAddr,
     },
-    /// The operating system refuses.
+    /// The operating system rejects the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Its reason.
+        /// The error.
         source: std::io::Error,
     },
-    /// A certificate could not be made or used.
+    /// A certificate could not be created or used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// A simulated server has no certificates.

@@ -1,4 +1,4 @@
-//! Commits, as those hear of them who listen.
+//! Commits as listeners receive them.
 
 use super::Change;
 
@@ -7,11 +7,12 @@ use super::Change;
 pub struct Commit<'a> {
     /// The qualified resource: `pods`, `machines.machine.sapcloud.io`.
     pub resource: &'a str,
-    /// What changed.
+    /// The change.
     pub change: &'a Change,
 }
 
-/// Called inside the store's critical section, in the order of revisions: it must be quick and must not call the store.
+/// The store calls a listener inside its critical section, in the order of revisions: the listener must be quick and
+/// must not call the store.
 pub trait CommitListener: Send + Sync + std::fmt::Debug {
     /// A change was committed.
     fn committed(&self, commit: &Commit<'_>);

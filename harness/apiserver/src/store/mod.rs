@@ -1,8 +1,8 @@
-//! The store: every version of every object under one revision counter, and the history behind it.
+//! The store: every version of every object under one revision counter, and its history.
 //!
-//! It knows tables, keys and revisions; it must not know HTTP, kinds, or what a write means. Taking
-//! a revision, inserting the object and appending to the history are one critical section, so a
-//! watcher that has seen revision N has seen everything up to N.
+//! It knows tables, keys and revisions; it must not know HTTP, kinds, or the semantics of writes. One critical
+//! section assigns the revision, inserts the object and appends to the history, so a watch that has seen revision N
+//! has seen everything up to N.
 
 mod commit;
 mod object;
@@ -23,14 +23,14 @@ use table::Table;
 
 use crate::signal;
 
-/// What a change did.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The object is new.
     Added,
-    /// The object was there before.
+    /// The object existed before.
     Modified,
-    /// The object is gone; the change holds its last state.
+    /// The object was deleted; the change contains its last state.
     Deleted,
 }
 
@@ -50,11 +50,11 @@ impl ChangeKind {
 pub struct Change {
     /// Its revision.
     pub revision: u64,
-    /// What it did.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The new object, or the last state of a deleted one.
     pub object: Arc<Object>,
-    /// What was there before.
+    /// The previous state.
     pub previous: Option<Arc<Object>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Change {
 pub struct Scope {
     /// Only this namespace.
     pub namespace: Option<String>,
-    /// Only keys behind this one.
+    /// Only keys after this one.
     pub after: Option<Key>,
 }
 
@@ -87,7 +87,7 @@ impl Scope {
     }
 }
 
-/// The objects of a list, in order of namespace and name, and the revision they are of.
+/// The objects of a list, by namespace and name, and their revision.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// The revision.
@@ -96,7 +96,7 @@ pub struct Listing {
     pub objects: Vec<Arc<Object>>,
 }
 
-/// Another object that a commit relies on: it must still have that revision.
+/// A condition of a commit: another object still has that revision.
 #[derive(Clone, Debug)]
 pub struct Unchanged {
     /// Its table.
@@ -107,18 +107,18 @@ pub struct Unchanged {
     pub revision: u64,
 }
 
-/// Why a commit did not happen.
+/// The reason why a commit did not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The object, or one that the commit relies on, changed since it was read. Read and try again.
+    /// The object, or another one that the commit depends on, has changed. Read and try again.
     #[error("the object changed meanwhile")]
     Raced,
-    /// There is no such table (any more).
+    /// The table does not exist.
     #[error("the table is gone")]
     Gone,
 }
 
-/// Why history cannot answer.
+/// The reason why the history cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
     /// History does not reach back that far.
@@ -129,7 +129,7 @@ pub enum Lost {
     Gone,
 }
 
-/// A position in a table's history. Watchers pull; the store keeps no queue for them.
+/// A position in a table's history. Watches pull; the store has no queues.
 #[derive(Debug)]
 pub struct Cursor {
     table: String,
@@ -139,15 +139,15 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Everything up to this revision has been read.
+    /// All changes up to this revision have been read.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Waits until the table may have changed. Returns at once if it has since the last read.
+    /// Waits until the table may have changed. Returns immediately if it has changed since the last read.
     pub async fn changed(&mut self) {
         if self.changed.changed().await.is_err() {
-            // The store is gone: nothing will ever change.
+            // The store was dropped: there are no more changes.
             std::future::pending::<()>().await;
         }
     }
@@ -159,19 +159,18 @@ struct Core {
     tables: BTreeMap<String, Table>,
 }
 
-/// The store.
 #[derive(Debug)]
 pub struct Store {
     core: Mutex<Core>,
     revisions: signal::Sender<u64>,
-    /// Changes kept for each table.
+    /// The number of changes kept per table.
     history: usize,
     first: u64,
     listener: Option<Arc<dyn CommitListener>>,
 }
 
 impl Store {
-    /// An empty store. `history` is how many changes are kept for each table.
+    /// An empty store. `history` is the number of changes kept per table.
     pub fn new(first_revision: u64, history: usize, listener: Option<Arc<dyn CommitListener>>) -> Self {
         let core = Core {
             revision: first_revision,
@@ -191,7 +190,7 @@ impl Store {
         self.core.lock()
     }
 
-    /// Makes a table, or brings a retired one back, empty.
+    /// Creates a table, or restores a retired one without objects.
     pub fn open(&self, table: &str) {
         let mut core = self.lock();
         let revision = core.revision;
@@ -208,7 +207,7 @@ impl Store {
         }
     }
 
-    /// Ends a table: its watches read what is left and end, its objects go without a trace.
+    /// Retires a table: its watches read the remaining changes and end; its objects disappear without changes.
     pub fn retire(&self, table: &str) {
         let mut core = self.lock();
         let revision = core.revision;
@@ -219,8 +218,8 @@ impl Store {
         }
     }
 
-    /// Puts an object there as if it had always been there: at an early revision, outside of history
-    /// and unseen by the listener. Only before the first commit.
+    /// Inserts an initial object at an early revision, without history and without calling the listener. Only allowed
+    /// before the first commit.
     pub fn seed(&self, table: &str, draft: Draft, revision: u64) {
         let mut core = self.lock();
         if let Some(table) = core.tables.get_mut(table) {
@@ -229,7 +228,7 @@ impl Store {
         }
     }
 
-    /// The revision of the table's last change, as it grows; `None`: there is no such table.
+    /// The revision of the table's last change, with notifications; `None` if the table does not exist.
     pub fn subscribe(&self, table: &str) -> Option<signal::Receiver<u64>> {
         self.lock().tables.get(table).map(|table| table.changed.subscribe())
     }
@@ -239,7 +238,7 @@ impl Store {
         self.lock().revision
     }
 
-    /// The newest revision, as it grows.
+    /// The newest revision, with notifications.
     pub fn revisions(&self) -> signal::Receiver<u64> {
         self.revisions.subscribe()
     }
@@ -249,7 +248,7 @@ impl Store {
         self.lock().tables.get(table)?.objects.get(key).cloned()
     }
 
-    /// Whether the table holds nothing (of that namespace).
+    /// Whether the table has no objects (in that namespace).
     pub fn is_empty(&self, table: &str, namespace: Option<&str>) -> bool {
         let scope = Scope {
             namespace: namespace.map(str::to_owned),
@@ -263,10 +262,10 @@ impl Store {
         first.is_none_or(|(key, _)| !scope.covers(key))
     }
 
-    /// The objects now, or as they were at a revision.
+    /// The current objects, or those at a revision.
     ///
     /// # Errors
-    /// [`Lost::Compacted`] when history does not reach back to that revision.
+    /// [`Lost::Compacted`] if the history does not reach back to that revision.
     pub fn list(&self, table: &str, scope: &Scope, at: Option<u64>) -> Result<Listing, Lost> {
         let core = self.lock();
         let table = core
@@ -286,12 +285,12 @@ impl Store {
         }
     }
 
-    /// The oldest revision that history reaches back to; `None`: there is no such table.
+    /// The oldest revision of the history; `None` if the table does not exist.
     pub fn oldest(&self, table: &str) -> Option<u64> {
         self.lock().tables.get(table).map(Table::floor)
     }
 
-    /// A position in the history right behind `after`, or behind the newest revision.
+    /// A position in the history after `after`, or after the newest revision.
     ///
     /// # Errors
     /// As [`Store::read`].
@@ -315,10 +314,10 @@ impl Store {
         })
     }
 
-    /// The objects now and a cursor right behind them.
+    /// The current objects and a cursor after them.
     ///
     /// # Errors
-    /// [`Lost::Gone`] when there is no such table.
+    /// [`Lost::Gone`] if the table does not exist.
     pub fn snapshot(&self, table: &str, scope: &Scope) -> Result<(Listing, Cursor), Lost> {
         let core = self.lock();
         let entry = core
@@ -343,11 +342,11 @@ impl Store {
         ))
     }
 
-    /// Up to `limit` changes behind the cursor, which moves on. Empty: nothing new.
+    /// Reads up to `limit` changes after the cursor and advances it. Empty if there are none.
     ///
     /// # Errors
-    /// [`Lost::Compacted`] when the cursor fell out of the history, [`Lost::Gone`] when the table
-    /// ended and everything in it has been read.
+    /// [`Lost::Compacted`] if the history no longer covers the cursor, [`Lost::Gone`] if the table was retired and
+    /// all its changes have been read.
     pub fn read(&self, cursor: &mut Cursor, limit: usize) -> Result<Vec<Change>, Lost> {
         let core = self.lock();
         let table = core.tables.get(&cursor.table).ok_or(Lost::Gone)?;
@@ -359,17 +358,16 @@ impl Store {
         match changes.last() {
             Some(last) => cursor.revision = last.revision,
             None if table.retired => return Err(Lost::Gone),
-            // Nothing of this table happened up to the newest revision.
+            // This table has no changes up to the newest revision.
             None => cursor.revision = cursor.revision.max(core.revision),
         }
         Ok(changes)
     }
 
-    /// Stores `draft` if the object still has revision `expected` (`None`: does not exist) and
-    /// what the write relies on is unchanged.
+    /// Stores `draft` if the object still has revision `expected` (`None`: does not exist) and the conditions hold.
     ///
     /// # Errors
-    /// See [`Refused`]; nothing was written then.
+    /// See [`Refused`]; then nothing was written.
     pub fn put(
         &self,
         table: &str,
@@ -383,7 +381,7 @@ impl Store {
     /// Removes the object if it still has revision `expected`; `last` is its last state.
     ///
     /// # Errors
-    /// See [`Refused`]; nothing was written then.
+    /// See [`Refused`]; then nothing was written.
     pub fn remove(&self, table: &str, expected: u64, last: Draft) -> Result<Arc<Object>, Refused> {
         self.commit(table, Some(expected), last, None, true)
     }
@@ -446,7 +444,7 @@ impl Store {
         Ok(object)
     }
 
-    /// Forgets all history: every watch that is behind, and every continue token, gets 410.
+    /// Discards all history: every watch that is behind, and every continue token, gets 410.
     pub fn compact(&self) {
         let mut core = self.lock();
         let revision = core.revision;

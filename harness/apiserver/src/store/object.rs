@@ -1,7 +1,7 @@
 //! A stored object: its encoded JSON and the few parsed fields that selectors and deletion need.
 //!
-//! The text is kept with the places of `apiVersion` and `metadata.resourceVersion` known, so that
-//! both can be replaced without parsing. No rules of any kind of object live here.
+//! The positions of `apiVersion` and `metadata.resourceVersion` in the text are known, so that both can be replaced
+//! without parsing. This module has no rules for single kinds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// Where an object is within its table. Cluster-scoped objects have an empty namespace.
+/// The key of an object in its table. The namespace is empty for cluster-scoped objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The namespace; empty for cluster-scoped objects.
@@ -19,7 +19,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// `namespace/name`, or `name` where there is no namespace.
+    /// `namespace/name`, or `name` without a namespace.
     pub fn path(&self) -> String {
         if self.namespace.is_empty() {
             self.name.clone()
@@ -28,7 +28,6 @@ impl Key {
         }
     }
 
-    /// A key.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -48,14 +47,14 @@ pub struct Meta {
     pub finalizers: Vec<String>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// Values of the fields that a field selector may name: label, value.
+    /// The label and value of each selectable field.
     pub fields: Vec<(String, String)>,
 }
 
-/// An object as it was committed. Immutable; shared by table, history and watchers.
+/// A committed object. Immutable; shared by table, history and watches.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// Its place in the table.
+    /// Its key in the table.
     pub key: Key,
     /// `metadata.resourceVersion`.
     pub revision: u64,
@@ -76,7 +75,7 @@ impl Object {
     /// The object as a tree.
     ///
     /// # Errors
-    /// Never for an object that came out of a [`Draft`].
+    /// None for an object built from a [`Draft`].
     pub fn value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.bytes)
     }
@@ -91,8 +90,8 @@ impl Object {
         out
     }
 
-    /// The encoded object with another `apiVersion` and `resourceVersion`; shares the stored text
-    /// when both are the stored ones.
+    /// The encoded object with another `apiVersion` and `resourceVersion`; shares the stored text if both are
+    /// unchanged.
     pub fn encoded(&self, api_version: &str, revision: u64) -> Bytes {
         let stored = self.bytes.get(self.version_at.clone()).unwrap_or_default();
         if stored == api_version.as_bytes() && revision == self.revision {
@@ -111,9 +110,9 @@ impl Object {
     }
 }
 
-/// An object that is encoded but has no revision yet.
+/// An encoded object without a revision.
 ///
-/// Encoding happens outside the store's lock; the revision is spliced in at commit.
+/// Encoding happens outside the store's lock; the commit inserts the revision.
 #[derive(Clone, Debug)]
 pub struct Draft {
     key: Key,
@@ -125,10 +124,10 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Encodes `value`. Object keys come sorted, after `kind` and `apiVersion`.
+    /// Encodes `value`. Keys are sorted, after `kind` and `apiVersion`.
     ///
     /// # Errors
-    /// When `value` or its metadata is not a JSON object.
+    /// If `value` or its metadata is not a JSON object.
     pub fn new(value: &Value, fields: Vec<(String, String)>) -> Result<Self, serde_json::Error> {
         let empty = Map::new();
         let object = value.as_object().unwrap_or(&empty);
@@ -186,18 +185,18 @@ impl Draft {
         })
     }
 
-    /// Its place in the table.
+    /// Its key in the table.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Whether `object` has this very content, whatever its revision.
+    /// Whether `object` has the same content, regardless of the revision.
     pub fn same_content(&self, object: &Object) -> bool {
         object.bytes.get(..object.revision_at.start) == self.text.get(..self.revision_at)
             && object.bytes.get(object.revision_at.end..) == self.text.get(self.revision_at..)
     }
 
-    /// The object at that revision. Revision 0 leaves the text empty: an object that is not stored.
+    /// The object at that revision. Revision 0 keeps it empty in the text, for an object that is not stored.
     pub fn finish(self, revision: u64) -> Object {
         let number = if revision == 0 {
             String::new()
@@ -240,7 +239,7 @@ impl Encoder {
         serde_json::to_writer(&mut self.text, value)
     }
 
-    /// Writes the metadata with an empty `resourceVersion` in its sorted place; tells where it is.
+    /// Writes the metadata with an empty `resourceVersion` at its sorted position; returns that position.
     fn metadata(&mut self, metadata: &Map<String, Value>) -> Result<usize, serde_json::Error> {
         const REVISION: &str = "resourceVersion";
         let mut at = None;

@@ -1,6 +1,6 @@
-//! One table of the store: the current objects and the bounded history behind them.
+//! One table of the store: the current objects and the bounded history.
 //!
-//! A table is only touched under the store's lock; it knows revisions and keys, nothing else.
+//! A table is accessed only under the store's lock; it knows only revisions and keys.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -14,9 +14,9 @@ use crate::signal;
 pub(super) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
     history: VecDeque<Change>,
-    /// History is complete for every revision at or above this one.
+    /// The history is complete from this revision on.
     floor: u64,
-    /// Grows each time the table comes back after it was retired; ends older watches.
+    /// Increases each time the table is restored after retirement; ends older watches.
     pub(super) incarnation: u64,
     pub(super) retired: bool,
     pub(super) changed: signal::Sender<u64>,
@@ -34,7 +34,7 @@ impl Table {
         }
     }
 
-    /// Appends to the history, which keeps at most `capacity` changes.
+    /// Appends to the history and limits it to `capacity` changes.
     pub(super) fn record(&mut self, change: Change, capacity: usize) {
         self.history.push_back(change);
         while self.history.len() > capacity {
@@ -44,18 +44,18 @@ impl Table {
         }
     }
 
-    /// The oldest revision that history covers.
+    /// The oldest revision that the history covers.
     pub(super) fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// Forgets the history up to now.
+    /// Discards the history.
     pub(super) fn compact(&mut self, revision: u64) {
         self.history.clear();
         self.floor = revision;
     }
 
-    /// At most `limit` changes after `revision`; `None` when history does not reach back that far.
+    /// At most `limit` changes after `revision`; `None` if the history does not reach back that far.
     pub(super) fn after(&self, revision: u64, limit: usize) -> Option<Vec<Change>> {
         if revision < self.floor {
             return None;
@@ -64,12 +64,12 @@ impl Table {
         Some(self.history.range(start..).take(limit).cloned().collect())
     }
 
-    /// Whether anything came after `revision`.
+    /// Whether there are changes after `revision`.
     pub(super) fn has_after(&self, revision: u64) -> bool {
         self.history.back().is_some_and(|change| change.revision > revision)
     }
 
-    /// The objects as they are now.
+    /// The current objects.
     pub(super) fn now(&self, scope: &Scope) -> Vec<Arc<Object>> {
         let objects = self.objects.range((scope.start(), Bound::Unbounded));
         objects
@@ -79,7 +79,7 @@ impl Table {
             .collect()
     }
 
-    /// The objects as they were at `revision`: the current ones with later changes undone.
+    /// The objects at `revision`: the current ones with later changes undone.
     pub(super) fn at(&self, scope: &Scope, revision: u64) -> Option<Vec<Arc<Object>>> {
         if revision < self.floor {
             return None;

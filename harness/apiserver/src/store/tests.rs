@@ -44,7 +44,7 @@ fn names(listing: &Listing) -> Vec<String> {
 }
 
 #[test]
-fn every_write_takes_the_next_revision_and_shows_it_in_the_text() {
+fn every_write_gets_the_next_revision_and_contains_it() {
     let store = store(10);
     let first = create(&store, "a");
     let second = create(&store, "b");
@@ -54,7 +54,7 @@ fn every_write_takes_the_next_revision_and_shows_it_in_the_text() {
 }
 
 #[test]
-fn a_write_on_an_old_revision_changes_nothing() {
+fn a_write_with_an_old_revision_changes_nothing() {
     let store = store(10);
     let first = create(&store, "a");
     update(&store, "a", "1");
@@ -68,7 +68,7 @@ fn a_write_on_an_old_revision_changes_nothing() {
 }
 
 #[test]
-fn a_write_can_rely_on_another_object() {
+fn a_write_can_depend_on_another_object() {
     let store = store(10);
     store.open("namespaces");
     let namespace = store.put("namespaces", None, draft("", "default", "0"), None).unwrap();
@@ -90,7 +90,7 @@ fn a_write_can_rely_on_another_object() {
 }
 
 #[test]
-fn a_list_at_an_older_revision_shows_the_objects_of_then() {
+fn a_list_at_an_older_revision_returns_the_objects_of_that_revision() {
     let store = store(10);
     create(&store, "a");
     create(&store, "b");
@@ -124,7 +124,7 @@ fn a_list_covers_its_namespace_only() {
 }
 
 #[test]
-fn history_is_bounded_and_what_fell_out_is_compacted() {
+fn history_is_bounded_and_older_changes_are_compacted() {
     let store = store(2);
     let first = create(&store, "a");
     for value in ["1", "2", "3"] {
@@ -172,7 +172,7 @@ fn compaction_loses_cursors_that_are_behind_and_keeps_those_that_are_not() {
 }
 
 #[test]
-fn watches_of_a_retired_table_read_what_is_left_and_end() {
+fn watches_of_a_retired_table_read_the_remaining_changes_and_end() {
     let store = store(10);
     let mut cursor = store.cursor(PODS, None).unwrap();
     create(&store, "a");
@@ -207,7 +207,7 @@ fn version_and_revision_can_be_replaced_in_the_text() {
 }
 
 #[test]
-fn an_embedded_object_with_a_revision_of_its_own_is_left_alone() {
+fn the_revision_of_an_embedded_object_does_not_change() {
     let value = json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": { "annotations": { "last": "{\"metadata\":{\"resourceVersion\":\"\"}}" }, "name": "a" },

@@ -1,4 +1,4 @@
-//! Durations as people read them: `5m`, `3d4h`. Same steps as `k8s.io/apimachinery/pkg/util/duration`.
+//! Durations in human-readable form: `5m`, `3d4h`, with the steps of `k8s.io/apimachinery/pkg/util/duration`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// A duration in seconds, with at most two units and the precision that its length calls for.
+/// A duration in seconds, formatted with at most two units and a precision that depends on its length.
 pub fn human(seconds: i64) -> String {
     match seconds {
         ..-1 => "<invalid>".to_owned(),
@@ -31,7 +31,7 @@ fn pair(seconds: i64, large: i64, large_name: &str, small: i64, small_name: &str
     }
 }
 
-/// How long ago a time was; `None` for what is no time.
+/// The age of a time; `None` if the value is not a time.
 pub(super) fn since(time: Option<&Value>, now_unix: i64) -> Option<String> {
     seconds_of(time).map(|time| human(now_unix - time))
 }

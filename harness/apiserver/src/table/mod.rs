@@ -1,5 +1,5 @@
-//! Tables (`meta.k8s.io/v1`), which `kubectl get` prints. How a row is made stands in the resource's
-//! row; the built-in kinds' ways are in `printers`. The current time is an argument.
+//! Tables (`meta.k8s.io/v1`), which `kubectl get` prints. The resource definition contains the printer; `printers`
+//! has those of the built-in kinds. The current time is an argument.
 
 mod age;
 mod paths;
@@ -12,19 +12,19 @@ use serde_json::{Value, json};
 pub use self::age::human;
 use crate::resource::{Column, Printer, Resource};
 
-/// What a row carries of its object.
+/// The part of the object in each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Include {
     /// Nothing.
     None,
-    /// Its metadata.
+    /// The metadata.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
-/// Renders objects as a Table. `list_metadata` becomes the table's own metadata; `now_unix` are
-/// seconds since 1970; a watch asks for columns in its first event only.
+/// Renders objects as a Table. `list_metadata` becomes the table's own metadata; `now_unix` is in seconds since 1970;
+/// a watch needs columns only in its first event.
 pub fn render(
     resource: &Resource,
     objects: &[Value],

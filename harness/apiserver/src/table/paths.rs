@@ -1,4 +1,4 @@
-//! Cells of custom resources: what a column's JSONPath leads to, in the column's type.
+//! Cells of custom resources: the value at a column's JSONPath, in the column's type.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::age;
 use crate::jsonpath::JsonPath;
 use crate::resource::Column;
 
-/// The cell; null where the path leads nowhere or to something of another type.
+/// The cell; null if the path has no value or one of another type.
 pub(super) fn cell(column: &Column, object: &Value, now_unix: i64) -> Value {
     let found = JsonPath::parse(&column.json_path)
         .ok()

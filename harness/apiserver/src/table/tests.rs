@@ -1,4 +1,4 @@
-//! Tables as kubectl gets them.
+//! Checks tables from kubectl's view.
 
 use rstest::rstest;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::kinds;
 
 const NOW: i64 = 1_000_000;
 
-fn row(plural: &str) -> Resource {
+fn resource(plural: &str) -> Resource {
     kinds::builtin().into_iter().find(|row| row.plural == plural).unwrap()
 }
 
@@ -28,12 +28,19 @@ fn a_table_has_columns_and_rows() {
         },
     });
     let metadata = json!({ "resourceVersion": "7" });
-    insta::assert_yaml_snapshot!(render(&row("nodes"), &[node], metadata, Include::Metadata, NOW, true));
+    insta::assert_yaml_snapshot!(render(
+        &resource("nodes"),
+        &[node],
+        metadata,
+        Include::Metadata,
+        NOW,
+        true
+    ));
 }
 
 #[test]
 fn later_events_of_a_watch_have_no_columns() {
-    let table = render(&row("nodes"), &[json!({})], json!({}), Include::None, NOW, false);
+    let table = render(&resource("nodes"), &[json!({})], json!({}), Include::None, NOW, false);
     assert_eq!(table["columnDefinitions"], json!([]));
     assert_eq!(table["rows"][0].get("object"), None);
 }
@@ -110,6 +117,6 @@ fn every_row_has_a_cell_for_each_column() {
 #[case("customresourcedefinitions", json!({}), json!(["a", "1970-01-12T13:41:40Z"]))]
 fn cells_are_those_of_kubernetes(#[case] plural: &str, #[case] mut object: Value, #[case] expected: Value) {
     object["metadata"] = created();
-    let table = render(&row(plural), &[object], json!({}), Include::None, NOW, false);
+    let table = render(&resource(plural), &[object], json!({}), Include::None, NOW, false);
     assert_eq!(table["rows"][0]["cells"], expected);
 }

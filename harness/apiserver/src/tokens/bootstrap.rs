@@ -1,4 +1,4 @@
-//! Bootstrap tokens, with which nodes join: whose they are.
+//! Bootstrap tokens, which nodes use to join.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::store::Key;
 const BOOTSTRAP_TYPE: &str = "bootstrap.kubernetes.io/token";
 
 impl Inner {
-    /// `<id>.<secret>` against the Secret `bootstrap-token-<id>` in `kube-system`.
+    /// The identity of the token `<id>.<secret>`, from the Secret `bootstrap-token-<id>` in `kube-system`.
     pub(crate) fn bootstrap_identity(&self, token: &str) -> Option<Identity> {
         let (id, secret) = token.split_once('.')?;
         let key = Key::new("kube-system", &format!("bootstrap-token-{id}"));
@@ -25,7 +25,7 @@ impl Inner {
     }
 }
 
-/// The groups that a bootstrap token's Secret gives, if the token is good.
+/// The groups in the Secret of a bootstrap token, if the token is valid.
 fn bootstrap_groups(object: &Value, id: &str, secret: &str, now: Timestamp) -> Option<Vec<String>> {
     let data = |name: &str| {
         let text = object.get("data")?.get(name)?.as_str()?;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_bootstrap_token_gives_the_groups_of_bootstrappers() {
+    fn a_valid_bootstrap_token_has_the_bootstrapper_groups() {
         let groups = groups(&secret(&[]), "0123456789abcdef").unwrap();
         assert_eq!(groups, ["system:bootstrappers", "system:bootstrappers:worker"]);
     }
@@ -87,7 +87,7 @@ mod tests {
     #[case::wrong_secret(&[], "fedcba9876543210")]
     #[case::expired(&[("expiration", "2025-12-31T23:59:59Z")], "0123456789abcdef")]
     #[case::not_for_authentication(&[("usage-bootstrap-authentication", "false")], "0123456789abcdef")]
-    fn a_bootstrap_token_that_is_not_good_gives_nothing(#[case] changes: &[(&str, &str)], #[case] text: &str) {
+    fn an_invalid_bootstrap_token_has_no_groups(#[case] changes: &[(&str, &str)], #[case] text: &str) {
         assert_eq!(groups(&secret(changes), text), None);
     }
 }

@@ -1,7 +1,7 @@
-//! Tokens of service accounts: issuing them, and whose a token is.
+//! Tokens of service accounts: issues and verifies them.
 //!
-//! Claims are those of kube-apiserver. A token is good as long as it has not expired and its service
-//! account, and the object it is bound to, are still the ones it was issued for.
+//! The claims are those of kube-apiserver. A token is valid until it expires or until its service account, or the
+//! object it is bound to, is deleted or recreated.
 
 mod bootstrap;
 mod request;
@@ -9,5 +9,5 @@ mod request;
 mod tests;
 mod verify;
 
-/// Who issues the tokens, and whom they are for unless the request says otherwise.
+/// The issuer of the tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";

@@ -1,11 +1,11 @@
-//! `serviceaccounts/NAME/token`: a TokenRequest and the token it asks for.
+//! `serviceaccounts/NAME/token`: handles TokenRequests.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::ISSUER;
 use crate::inner::Inner;
-use crate::registry::{check_question, time_text, tree};
+use crate::registry::{check_review, time_text, tree};
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 use crate::types;
@@ -16,29 +16,29 @@ const TYPE: &str = "io.k8s.api.authentication.v1.TokenRequest";
 const DEFAULT_SECONDS: i64 = 60 * 60;
 const LEAST_SECONDS: i64 = 10 * 60;
 const MOST_SECONDS: i64 = 1 << 32;
-/// What kubelets ask for on behalf of a pod. Clients too old to read a token again get it for
-/// [`EXTENDED_SECONDS`]; it says from when on it should have been read again.
+/// The lifetime that kubelets request for pods. As old clients do not reread a token, it is valid for
+/// [`EXTENDED_SECONDS`]; a claim contains the time after which clients should have reread it.
 const POD_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// The object that a token is bound to.
 struct Bound {
-    /// As in the claims: `pod`, `secret`, `node`.
+    /// The key in the claims: `pod`, `secret`, `node`.
     claim: &'static str,
     name: String,
     uid: String,
-    /// The node of a bound pod, and its uid if it is there.
+    /// The node of a bound pod, and the node's uid if it exists.
     node: Option<(String, Option<String>)>,
 }
 
 impl Inner {
-    /// Issues a token for the service account of that key and answers the TokenRequest.
+    /// Issues a token for the service account of that key and returns the TokenRequest.
     ///
     /// # Errors
-    /// 404 without the account or the object to bind to; 400, 409 and 422 for requests that do not
-    /// fit them.
+    /// 404 if the account or the object to bind to does not exist; 400, 409 and 422 for requests that do not match
+    /// them.
     pub(crate) fn request_token(&self, key: &Key, mut request: Value, dry_run: bool) -> Result<Value, ApiError> {
-        check_question(GROUP, KIND, &request)?;
+        check_review(GROUP, KIND, &request)?;
         types::check(TYPE, &mut request)?;
         let catalog = self.registry.catalog();
         let accounts = catalog
@@ -176,7 +176,7 @@ impl Inner {
     }
 }
 
-/// A request may repeat the account's name and namespace, not contradict them.
+/// The names in a request must be absent or match the account.
 fn check_names(key: &Key, request: &Value) -> Result<(), ApiError> {
     let own = |field: &str| {
         let value = request.pointer(&format!("/metadata/{field}"));
@@ -197,8 +197,8 @@ fn check_names(key: &Key, request: &Value) -> Result<(), ApiError> {
 }
 
 fn seconds(request: &Value) -> Result<i64, ApiError> {
-    let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
-    let seconds = asked.unwrap_or(DEFAULT_SECONDS);
+    let requested = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+    let seconds = requested.unwrap_or(DEFAULT_SECONDS);
     let detail = if seconds < LEAST_SECONDS {
         "may not specify a duration less than 10 minutes"
     } else if seconds > MOST_SECONDS {

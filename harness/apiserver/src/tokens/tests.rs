@@ -1,4 +1,4 @@
-//! How long a token is good.
+//! The validity of tokens.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl World {
 const ROBOT: &str = "system:serviceaccount:default:robot";
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_good_until_it_expires() {
+async fn a_token_is_valid_until_it_expires() {
     let world = World::new();
     let token = world.token(json!({ "expirationSeconds": 600 }));
     world.clock.sleep(Duration::from_secs(599)).await;
@@ -73,7 +73,7 @@ async fn a_token_is_good_until_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_goes_with_its_account_and_does_not_come_back_with_the_name() {
+async fn a_token_is_invalid_after_its_account_is_deleted_and_recreated() {
     let world = World::new();
     let token = world.token(json!({}));
     world.delete("serviceaccounts", "robot");
@@ -89,7 +89,7 @@ async fn a_bound_token_outlives_the_deletion_of_its_pod_by_a_minute() {
     world.pod();
     let token = world.token(json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "p" } }));
     world.delete("pods", "p");
-    // The pod's grace period is thirty seconds; the kubelet is late.
+    // The pod's grace period is thirty seconds; the kubelet deletes it late.
     world.clock.sleep(Duration::from_secs(90)).await;
     assert_eq!(world.owner(&token).unwrap(), ROBOT);
     world.clock.sleep(Duration::from_secs(1)).await;
@@ -105,14 +105,14 @@ async fn a_bound_token_outlives_the_deletion_of_its_pod_by_a_minute() {
 })]
 #[case::nothing(|_: &str| String::new())]
 #[tokio::test(start_paused = true)]
-async fn a_token_that_was_tampered_with_is_not_good(#[case] change: fn(&str) -> String) {
+async fn a_modified_token_is_invalid(#[case] change: fn(&str) -> String) {
     let world = World::new();
     let token = world.token(json!({}));
     assert_eq!(world.owner(&change(&token)).unwrap_err(), "invalid bearer token");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_another_server_is_not_good() {
+async fn a_token_of_another_server_is_invalid() {
     let (one, mut options) = (World::new(), Options::new(Clock::wall(), Seed::new(8)));
     options.clock = one.clock.clone();
     let other = Server::new(options).unwrap();
@@ -126,11 +126,11 @@ async fn the_same_seed_gives_the_same_tokens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_for_its_audiences_alone() {
+async fn a_token_is_valid_only_for_its_audiences() {
     let world = World::new();
     let token = world.token(json!({ "audiences": ["a", "b"] }));
-    let asked = ["b", "c"].map(str::to_owned);
-    let owner = world.server.inner.owner(&token, &asked).unwrap();
+    let audiences = ["b", "c"].map(str::to_owned);
+    let owner = world.server.inner.owner(&token, &audiences).unwrap();
     assert_eq!(owner.audiences, ["b"]);
     assert!(world.owner(&token).unwrap_err().contains(ISSUER));
 }

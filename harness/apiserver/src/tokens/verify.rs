@@ -1,4 +1,4 @@
-//! Whose a bearer token is.
+//! Verifies bearer tokens.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,10 +9,10 @@ use crate::inner::Inner;
 use crate::store::Key;
 
 const INVALID: &str = "invalid bearer token";
-/// A bound pod that is being deleted may use its token so long, in seconds.
+/// How long a bound pod can use its token after its deletion timestamp, in seconds.
 const DELETION_LEEWAY: i64 = 60;
 
-/// Who a token stands for, and which of the asked audiences it is for.
+/// The identity of a token, and which of the requested audiences it is valid for.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) identity: Identity,
@@ -20,27 +20,27 @@ pub(crate) struct Owner {
 }
 
 impl Inner {
-    /// Whose token that is, for those audiences; none asked for means the server's own.
+    /// Verifies a token for those audiences; without audiences, for the server's own.
     ///
     /// # Errors
-    /// Why it is not good, as TokenReviews say it.
+    /// The reason why it is invalid, as in TokenReviews.
     pub(crate) fn owner(&self, token: &str, audiences: &[String]) -> Result<Owner, String> {
         let own = [ISSUER.to_owned()];
         let audiences = if audiences.is_empty() { &own } else { audiences };
         let known = self.tokens.lock().get(token).cloned();
         if let Some(identity) = known.or_else(|| self.bootstrap_identity(token)) {
-            // Such a token is for the server and for nobody else.
-            let meant = audiences
+            // A static token is valid only for the server's own audience.
+            let matching = audiences
                 .iter()
                 .filter(|audience| *audience == ISSUER)
                 .cloned()
                 .collect::<Vec<_>>();
-            if meant.is_empty() {
+            if matching.is_empty() {
                 return Err(INVALID.to_owned());
             }
             return Ok(Owner {
                 identity: identity.authenticated(),
-                audiences: meant,
+                audiences: matching,
             });
         }
         let claims = self.signer.verify(token).ok_or(INVALID)?;
@@ -48,19 +48,19 @@ impl Inner {
             .map_err(|why| format!("[{INVALID}, {why}]"))
     }
 
-    /// The service account that signed claims are about.
+    /// The service account in signed claims.
     fn account(&self, claims: &Value, audiences: &[String]) -> Result<Owner, String> {
         let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let now = self.registry.clock().now();
         check_times(claims, now)?;
         let issued_for = claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let issued_for: Vec<&str> = issued_for.collect();
-        let meant: Vec<String> = audiences
+        let matching: Vec<String> = audiences
             .iter()
             .filter(|audience| issued_for.contains(&audience.as_str()))
             .cloned()
             .collect();
-        if meant.is_empty() {
+        if matching.is_empty() {
             return Err(format!(
                 "token audiences {} is invalid for the target audiences {}",
                 go_texts(&issued_for),
@@ -70,16 +70,16 @@ impl Inner {
         let namespace = text("/kubernetes.io/namespace");
         let name = text("/kubernetes.io/serviceaccount/name");
         let uid = text("/kubernetes.io/serviceaccount/uid");
-        self.check_alive("serviceaccounts", "service account", namespace, name, uid, now)?;
+        self.check_exists("serviceaccounts", "service account", namespace, name, uid, now)?;
         let mut identity = Identity {
             uid: uid.to_owned(),
             ..Identity::service_account(namespace, name)
         };
-        let mut tell = |key: &str, value: String| {
+        let mut add_extra = |key: &str, value: String| {
             let key = format!("authentication.kubernetes.io/{key}");
             identity.extra.insert(key, vec![value]);
         };
-        tell("credential-id", format!("JTI={}", text("/jti")));
+        add_extra("credential-id", format!("JTI={}", text("/jti")));
         for (claim, table, place) in [
             ("pod", "pods", namespace),
             ("secret", "secrets", namespace),
@@ -90,27 +90,26 @@ impl Inner {
             };
             let of_bound = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
             let (name, uid) = (of_bound("name"), of_bound("uid"));
-            // The node of a bound pod is told, not relied on.
-            let relied_on = claim != "node" || claims.pointer("/kubernetes.io/pod").is_none();
-            if relied_on {
-                self.check_alive(table, claim, place, name, uid, now)?;
+            // The node of a bound pod is informational and not checked.
+            let is_checked = claim != "node" || claims.pointer("/kubernetes.io/pod").is_none();
+            if is_checked {
+                self.check_exists(table, claim, place, name, uid, now)?;
             }
             if claim != "secret" {
-                tell(&format!("{claim}-name"), name.to_owned());
+                add_extra(&format!("{claim}-name"), name.to_owned());
                 if !uid.is_empty() {
-                    tell(&format!("{claim}-uid"), uid.to_owned());
+                    add_extra(&format!("{claim}-uid"), uid.to_owned());
                 }
             }
         }
         Ok(Owner {
             identity: identity.authenticated(),
-            audiences: meant,
+            audiences: matching,
         })
     }
 
-    /// The object must be there, be the one the token was issued for, and not have been deleted a
-    /// while ago.
-    fn check_alive(
+    /// Checks that the object exists, has the uid in the token, and was not deleted too long ago.
+    fn check_exists(
         &self,
         table: &str,
         what: &str,

@@ -1,5 +1,5 @@
-//! The form in which upstream stores and sends built-in objects: it decodes them to structs and
-//! encodes those again, so that quantities and times become canonical and zero values vanish.
+//! The canonical form in which upstream stores and sends built-in objects: decoding them to structs and encoding
+//! those again makes quantities and times canonical and removes zero values.
 
 use quantity::Quantity;
 use serde_json::{Map, Value};
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::table::{Field, Form, Shape, Type, table};
 use super::time;
 
-/// Writes quantities (`1024Mi` as `1Gi`; amounts of resources rounded up to thousandths) and times
-/// (whole seconds or six digits, UTC) canonically, and drops zero values that mean nothing.
-/// Idempotent. Expects what [`check`](super::check) accepted and leaves alone what does not fit.
+/// Makes quantities (`1024Mi` becomes `1Gi`; resource amounts are rounded up to thousandths) and times (whole seconds
+/// or six digits, UTC) canonical, and removes insignificant zero values. Idempotent. Expects a value that
+/// [`check`](super::check) accepted, and does not change values of the wrong type.
 pub fn canonicalise(type_name: &str, value: &mut Value) {
     if let Some(type_) = table().find(type_name) {
         canonical_type(type_, value);
@@ -90,7 +90,7 @@ fn canonical_quantity(value: &mut Value, of_resource: bool) {
     }
 }
 
-/// Whether Go would leave the value out. Structs are never left out.
+/// Whether Go omits the value. Go never omits structs.
 fn is_zero(field: &Field, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_vanish_where_they_mean_nothing() {
+    fn insignificant_zeros_are_removed() {
         let mut pod = json!({
             "metadata": {"finalizers": [], "labels": {}, "generation": 0},
             "spec": {
@@ -154,7 +154,7 @@ mod tests {
         );
     }
 
-    /// JSON whose members have names that pods use, in any arrangement.
+    /// JSON with the member names of pods in an arbitrary structure.
     fn any_pod() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_objects_stay_as_they_are(mut pod in any_pod()) {
+        fn canonical_objects_do_not_change(mut pod in any_pod()) {
             let name = "io.k8s.api.core.v1.Pod";
             if crate::types::check(name, &mut pod).is_ok() {
                 canonicalise(name, &mut pod);

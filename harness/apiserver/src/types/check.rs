@@ -1,5 +1,5 @@
-//! Checks an object of a built-in type against the table, as upstream's JSON decoder does: unknown
-//! fields are dropped and named, a value of the wrong JSON type refuses the whole object.
+//! Checks an object of a built-in type against the table, as upstream's JSON decoder does: drops and reports unknown
+//! fields, and rejects the whole object for a value of the wrong JSON type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,11 +11,11 @@ use super::table::{Form, Shape, Type, table};
 use super::time;
 use crate::status::ApiError;
 
-/// Removes fields that the type does not have and returns their paths (`spec.containers[0].bar`) in
-/// the order of keys. Also removes nulls, which mean absent fields. Values of unknown types pass.
+/// Removes unknown fields and returns their paths (`spec.containers[0].bar`), ordered by key. Also removes nulls,
+/// which mean absent fields. Values of unknown types pass.
 ///
 /// # Errors
-/// 400 for a value of the wrong JSON type, or for text that is no time, quantity or base64.
+/// 400 for a value of the wrong JSON type, or for text that is not a valid time, quantity or base64 value.
 pub fn check(type_name: &str, value: &mut Value) -> Result<Vec<String>, ApiError> {
     let mut unknown = Vec::new();
     let Some(type_) = table().find(type_name) else {
@@ -161,7 +161,7 @@ fn check_shape(shape: &Shape, value: &mut Value, path: Path<'_>, unknown: &mut V
     }
 }
 
-/// Null among items or values is the zero value.
+/// Null among items or values means the zero value.
 fn fill_null(shape: &Shape, value: &mut Value) {
     if value.is_null() {
         *value = match shape {
@@ -184,7 +184,7 @@ fn fits_int32(number: &serde_json::Number) -> bool {
     number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// The decoder's words; `Go value` is replaced by the innermost struct field around.
+/// Upstream's decoder message. The caller replaces `Go value` by the innermost enclosing struct field.
 fn mismatch(value: &Value, wanted: &str, path: Path<'_>) -> String {
     let found = match value {
         Value::Null => "null".to_owned(),
@@ -230,7 +230,7 @@ mod tests {
     const POD: &str = "io.k8s.api.core.v1.Pod";
 
     #[test]
-    fn unknown_fields_are_dropped_and_named() {
+    fn unknown_fields_are_dropped_and_reported() {
         let mut pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "a", "nme": "b", "labels": {"any": "thing"}},
@@ -269,7 +269,7 @@ mod tests {
     #[case(json!({"metadata": {"creationTimestamp": "yesterday"}}), "parsing time \"yesterday\"")]
     #[case(json!({"spec": {"overhead": {"cpu": "much"}}}), "quantities must match the regular expression")]
     #[case(json!([]), "cannot unmarshal array")]
-    fn wrong_types_refuse_the_object(#[case] mut pod: Value, #[case] message: &str) {
+    fn wrong_types_reject_the_object(#[case] mut pod: Value, #[case] message: &str) {
         let error = check(POD, &mut pod).unwrap_err();
         assert_eq!(error.code, 400);
         assert!(

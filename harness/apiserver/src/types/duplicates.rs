@@ -1,4 +1,4 @@
-//! Finds fields that a JSON text has twice; a parsed `Value` no longer shows them.
+//! Finds duplicate fields of a JSON text; a parsed `Value` no longer contains them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,15 +8,15 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 use super::path::Path;
 
-/// The paths (`spec.containers[0].name`) of fields that appear more than once in one object, in the
-/// order in which they appear. Text that is no JSON has none from where it stops being JSON.
+/// The paths (`spec.containers[0].name`) of fields that occur more than once in one object, in text order. Invalid
+/// JSON is searched up to the syntax error.
 pub fn duplicate_fields(json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let walk = Walk {
         path: Path::Root,
         found: &mut found,
     };
-    // The caller parses the same text and reports what is wrong with it.
+    // The caller parses the same text and reports its errors.
     let _ = serde_json::Deserializer::from_slice(json).deserialize_any(walk);
     found
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_json_is_left_to_the_parser() {
+    fn invalid_json_is_left_to_the_parser() {
         assert_eq!(duplicate_fields(br#"{"a":1,"a":2,"#), ["a"]);
         assert_eq!(duplicate_fields(b"\xff"), Vec::<String>::new());
     }

@@ -1,5 +1,5 @@
-//! The built-in types of Kubernetes as data: checks, canonical forms, OpenAPI schemas. Nothing here
-//! knows resources, requests or defaults; whatever differs between types stands in the table.
+//! The built-in types of Kubernetes as data: checks, canonical forms, OpenAPI schemas. This module knows no
+//! resources, requests or defaults; the table contains all differences between types.
 
 mod canonical;
 mod check;
@@ -14,8 +14,7 @@ pub use self::check::check;
 pub use self::duplicates::duplicate_fields;
 pub use self::openapi::{definition, names_in};
 
-/// The OpenAPI name of the type that objects of that kind have: `io.k8s.api.apps.v1.Deployment` of
-/// `apps/v1` and `Deployment`.
+/// The OpenAPI name of the type of a kind's objects: `io.k8s.api.apps.v1.Deployment` for `apps/v1` and `Deployment`.
 pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     table::table().of_kind(api_version, kind).map(|type_| type_.name)
 }

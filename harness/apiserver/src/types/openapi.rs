@@ -1,5 +1,5 @@
-//! OpenAPI v3 schemas of built-in types, made from the table. They carry the merge and list
-//! extensions but no descriptions.
+//! OpenAPI v3 schemas of built-in types, generated from the table. They contain the merge and list extensions but no
+//! descriptions.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value, json};
 
 use super::table::{Field, Form, List, Shape, Type, table};
 
-/// Types that documents name beside those that objects refer to.
+/// Types that documents contain although no object refers to them.
 const META: [&str; 3] = [
     "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
     "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
     "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
 ];
 
-/// The OpenAPI v3 schema of a built-in type by its name, as `io.k8s.api.core.v1.Pod`; references
-/// are `#/components/schemas/<name>`.
+/// The OpenAPI v3 schema of a built-in type by name, for instance `io.k8s.api.core.v1.Pod`. References have the form
+/// `#/components/schemas/<name>`.
 pub fn definition(type_name: &str) -> Option<Value> {
     table().find(type_name).map(schema)
 }
 
-/// Names of the types of a group and version (core's group is empty) and of all that they refer to,
+/// The names of the types of a group and version (the core group is empty) and of all types that they refer to,
 /// sorted: the schemas of one OpenAPI v3 document. Empty for a group that is not built in.
 pub fn names_in(group: &str, version: &str) -> Vec<&'static str> {
     let package = match group {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_carries_types_and_merge_keys() {
+    fn a_schema_contains_types_and_merge_keys() {
         let spec = definition("io.k8s.api.core.v1.ServiceSpec").unwrap();
         assert_eq!(
             spec["properties"]["ports"],
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_holds_all_that_it_refers_to() {
+    fn a_document_contains_all_referenced_types() {
         for (group, version) in [
             ("", "v1"),
             ("apps", "v1"),

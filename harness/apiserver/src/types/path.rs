@@ -1,30 +1,28 @@
-//! Where a walk through an object is, kept on the stack and written out only for messages.
+//! The position of a walk through an object, kept on the stack and formatted only for messages.
 
 use std::fmt;
 
-/// A place in an object; prints as `spec.containers[0].name`.
+/// A position in an object; formatted as `spec.containers[0].name`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Path<'a> {
     /// The object itself.
     Root,
-    /// A member.
+    /// A field of an object.
     Field(&'a Path<'a>, &'a str),
-    /// A list's item.
+    /// An item of a list.
     Index(&'a Path<'a>, usize),
 }
 
 impl<'a> Path<'a> {
-    /// A member of this.
     pub(crate) fn field(&'a self, name: &'a str) -> Self {
         Self::Field(self, name)
     }
 
-    /// An item of this.
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Self::Index(self, index)
     }
 
-    /// The field names without indexes, as upstream's decoder names fields.
+    /// The field names without indexes, as upstream's decoder formats them.
     pub(crate) fn names(&self) -> String {
         match self {
             Self::Root => String::new(),

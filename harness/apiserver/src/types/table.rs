@@ -1,11 +1,10 @@
-//! The table of built-in types: which fields they have, of what shape, how they are sent in
-//! protobuf, how lists of them merge. Read from `kubernetes-1.36.tsv` (written by `make generate`)
-//! on first use, so that a server's start does not pay for it.
+//! The table of built-in types: their fields with shape, protobuf tag and merge behavior. Parsed from
+//! `kubernetes-1.36.tsv` (written by `make generate`) on first use, which keeps server start fast.
 //!
-//! A line that starts with a name is a type: its OpenAPI name, apiVersion, kind (`-` for what is
-//! only part of others), `map=atomic` where server-side apply takes the whole. A line that starts
-//! with a tab is a field of that type: name, protobuf tag (`2.5` is field 5 of the message in field
-//! 2, which JSON inlines), shape (`[]` a list of, `{}` a map to, then a scalar or a type), flags.
+//! A line that starts with a name is a type: OpenAPI name, apiVersion, kind (`-` for types that are only part of
+//! others), `map=atomic` if server-side apply treats the object as one value. A line that starts with a tab is a
+//! field of that type: name, protobuf tag (`2.5` is field 5 of the message in field 2, which JSON inlines), shape
+//! (`[]` a list of, `{}` a map to, then a scalar or a type), flags.
 
 use std::sync::LazyLock;
 
@@ -13,7 +12,6 @@ const TEXT: &str = include_str!("kubernetes-1.36.tsv");
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT));
 
-/// The table.
 pub(crate) fn table() -> &'static Table {
     &TABLE
 }
@@ -27,24 +25,24 @@ pub(crate) struct Table {
 /// One type.
 #[derive(Debug)]
 pub(crate) struct Type {
-    /// As `io.k8s.api.core.v1.Pod`.
+    /// For instance `io.k8s.api.core.v1.Pod`.
     pub(crate) name: &'static str,
-    /// apiVersion and kind, of what can be sent by itself.
+    /// apiVersion and kind, for types that are sent on their own.
     pub(crate) kind: Option<(&'static str, &'static str)>,
-    /// Whether server-side apply takes the whole as one value.
+    /// Whether server-side apply treats the object as one value.
     pub(crate) atomic: bool,
-    /// What it looks like in JSON.
+    /// The JSON form.
     pub(crate) form: Form,
     /// Sorted by name; empty unless the form is `Object`.
     pub(crate) fields: Vec<Field>,
 }
 
-/// What a type looks like in JSON; all but objects have their own rules everywhere.
+/// The JSON form of a type. All forms except `Object` have special rules throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// An object with the listed fields.
     Object,
-    /// `100m`; also a number.
+    /// `100m`, or a number.
     Quantity,
     /// `80` or `80%`.
     IntOrString,
@@ -67,13 +65,13 @@ pub(crate) enum Form {
 /// A field.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// As in JSON.
+    /// The name in JSON.
     pub(crate) name: &'static str,
-    /// Numbers from the message to the field; empty where protobuf has no such field.
+    /// The field numbers from the message to the field; empty if protobuf has no such field.
     pub(crate) tag: Vec<u32>,
-    /// What it holds.
+    /// The shape of its value.
     pub(crate) shape: Shape,
-    /// Whether an explicit zero value means something.
+    /// Whether an explicit zero value is significant.
     pub(crate) keep: bool,
     /// Whether the schema requires it.
     pub(crate) required: bool,
@@ -85,24 +83,24 @@ pub(crate) struct Field {
     pub(crate) merge_key: Option<&'static str>,
     /// Whether a strategic merge patch merges the list.
     pub(crate) merge: bool,
-    /// Whether a patch may list the keys to retain (unions).
+    /// Whether a patch may list the keys to retain, as for unions.
     pub(crate) retain_keys: bool,
     /// Whether a strategic merge patch replaces the map.
     pub(crate) replace: bool,
 }
 
-/// How server-side apply sees a list.
+/// How server-side apply treats a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// One value.
+    /// As one value.
     Atomic,
-    /// A set of scalars.
+    /// As a set of scalars.
     Set,
-    /// Items found by keys.
+    /// As items identified by keys.
     Map(Vec<&'static str>),
 }
 
-/// What a field, list item or map value holds.
+/// The shape of a field, list item or map value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Text.
@@ -111,22 +109,22 @@ pub(crate) enum Shape {
     Bytes,
     /// true or false.
     Bool,
-    /// A whole number of 32 bits.
+    /// A 32-bit integer.
     Int32,
-    /// A whole number of 64 bits.
+    /// A 64-bit integer.
     Int64,
     /// A number.
     Double,
-    /// Another type, by its place in the table.
+    /// Another type, by its index in the table.
     Type(usize),
     /// A list.
     List(Box<Shape>),
-    /// A map from strings.
+    /// A map with string keys.
     Map(Box<Shape>),
 }
 
 impl Table {
-    /// Leaves out lines that it cannot read; a test holds that there are none.
+    /// Skips lines that it cannot parse; a test checks that there are none.
     fn parse(text: &'static str) -> Self {
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
         let mut types: Vec<Type> = lines()
@@ -158,11 +156,11 @@ impl Table {
 
     /// The type with that name.
     pub(crate) fn find(&self, name: &str) -> Option<&Type> {
-        let place = self.types.binary_search_by(|type_| type_.name.cmp(name)).ok()?;
-        self.types.get(place)
+        let index = self.types.binary_search_by(|type_| type_.name.cmp(name)).ok()?;
+        self.types.get(index)
     }
 
-    /// The type that objects of that kind have. Delete options come in every group.
+    /// The type of a kind's objects. Delete options exist in every group.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Type> {
         match (api_version, kind) {
             (_, "DeleteOptions") => self.find("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"),
@@ -172,9 +170,9 @@ impl Table {
         }
     }
 
-    /// The type that a shape names.
-    pub(crate) fn get(&self, place: usize) -> Option<&Type> {
-        self.types.get(place)
+    /// The type at that index.
+    pub(crate) fn get(&self, index: usize) -> Option<&Type> {
+        self.types.get(index)
     }
 }
 
@@ -193,11 +191,11 @@ impl Type {
 
     /// The field with that name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
-        let place = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
-        self.fields.get(place)
+        let index = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        self.fields.get(index)
     }
 
-    /// The last part of the name: `Pod`.
+    /// The last part of the name, for instance `Pod`.
     pub(crate) fn short_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
@@ -292,10 +290,10 @@ impl Shape {
         }
     }
 
-    /// The type at the end of lists and maps.
+    /// The innermost type of nested lists and maps.
     pub(crate) fn type_(&self) -> Option<&'static Type> {
         match self {
-            Self::Type(place) => table().get(*place),
+            Self::Type(index) => table().get(*index),
             Self::List(inner) | Self::Map(inner) => inner.type_(),
             _ => None,
         }
@@ -307,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_table_is_read() {
+    fn every_line_of_the_table_is_parsed() {
         let lines = TEXT.lines().filter(|line| !line.starts_with('#')).count();
         let fields: usize = table().types.iter().map(|type_| type_.fields.len()).sum();
         assert_eq!(lines, table().types.len() + fields);

@@ -1,4 +1,4 @@
-//! Times in the two forms that Kubernetes writes: whole seconds and microseconds, always UTC.
+//! Times in the two formats of Kubernetes: whole seconds and microseconds, always UTC.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
@@ -8,8 +8,8 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     is_separated(text).then(|| text.parse().ok())?
 }
 
-/// Whether it is an RFC 3339 time, be it one beyond what [`Timestamp`] holds: its last is a day and two hours before the end of
-/// the year 9999.
+/// Whether the text is an RFC 3339 time, including times that [`Timestamp`] cannot represent: its maximum is a day
+/// and two hours before the end of the year 9999.
 pub(crate) fn is_time(text: &str) -> bool {
     let whole = |pieces: Pieces| pieces.time().is_some() && pieces.offset().is_some();
     is_separated(text) && Pieces::parse(text).is_ok_and(whole)
@@ -19,13 +19,13 @@ fn is_separated(text: &str) -> bool {
     text.as_bytes().get(10) == Some(&b'T')
 }
 
-/// `2026-01-31T12:00:00Z`, as `Time` is written.
+/// `2026-01-31T12:00:00Z`, the format of `Time`.
 pub(crate) fn seconds(time: Timestamp) -> String {
     let whole = Timestamp::from_second(floor_seconds(time)).unwrap_or(time);
     format!("{whole:.0}")
 }
 
-/// `2026-01-31T12:00:00.000000Z`, as `MicroTime` is written.
+/// `2026-01-31T12:00:00.000000Z`, the format of `MicroTime`.
 pub(crate) fn micros(time: Timestamp) -> String {
     let seconds = floor_seconds(time);
     let nanos = time.as_nanosecond() - i128::from(seconds) * 1_000_000_000;
@@ -51,20 +51,20 @@ mod tests {
     }
 
     #[test]
-    fn times_before_1970_are_cut_towards_the_past() {
+    fn times_before_1970_are_rounded_towards_the_past() {
         let time = parse("1969-12-31T23:59:59.5Z").unwrap();
         assert_eq!(seconds(time), "1969-12-31T23:59:59Z");
         assert_eq!(micros(time), "1969-12-31T23:59:59.500000Z");
     }
 
     #[test]
-    fn the_last_second_is_a_time_though_it_is_not_read() {
+    fn the_last_second_is_a_valid_time_that_cannot_be_parsed() {
         let text = "9999-12-31T23:59:59Z";
         assert_eq!((is_time(text), parse(text)), (true, None));
     }
 
     #[test]
-    fn what_is_no_rfc_3339_time_is_refused() {
+    fn text_that_is_not_an_rfc_3339_time_is_rejected() {
         for text in [
             "",
             "2026-01-31",

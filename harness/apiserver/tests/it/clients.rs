@@ -1,4 +1,4 @@
-//! kube-rs as a client, in process and on virtual time.
+//! kube-rs as an in-process client on virtual time.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn a_reflector_follows_changes_over_a_day_of_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn typed_objects_survive_the_round_trip() {
+async fn typed_objects_round_trip() {
     let cluster = Cluster::new();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&cluster));
     let data = [("k".to_owned(), "v".to_owned())].into();
@@ -69,7 +69,7 @@ async fn typed_objects_survive_the_round_trip() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_patched_by_strategy_and_evicted() {
+async fn a_pod_is_patched_with_a_strategic_patch_and_evicted() {
     let cluster = Cluster::new();
     let pods: Api<Pod> = Api::default_namespaced(client(&cluster));
     let pod = json!({

@@ -1,4 +1,4 @@
-//! A server in process and plain requests to it.
+//! An in-process server and plain requests to it.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-/// A server on virtual time and what was seen of it.
+/// A server on virtual time and the records of its observer.
 pub struct Cluster {
     pub server: Server,
     pub seen: Arc<Seen>,
 }
 
-/// Everything an observer is told, as lines.
+/// All records of the observer, as lines.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<Vec<String>>);
 
@@ -69,9 +69,8 @@ impl Observer for Seen {
     }
 }
 
-/// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub code: u16,
     pub headers: HeaderMap,
     pub body: Value,
@@ -83,7 +82,7 @@ impl Cluster {
         Self::with(|_| {})
     }
 
-    /// As [`Cluster::new`], with other options.
+    /// Like [`Cluster::new`], with other options.
     pub fn with(change: impl FnOnce(&mut Options)) -> Self {
         let seen = Arc::new(Seen::default());
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
@@ -106,7 +105,7 @@ impl Cluster {
     }
 
     /// Sends a request with a JSON body of that media type.
-    pub async fn request_as(&self, method: &str, path: &str, media_type: &str, body: &Value) -> Answer {
+    pub async fn request_as(&self, method: &str, path: &str, media_type: &str, body: &Value) -> TestResponse {
         let text = if body.is_null() {
             String::new()
         } else {
@@ -120,31 +119,31 @@ impl Cluster {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into());
-        Answer {
+        TestResponse {
             code: parts.status.as_u16(),
             headers: parts.headers,
             body,
         }
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestResponse {
         self.request_as("GET", path, "", &Value::Null).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.request_as("POST", path, "application/json", &body).await
     }
 
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub async fn put(&self, path: &str, body: Value) -> TestResponse {
         self.request_as("PUT", path, "application/json", &body).await
     }
 
-    pub async fn merge(&self, path: &str, body: Value) -> Answer {
+    pub async fn merge(&self, path: &str, body: Value) -> TestResponse {
         self.request_as("PATCH", path, "application/merge-patch+json", &body)
             .await
     }
 
-    pub async fn delete(&self, path: &str, body: Value) -> Answer {
+    pub async fn delete(&self, path: &str, body: Value) -> TestResponse {
         self.request_as("DELETE", path, "application/json", &body).await
     }
 
@@ -166,7 +165,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The next event; `None` when the watch has ended.
+    /// The next event; `None` at the end of the watch.
     pub async fn next(&mut self) -> Option<Value> {
         let frame = self.body.frame().await?.unwrap();
         Some(serde_json::from_slice(frame.data_ref().unwrap()).unwrap())

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, from their creation to their end.
+//! CustomResourceDefinitions from creation to removal.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ async fn cluster() -> Cluster {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_serves_its_objects_at_once() {
+async fn a_definition_is_served_immediately() {
     let cluster = cluster().await;
     let created = cluster
         .post(
@@ -74,7 +74,7 @@ async fn a_definition_serves_its_objects_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_and_generation_of_custom_objects_follow_their_endpoints() {
+async fn endpoints_determine_status_and_generation_of_custom_objects() {
     let cluster = cluster().await;
     let path = format!("{WIDGETS}/a");
     cluster
@@ -112,7 +112,7 @@ async fn status_and_generation_of_custom_objects_follow_their_endpoints() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_takes_its_objects_and_their_watches_with_it() {
+async fn the_removal_of_a_definition_removes_objects_and_ends_watches() {
     let cluster = cluster().await;
     cluster
         .post(

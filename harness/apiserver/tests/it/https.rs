@@ -1,4 +1,4 @@
-//! Over a socket: TLS, who a client is, and the end of connections.
+//! Clients on a socket: TLS, identities, and the end of connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -35,7 +35,7 @@ async fn namespaces(client: Client) -> Result<usize, kube::Error> {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_with_a_certificate_opens_the_door() {
+async fn a_kubeconfig_with_a_certificate_gives_access() {
     let (_server, serving) = serve().await;
     let client = client(&serving.kubeconfig(&Identity::admin()).unwrap()).await;
     assert_eq!(namespaces(client.clone()).await.unwrap(), 4);
@@ -43,7 +43,7 @@ async fn a_kubeconfig_with_a_certificate_opens_the_door() {
 }
 
 #[tokio::test]
-async fn tokens_are_accepted_once_they_are_known() {
+async fn tokens_are_accepted_after_they_are_added() {
     let (server, serving) = serve().await;
     let client = client(&serving.kubeconfig_with_token("bob", "abc").unwrap()).await;
     let refused = namespaces(client.clone()).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn tokens_are_accepted_once_they_are_known() {
 }
 
 #[tokio::test]
-async fn a_bootstrap_token_is_as_good_as_its_secret() {
+async fn a_bootstrap_token_is_valid_while_its_secret_is() {
     let (_server, serving) = serve().await;
     let joining = client(
         &serving
@@ -91,7 +91,7 @@ async fn shutting_down_ends_open_watches() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_named() {
+async fn the_error_for_a_port_in_use_names_it() {
     let (server, serving) = serve().await;
     let error = server.serve(serving.address()).await.unwrap_err();
     assert!(matches!(error, ServeError::AddressInUse { .. }));
@@ -100,7 +100,7 @@ async fn a_port_in_use_is_named() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_kubeconfig_is_for_its_owner_alone() {
+async fn a_kubeconfig_is_readable_only_by_its_owner() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");

@@ -1,7 +1,7 @@
-//! What clients may rely on, through the front ends.
+//! The behavior that clients rely on, tested through the front ends.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-// Its compiled code is shared; see `runtime::codec`.
+// Shares compiled code; see `runtime::codec`.
 use runtime as _;
 
 mod clients;

@@ -1,4 +1,4 @@
-//! Requests and answers, one at a time.
+//! Single requests and their responses.
 
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
@@ -42,7 +42,7 @@ async fn an_object_is_created_read_changed_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fresh_cluster_has_its_namespaces_and_what_belongs_into_them() {
+async fn a_new_cluster_has_its_namespaces_and_their_content() {
     let cluster = Cluster::new();
     let list = cluster.get("/api/v1/namespaces").await.body;
     let names: Vec<&str> = list["items"]
@@ -64,7 +64,7 @@ async fn a_fresh_cluster_has_its_namespaces_and_what_belongs_into_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_a_list_all_show_its_first_revision() {
+async fn all_pages_of_a_list_have_one_revision() {
     let cluster = Cluster::new();
     cluster
         .delete(&format!("{CONFIG_MAPS}/kube-root-ca.crt"), Value::Null)
@@ -116,7 +116,7 @@ async fn pages_of_a_list_all_show_its_first_revision() {
 #[case::old("?resourceVersion=5&resourceVersionMatch=Exact", 410, "too old")]
 #[case::future("?resourceVersion=999999", 504, "Too large resource version: 999999")]
 #[tokio::test(start_paused = true)]
-async fn a_list_that_cannot_be_answers_why(#[case] query: &str, #[case] code: u16, #[case] message: &str) {
+async fn an_invalid_list_request_states_the_reason(#[case] query: &str, #[case] code: u16, #[case] message: &str) {
     let cluster = Cluster::new();
     let answer = cluster.get(&format!("{CONFIG_MAPS}{query}")).await;
     assert_eq!(answer.code, code);
@@ -165,7 +165,7 @@ async fn lists_select_by_label_and_field() {
     "the server does not allow this method on the requested resource"
 )]
 #[tokio::test(start_paused = true)]
-async fn what_is_not_served_says_so(
+async fn unserved_paths_and_methods_have_errors(
     #[case] method: &str,
     #[case] path: &str,
     #[case] code: u16,
@@ -177,7 +177,7 @@ async fn what_is_not_served_says_so(
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_patches_are_refused_with_what_is_accepted() {
+async fn apply_patches_are_rejected_with_the_accepted_media_types() {
     let cluster = Cluster::new();
     cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
     let path = format!("{CONFIG_MAPS}/a?fieldManager=x");
@@ -197,7 +197,7 @@ async fn apply_patches_are_refused_with_what_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_may_be_yaml_and_may_not_be_huge() {
+async fn bodies_can_be_yaml_and_have_a_size_limit() {
     let cluster = Cluster::new();
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: value\n";
     let request = Request::post(CONFIG_MAPS).header("content-type", "application/yaml");
@@ -216,7 +216,7 @@ async fn bodies_may_be_yaml_and_may_not_be_huge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_and_duplicate_fields_are_told_in_headers_or_refused() {
+async fn unknown_and_duplicate_fields_are_warnings_or_errors() {
     let cluster = Cluster::new();
     let text = r#"{"metadata":{"name":"a"},"data":{"k":"1"},"data":{"k":"2"},"colour":"red"}"#;
     let post = |query: &str| {
@@ -269,7 +269,7 @@ async fn an_evicted_pod_is_deleted_gracefully() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_say_who_they_are_sees_health_and_version_only() {
+async fn anonymous_clients_can_read_only_health_and_version() {
     let cluster = Cluster::new();
     for (path, code) in [
         ("/healthz", 200),
@@ -287,7 +287,7 @@ async fn who_does_not_say_who_they_are_sees_health_and_version_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_told_of_commits_and_requests_in_order() {
+async fn an_observer_receives_commits_and_requests_in_order() {
     let cluster = Cluster::new();
     let before = cluster.seen.lines().len();
     let revision = cluster.server.revision() + 1;
@@ -301,7 +301,7 @@ async fn an_observer_is_told_of_commits_and_requests_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_can_be_asked_for() {
+async fn clients_can_request_only_metadata() {
     let cluster = Cluster::new();
     cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
     let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";

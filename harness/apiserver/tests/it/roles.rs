@@ -1,5 +1,5 @@
-//! Roles that gather others, service accounts of pods, and clients with tokens: what a real server
-//! needs controllers or other settings for.
+//! Aggregated roles, service accounts of pods, and clients with tokens: behavior for which a real server needs
+//! controllers or other settings.
 
 use apiserver::{Authorization, Identity, Options, Server};
 use clock::{Clock, Seed};
@@ -36,7 +36,7 @@ async fn resources(roles: &Api<ClusterRole>, name: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_role_gathers_what_is_labelled_for_it() {
+async fn a_role_aggregates_labelled_roles() {
     let (_server, client) = admin(options());
     let roles: Api<ClusterRole> = Api::all(client);
     let post = PostParams::default();
@@ -72,7 +72,7 @@ async fn a_role_gathers_what_is_labelled_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_labelled_for_view_reaches_edit_and_admin() {
+async fn roles_labelled_for_view_are_aggregated_to_edit_and_admin() {
     let (_server, client) = admin(options());
     let roles: Api<ClusterRole> = Api::all(client);
     let label = "rbac.authorization.k8s.io/aggregate-to-view";
@@ -90,7 +90,7 @@ async fn what_is_labelled_for_view_reaches_edit_and_admin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_account_in_process_is_the_account() {
+async fn an_in_process_client_has_the_identity_of_its_service_account() {
     let (server, _) = admin(options());
     let robot = Client::new(server.service(Identity::service_account("default", "robot")), "default");
     let refused = Api::<Node>::all(robot).list(&ListParams::default()).await.unwrap_err();
@@ -108,7 +108,7 @@ fn pod(account: Option<&str>) -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_gets_an_account_and_its_token_where_the_server_cares() {
+async fn the_admission_option_gives_pods_an_account_and_a_token() {
     let mut options = options();
     options.service_account_admission = true;
     let (_server, client) = admin(options);
@@ -131,7 +131,7 @@ async fn a_pod_gets_an_account_and_its_token_where_the_server_cares() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_may_keep_its_token_out_of_pods() {
+async fn an_account_can_disable_token_mounts() {
     let mut options = options();
     options.service_account_admission = true;
     let (_server, client) = admin(options);

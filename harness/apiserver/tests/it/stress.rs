@@ -1,4 +1,4 @@
-//! Many clients at once, on several threads.
+//! Many concurrent clients on several threads.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn request(server: &Server, method: Method, path: &str, body: &Value) -> (
     (code, serde_json::from_slice(&bytes).unwrap())
 }
 
-/// Reads and writes back with one more, until it is accepted.
+/// Increments the value and retries until the server accepts the update.
 async fn increment(server: &Server) {
     let path = format!("{MAPS}/counter");
     loop {
@@ -50,7 +50,7 @@ async fn increment(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_update_of_many_writers_is_lost_and_watches_see_each_once_in_order() {
+async fn concurrent_updates_are_not_lost_and_watches_see_each_once_in_order() {
     const WRITERS: u64 = 8;
     const WRITES: u64 = 50;
     let server = server();
@@ -95,7 +95,7 @@ async fn no_update_of_many_writers_is_lost_and_watches_see_each_once_in_order() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_watches_hear_of_one_change() {
+async fn a_thousand_watches_receive_one_change() {
     let server = Arc::new(server());
     let revision = server.revision();
     let path = format!("{MAPS}?watch=true&resourceVersion={revision}");
@@ -127,7 +127,7 @@ async fn a_thousand_watches_hear_of_one_change() {
 #[case::protobuf_cut_off("application/vnd.kubernetes.protobuf", b"k8s\0\x0a\xff\xff\xff\xff\x0f".to_vec())]
 #[case::protobuf_nonsense("application/vnd.kubernetes.protobuf", b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x03\xff\xff\xff".to_vec())]
 #[tokio::test]
-async fn a_body_that_makes_no_sense_is_a_bad_request(#[case] media_type: &str, #[case] body: Vec<u8>) {
+async fn an_invalid_body_is_a_bad_request(#[case] media_type: &str, #[case] body: Vec<u8>) {
     let request = Request::post(MAPS).header("content-type", media_type);
     let service = server().service(Identity::admin());
     let response = service

@@ -1,4 +1,4 @@
-//! Watches: where they begin, what they send, how they end.
+//! Watches: their start, events and end.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn brief(kind: &str, name: &str, revision: u64) -> Option<(String, String, Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_a_revision_begins_with_what_is_there() {
+async fn a_watch_without_a_revision_begins_with_the_current_objects() {
     let (cluster, revision) = cluster_with_one().await;
     let mut watch = cluster.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
     assert_eq!(watch.brief().await, brief("ADDED", "a", revision));
@@ -39,7 +39,7 @@ async fn a_watch_without_a_revision_begins_with_what_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_a_revision_sends_what_came_after_it() {
+async fn a_watch_from_a_revision_sends_later_events() {
     let (cluster, revision) = cluster_with_one().await;
     let before = revision - 1;
     let mut watch = cluster
@@ -92,7 +92,7 @@ async fn a_watch_ends_at_its_timeout_after_a_last_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lasting_watch_goes_on_with_a_bookmark_for_each_timeout_until_there_is_a_fault_rule() {
+async fn a_lasting_watch_continues_with_a_bookmark_per_timeout_until_a_fault_rule_exists() {
     let (cluster, revision) = with_one(Cluster::with(|options| options.lasting_watches = true)).await;
     let clock = clock::Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let began = clock.now();
@@ -113,7 +113,7 @@ async fn a_lasting_watch_goes_on_with_a_bookmark_for_each_timeout_until_there_is
     };
     let (told, ()) = tokio::join!(watch.brief(), change);
     assert_eq!(told, brief("MODIFIED", "a", revision + 1));
-    assert_eq!(elapsed(), 350, "what happens is told at once");
+    assert_eq!(elapsed(), 350, "events arrive immediately");
     let rule = "{name: later, match: {verbs: [watch], window: {from: 1h, until: 2h}}, action: {freezeWatch: {}}}";
     let rule = apiserver::faults::parse(rule).unwrap();
     cluster.server.faults().add_all(rule).unwrap();
@@ -121,7 +121,7 @@ async fn a_lasting_watch_goes_on_with_a_bookmark_for_each_timeout_until_there_is
     while watch.brief().await.is_some() {
         last = elapsed();
     }
-    assert_eq!((last, elapsed()), (398, 400), "it ends in its time");
+    assert_eq!((last, elapsed()), (398, 400), "the watch ends at its timeout");
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,7 +157,7 @@ async fn shutting_down_ends_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_told_of_deliveries() {
+async fn an_observer_receives_deliveries() {
     let (cluster, revision) = cluster_with_one().await;
     let mut watch = cluster.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
     watch.next().await;

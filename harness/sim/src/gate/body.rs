@@ -1,6 +1,5 @@
-//! The body of an answer on its way through the gate: it records watch events and gRPC status, and
-//! falls silent when the incarnation that asked for it is over or stands still. Watch events of a process whose
-//! watches lag arrive later, in their order.
+//! Forwards response bodies through the gate: records watch events and gRPC status, and stops delivering while the
+//! incarnation is paused or after it has ended. If the watches of a process lag, their events arrive later, in order.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,30 +14,30 @@ use serde::Deserialize;
 
 use super::Gate;
 
-/// An answer's body behind a gate.
+/// A response body behind a gate.
 pub struct GateBody<B: Body> {
     inner: Pin<Box<B>>,
     gate: Gate,
     incarnation: u64,
     exchange: Exchange,
-    late: Late<B::Error>,
+    delayed: Delayed<B::Error>,
 }
 
-/// A frame, or how the body ended.
+/// A frame, or the end of the body.
 type Polled<E> = Option<Result<Frame<Bytes>, E>>;
 
-/// Frames of a watch that lags: they are under way.
-struct Late<E> {
+/// The delayed frames of a lagging watch.
+struct Delayed<E> {
     frames: VecDeque<(Timestamp, Polled<E>)>,
     ended: bool,
     timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// What is recorded of a body.
+/// What the trace records of a body.
 pub(super) enum Exchange {
-    /// Nothing: the head told everything.
+    /// Nothing: the head contains everything.
     Plain,
-    /// Each event of a watch, one JSON object a line.
+    /// Each event of a watch, one JSON object per line.
     Watch { unfinished: Vec<u8> },
     /// The status in the trailers.
     CloudCall { operation: String },
@@ -57,7 +56,7 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
             gate,
             incarnation,
             exchange,
-            late: Late {
+            delayed: Delayed {
                 frames: VecDeque::new(),
                 ended: false,
                 timer: None,
@@ -65,27 +64,27 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
         }
     }
 
-    /// What arrives now: of a watch that lags, what was there a while ago.
-    fn poll_arriving(&mut self, context: &mut Context<'_>) -> Poll<Polled<B::Error>> {
+    /// The next frame for the process. A lagging watch delays frames.
+    fn poll_delivery(&mut self, context: &mut Context<'_>) -> Poll<Polled<B::Error>> {
         if !matches!(self.exchange, Exchange::Watch { .. }) {
             return self.inner.as_mut().poll_frame(context);
         }
         let clock = self.gate.trace().clock().clone();
-        while !self.late.ended {
+        while !self.delayed.ended {
             let Poll::Ready(frame) = self.inner.as_mut().poll_frame(context) else {
                 break;
             };
-            let before = self.late.frames.back().map_or(Timestamp::MIN, |(due, _)| *due);
+            let before = self.delayed.frames.back().map_or(Timestamp::MIN, |(due, _)| *due);
             let due = self.gate.arrival().max(before);
-            if self.late.frames.is_empty() && due <= clock.now() {
+            if self.delayed.frames.is_empty() && due <= clock.now() {
                 return Poll::Ready(frame);
             }
-            self.late.ended = !matches!(frame, Some(Ok(_)));
-            self.late.frames.push_back((due, frame));
+            self.delayed.ended = !matches!(frame, Some(Ok(_)));
+            self.delayed.frames.push_back((due, frame));
         }
         loop {
-            let Some((due, _)) = self.late.frames.front() else {
-                return if self.late.ended {
+            let Some((due, _)) = self.delayed.frames.front() else {
+                return if self.delayed.ended {
                     Poll::Ready(None)
                 } else {
                     Poll::Pending
@@ -93,17 +92,17 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
             };
             let due = *due;
             if due <= clock.now() {
-                self.late.timer = None;
-                return Poll::Ready(self.late.frames.pop_front().and_then(|(_, frame)| frame));
+                self.delayed.timer = None;
+                return Poll::Ready(self.delayed.frames.pop_front().and_then(|(_, frame)| frame));
             }
-            let timer = self.late.timer.get_or_insert_with(|| {
+            let timer = self.delayed.timer.get_or_insert_with(|| {
                 let clock = clock.clone();
                 Box::pin(async move { clock.sleep_until(due).await })
             });
             if timer.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            self.late.timer = None;
+            self.delayed.timer = None;
         }
     }
 
@@ -126,7 +125,7 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
         }
     }
 
-    /// Records a cloud call's end, once.
+    /// Records the status of a cloud call, once.
     fn record_status(&mut self, status: &str) {
         if let Exchange::CloudCall { operation } = std::mem::replace(&mut self.exchange, Exchange::Plain) {
             self.gate.trace().cloud_call(self.gate.name(), &operation, None, status);
@@ -134,7 +133,7 @@ impl<B: Body<Data = Bytes>> GateBody<B> {
     }
 }
 
-/// What is not boxed in it is never pinned.
+/// All pinned fields are boxed.
 impl<B: Body> Unpin for GateBody<B> {}
 
 impl<B: Body<Data = Bytes>> Body for GateBody<B> {
@@ -145,10 +144,10 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if !self.gate.is_present(self.incarnation) || self.gate.poll_going(context).is_pending() {
+        if !self.gate.is_current(self.incarnation) || self.gate.poll_resumed(context).is_pending() {
             return Poll::Pending;
         }
-        let polled = self.poll_arriving(context);
+        let polled = self.poll_delivery(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => self.record_frame(frame),
             Poll::Ready(Some(Err(_))) => self.record_status("broken off"),
@@ -159,7 +158,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.late.frames.is_empty() && self.inner.is_end_stream()
+        self.delayed.frames.is_empty() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -176,7 +175,7 @@ impl<B: Body> fmt::Debug for GateBody<B> {
     }
 }
 
-/// As much of a watch event as the trace tells.
+/// The fields of a watch event that the trace contains.
 #[derive(Deserialize)]
 struct Event {
     #[serde(rename = "type")]
@@ -200,7 +199,7 @@ struct Metadata {
     resource_version: Option<String>,
 }
 
-/// Records each whole line in `unfinished` and `data`; what is left over waits for the next frame.
+/// Records each complete line in `unfinished` and `data`. The rest waits for the next frame.
 fn record_events(gate: &Gate, unfinished: &mut Vec<u8>, data: &[u8]) {
     unfinished.extend_from_slice(data);
     let mut rest = unfinished.as_slice();

@@ -1,4 +1,4 @@
-//! The gate as a tower layer: one service around the API client's transport, one around the cloud's.
+//! The gate as a tower layer around the transports of the API client and of the cloud client.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -45,12 +45,12 @@ impl GateLayer {
         Some((self.kind, description))
     }
 
-    /// Polls `future` for as long as its incarnation is the present one and does not stand still; pending for ever when
-    /// the incarnation is over.
-    async fn while_present<F: Future>(&self, future: F) -> F::Output {
+    /// Polls `future` while its incarnation is the current one and not paused. Never completes if the incarnation has
+    /// ended.
+    async fn while_current<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
-            if self.gate.is_present(self.incarnation) && self.gate.poll_going(context).is_ready() {
+            if self.gate.is_current(self.incarnation) && self.gate.poll_resumed(context).is_ready() {
                 future.as_mut().poll(context)
             } else {
                 Poll::Pending
@@ -59,8 +59,8 @@ impl GateLayer {
         .await
     }
 
-    /// Records the answer as far as its head tells; what its body tells is the [`Exchange`] returned.
-    fn record_answer(&self, method: &Method, uri: &Uri, code: u16, headers: &HeaderMap) -> Exchange {
+    /// Records the head of the response. The returned [`Exchange`] records its body.
+    fn record_response_head(&self, method: &Method, uri: &Uri, code: u16, headers: &HeaderMap) -> Exchange {
         let (gate, client) = (&self.gate, self.gate.name());
         match self.kind {
             EffectKind::ApiWrite => {
@@ -124,29 +124,31 @@ where
         let Passage::Open { crash_after } = layer.gate.enter(layer.incarnation, layer.effect(&method, &uri)) else {
             return Box::pin(pending());
         };
-        let answer = if layer.gate.is_paused() {
-            // The service that was found ready answers; a clone of it takes its place.
+        let response = if layer.gate.is_paused() {
+            // `call` must go to the service that was polled ready; its clone replaces it.
             let next = self.inner.clone();
             let mut ready = std::mem::replace(&mut self.inner, next);
             let gate = layer.gate.clone();
             Either::Left(async move {
-                poll_fn(|context| gate.poll_going(context)).await;
+                poll_fn(|context| gate.poll_resumed(context)).await;
                 ready.call(request).await
             })
         } else {
             Either::Right(self.inner.call(request))
         };
         Box::pin(async move {
-            let answer = layer.while_present(answer).await;
-            let exchange = match &answer {
-                Ok(response) => layer.record_answer(&method, &uri, response.status().as_u16(), response.headers()),
-                Err(_) => layer.record_answer(&method, &uri, 0, &HeaderMap::new()),
+            let response = layer.while_current(response).await;
+            let exchange = match &response {
+                Ok(response) => {
+                    layer.record_response_head(&method, &uri, response.status().as_u16(), response.headers())
+                }
+                Err(_) => layer.record_response_head(&method, &uri, 0, &HeaderMap::new()),
             };
             if let Some(point) = crash_after {
-                layer.gate.strike(point);
+                layer.gate.crash(point);
                 return pending().await;
             }
-            answer.map(|response| response.map(|body| GateBody::new(body, layer.gate, layer.incarnation, exchange)))
+            response.map(|response| response.map(|body| GateBody::new(body, layer.gate, layer.incarnation, exchange)))
         })
     }
 }
@@ -156,11 +158,14 @@ fn is_write(method: &Method) -> bool {
 }
 
 fn is_watch(method: &Method, uri: &Uri) -> bool {
-    let asks = |parameter: &str| parameter == "watch=true" || parameter == "watch=1";
-    method == Method::GET && uri.query().is_some_and(|query| query.split('&').any(asks))
+    let is_watch_parameter = |parameter: &str| parameter == "watch=true" || parameter == "watch=1";
+    method == Method::GET
+        && uri
+            .query()
+            .is_some_and(|query| query.split('&').any(is_watch_parameter))
 }
 
-/// The method name of a gRPC path: `/package.Service/Method`.
+/// The method name in a gRPC path: `/package.Service/Method`.
 fn operation(uri: &Uri) -> &str {
     uri.path().rsplit('/').next().unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use tower::{Layer, Service, ServiceExt};
 use super::*;
 use crate::Keep;
 
-/// A server that counts what reaches it.
+/// A server that counts its requests.
 #[derive(Clone, Default)]
 struct Server(Arc<AtomicU64>);
 
@@ -74,8 +74,8 @@ fn request(method: &str, uri: &str) -> Request<()> {
     Request::builder().method(method).uri(uri).body(()).unwrap()
 }
 
-/// Whether the request is answered; in these tests an answer comes at once or never.
-fn answered(client: &GateService<Server>, method: &str, uri: &str) -> bool {
+/// Whether the request completes; in these tests it does so immediately or never.
+fn completes(client: &GateService<Server>, method: &str, uri: &str) -> bool {
     client.clone().oneshot(request(method, uri)).now_or_never().is_some()
 }
 
@@ -90,10 +90,10 @@ async fn writes_are_numbered_and_reads_are_not() {
         ("PATCH", "/d"),
         ("DELETE", "/e"),
     ] {
-        assert!(answered(&client, method, uri));
+        assert!(completes(&client, method, uri));
     }
     let cloud = fixture.gate.cloud().layer(fixture.server.clone());
-    assert!(answered(&cloud, "POST", "/drydock.driver.v1.Driver/GetMachineStatus"));
+    assert!(completes(&cloud, "POST", "/drydock.driver.v1.Driver/GetMachineStatus"));
     let effects: Vec<_> = fixture
         .gate
         .effect_list()
@@ -105,11 +105,11 @@ async fn writes_are_numbered_and_reads_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forgetful_gate_counts_alone() {
+async fn a_count_only_gate_stores_no_effects() {
     let fixture = Fixture::new();
-    let gate = fixture.gate.clone().forgetful();
+    let gate = fixture.gate.clone().count_only();
     let client = fixture.client();
-    assert!(answered(&client, "POST", "/a") && answered(&client, "PUT", "/a"));
+    assert!(completes(&client, "POST", "/a") && completes(&client, "PUT", "/a"));
     assert_eq!((gate.effects(), gate.effect_list()), (2, Vec::new()));
 }
 
@@ -117,32 +117,32 @@ async fn a_forgetful_gate_counts_alone() {
 #[case::before(Side::Before, 1)]
 #[case::after(Side::After, 2)]
 #[tokio::test(start_paused = true)]
-async fn a_crash_swallows_the_request_or_its_answer(#[case] side: Side, #[case] reached_the_server: u64) {
+async fn a_crash_suppresses_the_request_or_its_response(#[case] side: Side, #[case] requests_served: u64) {
     let fixture = Fixture::new();
     fixture.gate.crash_at(CrashPoint { effect: 2, side });
     let client = fixture.client();
-    assert!(answered(&client, "POST", "/a"));
+    assert!(completes(&client, "POST", "/a"));
     assert!(fixture.gate.crashed().now_or_never().is_none());
-    assert!(!answered(&client, "POST", "/b"));
-    assert_eq!(fixture.served(), reached_the_server);
+    assert!(!completes(&client, "POST", "/b"));
+    assert_eq!(fixture.served(), requests_served);
     assert!(fixture.gate.crashed().now_or_never().is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_old_incarnation_stays_cut_off_and_counting_goes_on() {
+async fn the_old_incarnation_stays_cut_off_and_the_count_continues() {
     let fixture = Fixture::new();
     fixture.gate.crash_at(CrashPoint {
         effect: 1,
         side: Side::Before,
     });
     let old = fixture.client();
-    assert!(!answered(&old, "POST", "/a"));
-    assert!(!answered(&old, "GET", "/a"));
+    assert!(!completes(&old, "POST", "/a"));
+    assert!(!completes(&old, "GET", "/a"));
 
     fixture.gate.begin();
-    assert!(!answered(&old, "POST", "/a"));
+    assert!(!completes(&old, "POST", "/a"));
     assert!(fixture.gate.crashed().now_or_never().is_none());
-    assert!(answered(&fixture.client(), "POST", "/a"));
+    assert!(completes(&fixture.client(), "POST", "/a"));
     let effects: Vec<_> = fixture
         .gate
         .effect_list()
@@ -153,7 +153,7 @@ async fn the_old_incarnation_stays_cut_off_and_counting_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_in_flight_dies_with_its_incarnation() {
+async fn a_request_in_flight_ends_with_its_incarnation() {
     let fixture = Fixture::new();
     let in_flight = fixture.client().oneshot(request("POST", "/a"));
     fixture.gate.cut();
@@ -162,7 +162,7 @@ async fn a_request_in_flight_dies_with_its_incarnation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_waiter_for_a_crash_is_woken_by_it() {
+async fn a_crash_wakes_the_task_that_waits_for_it() {
     let fixture = Fixture::new();
     fixture.gate.crash_at(CrashPoint {
         effect: 1,
@@ -172,7 +172,7 @@ async fn the_waiter_for_a_crash_is_woken_by_it() {
     let mut waiter = tokio::spawn(async move { gate.crashed().await });
     tokio::task::yield_now().await;
     assert!((&mut waiter).now_or_never().is_none());
-    assert!(!answered(&fixture.client(), "POST", "/a"));
+    assert!(!completes(&fixture.client(), "POST", "/a"));
     waiter.await.unwrap();
 }
 
@@ -184,12 +184,12 @@ async fn requests_are_recorded_with_code_and_revision() {
         gate,
         server: Server::default(),
     };
-    answered(&fixture.client(), "GET", "/api/v1/nodes?limit=500");
+    completes(&fixture.client(), "GET", "/api/v1/nodes?limit=500");
     fixture.gate.crash_at(CrashPoint {
         effect: 1,
         side: Side::After,
     });
-    answered(&fixture.client(), "PATCH", "/api/v1/nodes/a");
+    completes(&fixture.client(), "PATCH", "/api/v1/nodes/a");
     assert_eq!(
         fixture.texts(),
         [
@@ -200,7 +200,7 @@ async fn requests_are_recorded_with_code_and_revision() {
     );
 }
 
-/// A server whose answers stream the frames given.
+/// A server whose responses stream the given frames.
 fn streaming(
     frames: Vec<Frame<Bytes>>,
 ) -> impl Service<
@@ -218,7 +218,7 @@ fn streaming(
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_events_are_recorded_also_when_frames_cut_lines() {
+async fn watch_events_are_recorded_even_if_frames_split_lines() {
     let fixture = Fixture::new();
     let lines = concat!(
         r#"{"type":"ADDED","object":{"kind":"Node","metadata":{"name":"a","resourceVersion":"5"}}}"#,
@@ -250,7 +250,7 @@ async fn watch_events_are_recorded_also_when_frames_cut_lines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_falls_silent_with_its_incarnation() {
+async fn a_watch_delivers_nothing_after_its_incarnation() {
     let fixture = Fixture::new();
     let server = streaming(vec![Frame::data("{}\n".into())]);
     let response = fixture
@@ -280,7 +280,7 @@ async fn a_cloud_call_is_recorded_with_the_status_in_its_trailers() {
     assert_eq!(fixture.texts(), ["cloud CreateMachine 8"]);
 }
 
-/// A watch of a server that sends one event a second.
+/// A watch of a server that sends one event per second.
 async fn slow_watch(gate: &Gate) -> GateBody<impl http_body::Body<Data = Bytes, Error = Infallible> + Send> {
     let server = tower::service_fn(|_: Request<()>| {
         let frames = futures::stream::unfold(0, |sent| async move {
@@ -293,7 +293,7 @@ async fn slow_watch(gate: &Gate) -> GateBody<impl http_body::Body<Data = Bytes, 
     watch.await.unwrap().into_body()
 }
 
-/// What arrives and in which second.
+/// Each received event and the second of its arrival.
 async fn arrivals(
     gate: &Gate,
     mut body: impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
@@ -309,7 +309,7 @@ async fn arrivals(
 }
 
 #[rstest]
-#[case::for_ever(None, &["11: 0", "12: 1", "13: 2", "14: end"])]
+#[case::forever(None, &["11: 0", "12: 1", "13: 2", "14: end"])]
 #[case::for_two_seconds(Some(2), &["11: 0", "11: 1", "11: 2", "11: end"])]
 #[tokio::test(start_paused = true)]
 async fn watches_that_lag_deliver_late_and_in_order(#[case] lasts: Option<u64>, #[case] expected: &[&str]) {
@@ -321,14 +321,14 @@ async fn watches_that_lag_deliver_late_and_in_order(#[case] lasts: Option<u64>, 
             lasts: lasts.map(Duration::from_secs),
         },
     );
-    assert!(answered(&fixture.client(), "POST", "/a"));
+    assert!(completes(&fixture.client(), "POST", "/a"));
     let body = slow_watch(&fixture.gate).await;
     assert_eq!(arrivals(&fixture.gate, body).await, expected);
-    assert!(fixture.gate.has_struck(1, Blow::Lag));
+    assert!(fixture.gate.has_hit(1, DisturbanceKind::Lag));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_a_process_that_stands_still_waits() {
+async fn a_watch_of_a_paused_process_waits() {
     let fixture = Fixture::new();
     let body = slow_watch(&fixture.gate).await;
     fixture.gate.pause_at(1, Duration::from_secs(20));
@@ -338,8 +338,8 @@ async fn a_watch_of_a_process_that_stands_still_waits() {
     tokio::select! {
         biased;
         () = serving => unreachable!(),
-        (arrived, answer) = async { tokio::join!(arrivals(&gate, body), write) } => {
-            assert!(answer.is_ok());
+        (arrived, response) = async { tokio::join!(arrivals(&gate, body), write) } => {
+            assert!(response.is_ok());
             assert_eq!(arrived, ["21: 0", "22: 1", "23: 2", "24: end"]);
         }
     }

@@ -6,7 +6,7 @@ use http_body_util::Empty;
 use tower::{Layer, ServiceExt};
 
 use super::*;
-use crate::{Blow, CrashPoint, Side, World, run};
+use crate::{CrashPoint, DisturbanceKind, Side, World, run};
 
 async fn write(gate: &Gate, path: &str) {
     let server = tower::service_fn(|_: Request<()>| {
@@ -97,7 +97,7 @@ fn a_killed_process_stays_down_until_it_is_restarted() {
 }
 
 #[test]
-fn a_kill_right_before_a_crash_does_not_strike_the_next_incarnation() {
+fn a_kill_at_a_crash_does_not_affect_the_next_incarnation() {
     run(1, |world| async move {
         let gate = Gate::new("mcm", world.trace.clone());
         gate.crash_at(CrashPoint {
@@ -121,7 +121,7 @@ fn a_kill_right_before_a_crash_does_not_strike_the_next_incarnation() {
 }
 
 #[test]
-fn a_paused_process_stands_still_and_goes_on_where_it_was() {
+fn a_paused_process_resumes_where_it_stopped() {
     let lines = run(1, |world| async move {
         let gate = Gate::new("mcm", world.trace.clone());
         gate.pause_at(2, Duration::from_secs(30));
@@ -132,7 +132,7 @@ fn a_paused_process_stands_still_and_goes_on_where_it_was() {
             write(&gate, "/c").await;
         });
         process.run().await;
-        assert!(gate.has_struck(2, Blow::Pause) && !gate.has_struck(1, Blow::Pause));
+        assert!(gate.has_hit(2, DisturbanceKind::Pause) && !gate.has_hit(1, DisturbanceKind::Pause));
         narrative(&world)
     });
     assert_eq!(
@@ -150,7 +150,7 @@ fn a_paused_process_stands_still_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_process_that_is_killed_while_it_is_paused_starts_again_at_once() {
+fn a_process_killed_during_a_pause_restarts_immediately() {
     let lines = run(1, |world| async move {
         let gate = Gate::new("mcm", world.trace.clone());
         gate.pause_at(1, Duration::from_secs(30));
@@ -177,7 +177,7 @@ fn a_process_that_is_killed_while_it_is_paused_starts_again_at_once() {
 }
 
 #[test]
-fn an_end_that_is_told_of_before_starts_the_process_again() {
+fn an_output_accepted_by_restart_after_restarts_the_process() {
     let lines = run(1, |world| async move {
         let gate = Gate::new("mcm", world.trace.clone());
         let mut ends = [Err("lost"), Ok("done")].into_iter();

@@ -1,5 +1,5 @@
-//! The determinism meta-test: worlds that are functions of their seed pass the check, worlds that
-//! take an order from outside it are caught.
+//! The determinism check on worlds: those that depend only on their seed pass, those with another source of order or
+//! time fail.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests count as production code to clippy
 
 mod worlds;
@@ -11,10 +11,10 @@ use sim::{Run, check_determinism};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 
-/// Runs the world in a process of its own, which prints its run (see `a_world_in_a_process_of_its_own`).
-fn in_a_process(seed: u64) -> Run {
+/// Runs the world in its own process, which prints its run (see `a_world_in_its_own_process`).
+fn run_in_own_process(seed: u64) -> Run {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_world_in_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", "a_world_in_its_own_process", "--nocapture"])
         .env("SEED", seed.to_string())
         .output()
         .unwrap();
@@ -33,12 +33,12 @@ fn in_a_process(seed: u64) -> Run {
     }
 }
 
-/// The meta-test starts this one by itself and reads what it prints.
+/// `run_in_own_process` runs this test alone and parses its output.
 #[test]
-fn a_world_in_a_process_of_its_own() {
+fn a_world_in_its_own_process() {
     let seed = std::env::var("SEED").map_or(0, |seed| seed.parse().unwrap());
-    let run = worlds::honest(seed, worlds::Selects::Unbiased);
-    assert_eq!(run.lines.len(), 108, "everything that happens in the world is recorded");
+    let run = worlds::deterministic(seed, worlds::Selects::Unbiased);
+    assert_eq!(run.lines.len(), 108, "the trace records every event of the world");
     println!("\nhash {}", run.hash);
     for line in run.lines {
         println!("line {line}");
@@ -47,34 +47,34 @@ fn a_world_in_a_process_of_its_own() {
 
 #[test]
 fn twenty_seeds_repeat_themselves_and_differ_from_each_other() {
-    let report = check_determinism(SEEDS, |seed| worlds::honest(seed, worlds::Selects::Biased));
+    let report = check_determinism(SEEDS, |seed| worlds::deterministic(seed, worlds::Selects::Biased));
     assert!(report.passed(), "{report}");
     assert_eq!(report.seeds.len(), 20);
 }
 
 #[test]
-fn twenty_seeds_repeat_themselves_with_unbiased_selects_in_processes_of_their_own() {
-    let report = check_determinism(SEEDS, in_a_process);
+fn twenty_seeds_repeat_themselves_with_unbiased_selects_in_separate_processes() {
+    let report = check_determinism(SEEDS, run_in_own_process);
     assert!(report.passed(), "{report}");
 }
 
 #[test]
 fn the_entropy_of_a_world_does_not_leak_into_the_next() {
-    let alone = worlds::honest(3, worlds::Selects::Biased);
-    worlds::honest(4, worlds::Selects::Biased);
-    assert_eq!(alone, worlds::honest(3, worlds::Selects::Biased));
+    let alone = worlds::deterministic(3, worlds::Selects::Biased);
+    worlds::deterministic(4, worlds::Selects::Biased);
+    assert_eq!(alone, worlds::deterministic(3, worlds::Selects::Biased));
 }
 
 #[test]
-fn an_order_by_hash_keys_from_outside_the_simulation_is_caught() {
+fn an_order_by_hash_keys_from_outside_the_simulation_is_detected() {
     let report = check_determinism(SEEDS, |seed| worlds::in_order_of(seed, RandomState::new()));
     assert!(!report.passed());
     let problem = report.problems().remove(0);
-    assert!(problem.contains("line "), "the report names the place: {problem}");
+    assert!(problem.contains("line "), "the report names the line: {problem}");
 }
 
 #[test]
-fn an_iteration_over_a_map_that_was_keyed_before_seeding_is_caught() {
+fn an_iteration_over_a_map_keyed_before_seeding_is_detected() {
     let report = check_determinism(SEEDS, |seed| {
         worlds::over_a_map_from_outside(seed, worlds::map_of_names())
     });
@@ -82,7 +82,7 @@ fn an_iteration_over_a_map_that_was_keyed_before_seeding_is_caught() {
 }
 
 #[test]
-fn an_order_by_the_operating_systems_randomness_is_caught() {
+fn an_order_by_the_operating_systems_randomness_is_detected() {
     let outside = clock::Seed::from_entropy().unwrap();
     let mut draws = outside.stream("outside");
     let report = check_determinism(SEEDS, |seed| worlds::delayed_by(seed, draws.below(1_000_000)));

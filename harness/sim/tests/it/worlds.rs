@@ -1,4 +1,4 @@
-//! Small worlds for the meta-test: one honest, the others each with one leak planted on purpose.
+//! Small worlds for the determinism check: one deterministic, the others with one deliberate leak each.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 const NAMES: [&str; 8] = ["ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen"];
 
-/// Whether the world leaves the branch order of its `select!`s to Tokio.
+/// Whether Tokio randomizes the branch order of the world's `select!`s.
 #[derive(Clone, Copy)]
 pub enum Selects {
     Biased,
@@ -19,7 +19,7 @@ pub enum Selects {
 }
 
 /// Several tasks that race: timers, channels, selects, a hash map's order, seeded draws.
-pub fn honest(seed: u64, selects: Selects) -> Run {
+pub fn deterministic(seed: u64, selects: Selects) -> Run {
     run(seed, |world| async move {
         world.trace.keep(Keep::All);
         let (sender, mut receiver) = mpsc::unbounded_channel();
@@ -76,7 +76,7 @@ fn record_in_hash_order(world: &World, map: &HashMap<&str, usize>) {
     }
 }
 
-/// Leak: names sorted by a hash whose keys come from the caller's thread.
+/// Leak: sorts names by a hash with keys of the caller's thread.
 pub fn in_order_of(seed: u64, keys: RandomState) -> Run {
     run(seed, |world| async move {
         let mut names = NAMES;
@@ -88,7 +88,7 @@ pub fn in_order_of(seed: u64, keys: RandomState) -> Run {
     })
 }
 
-/// Leak: a map keyed before the simulation was seeded is iterated in it.
+/// Leak: iterates over a map that got its keys before the simulation was seeded.
 pub fn over_a_map_from_outside(seed: u64, map: HashMap<&'static str, usize>) -> Run {
     run(seed, |world| async move {
         record_in_hash_order(&world, &map);
@@ -96,7 +96,7 @@ pub fn over_a_map_from_outside(seed: u64, map: HashMap<&'static str, usize>) -> 
     })
 }
 
-/// Leak: a delay that was not drawn from the seed.
+/// Leak: a delay that does not come from the seed.
 pub fn delayed_by(seed: u64, milliseconds: u64) -> Run {
     run(seed, |world| async move {
         world.clock.sleep(Duration::from_millis(milliseconds)).await;

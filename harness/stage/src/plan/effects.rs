@@ -5,7 +5,7 @@ use std::time::Duration;
 use scenario::Timeouts;
 use scenario::plan::Disturbance;
 use scenario::step::{Crash, Moment, Process};
-use sim::{Blow, CrashPoint, Gate, Side};
+use sim::{CrashPoint, DisturbanceKind, Gate, Side};
 
 /// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(2);
@@ -61,15 +61,15 @@ pub fn any(disturbances: &[Disturbance]) -> bool {
     disturbances.iter().any(at_effect)
 }
 
-/// How often one of them struck; `None`: it does not come at an effect.
+/// The number of hits of a disturbance; `None` if it does not act at an effect.
 pub fn hits(disturbance: &Disturbance, gate_of: impl Fn(Process) -> Option<Gate>) -> Option<u64> {
-    let (process, effect, blow) = match disturbance {
-        Disturbance::Crash(crash) => (crash.process, crash.effect, Blow::Crash),
-        Disturbance::Pause(pause) => (pause.process, pause.effect, Blow::Pause),
-        Disturbance::Lag(lag) => (lag.process, lag.effect, Blow::Lag),
+    let (process, effect, kind) = match disturbance {
+        Disturbance::Crash(crash) => (crash.process, crash.effect, DisturbanceKind::Crash),
+        Disturbance::Pause(pause) => (pause.process, pause.effect, DisturbanceKind::Pause),
+        Disturbance::Lag(lag) => (lag.process, lag.effect, DisturbanceKind::Lag),
         _ => return None,
     };
     Some(u64::from(
-        gate_of(process).is_some_and(|gate| gate.has_struck(effect, blow)),
+        gate_of(process).is_some_and(|gate| gate.has_hit(effect, kind)),
     ))
 }

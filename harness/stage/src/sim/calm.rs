@@ -20,11 +20,11 @@ pub(super) struct CalmWatch {
 impl CalmWatch {
     /// Looks until it is calm; never ends.
     pub(super) async fn watch(self) -> String {
-        while !self.clock.is_calm() && !self.has_come() {
+        while !self.clock.has_stable_connections() && !self.has_come() {
             self.clock.sleep(CALM_PERIOD).await;
         }
-        self.clock.calm_down();
-        self.pulses.iter().flatten().for_each(Pulses::quieten);
+        self.clock.mark_connections_stable();
+        self.pulses.iter().flatten().for_each(Pulses::clear_explicit_periods);
         std::future::pending().await
     }
 

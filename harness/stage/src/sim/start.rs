@@ -52,7 +52,7 @@ pub(super) async fn start(
     let planes = starting.control_planes().await?;
     let fakecloud = starting.fakecloud();
     let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
-    let gate = starting.gate("kubelets").forgetful();
+    let gate = starting.gate("kubelets").count_only();
     let kubelets = Part::kubelets(&gate, &planes.target, &fakecloud, &mut starting.parts);
     let group = starting.gate("mcm");
     hits::add_rules(&job.plan.disturbances, &starting.server.faults())?;
@@ -119,13 +119,13 @@ impl<'a> Starting<'a> {
         let World { clock, seed, trace } = world;
         let timeouts = Timeouts::production();
         if pulses::may_calm_down(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
-            clock.calm_down();
+            clock.mark_connections_stable();
         }
         if job.hash_order {
             iterate_in_hash_order(&trace);
         }
         let server = new_server("apiserver", job, audit, &clock, &seed, &trace)?;
-        let gate = gate("drydock", &server, &trace).forgetful();
+        let gate = gate("drydock", &server, &trace).count_only();
         Ok(Self {
             kubelet_pulses: pulses::of_kubelets(job, clock.now(), &timeouts),
             mcm_pulses: pulses::of_mcm(job, clock.now(), &timeouts),
@@ -176,7 +176,7 @@ impl<'a> Starting<'a> {
             &self.seed,
             &self.trace,
         )?;
-        let gate = self.gate("drydock of the target").forgetful();
+        let gate = self.gate("drydock of the target").count_only();
         let client = client_of_server(&gate, &target, Identity::admin());
         Role::Target.install(&client, NAMESPACE).await?;
         let builtin = self.controllers("controllers", &target, self.seed.clone(), settings);
@@ -217,7 +217,7 @@ impl<'a> Starting<'a> {
         let creations = Creations::default();
         for name in names_of_mcm(self.job.plan.scenario.world.replicas) {
             let replica = Incarnations {
-                gate: group.beside(&name),
+                gate: group.sibling(&name),
                 clock: self.clock.clone(),
                 seed: self.seed.child(&name),
                 options: self.options(),
@@ -229,7 +229,7 @@ impl<'a> Starting<'a> {
             let replica_gate = replica.gate.clone();
             if let Some(pulses) = self.mcm_pulses.clone() {
                 let clock = self.clock.clone();
-                replica_gate.when_it_stands_still(move || pulses.end_all(clock.now()));
+                replica_gate.on_pause(move || pulses.end_all(clock.now()));
             }
             let (fakecloud, server, target) = (fakecloud.clone(), self.server.clone(), planes.target.clone());
             let two = self.job.target.is_some();
@@ -258,7 +258,7 @@ impl<'a> Starting<'a> {
         setup::install_namespace(&self.client, namespace).await?;
         deploy::apply(&self.client, &deploy::rbac(namespace)?).await?;
         let neighbour = Incarnations {
-            gate: self.gate(NEIGHBOUR).forgetful(),
+            gate: self.gate(NEIGHBOUR).count_only(),
             clock: self.clock.clone(),
             seed: self.seed.child(NEIGHBOUR),
             options: mcm::Options {

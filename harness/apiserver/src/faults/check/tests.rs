@@ -1,4 +1,4 @@
-//! Each thing that can be wrong with a rule, and what is said of it.
+//! Every invalid rule and its error.
 
 use rstest::rstest;
 
@@ -26,7 +26,7 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::unknown_setting("{name: a, action: {delay: {for: 2s}}}", "action.delay.for: unknown field `for`")]
 #[case::no_unit("{name: a, action: {delay: {by: 2}}}", "action.delay.by: invalid type: integer `2`")]
-#[case::no_duration("{name: a, action: {delay: {by: soon}}}", "as 90s, 1m30s or 250ms")]
+#[case::no_duration("{name: a, action: {delay: {by: soon}}}", "such as 90s, 1m30s or 250ms")]
 #[case::no_delay(
     "{name: a, action: {delay: {by: 0s}}}",
     "action.delay.by: with zero the rule changes nothing"
@@ -42,11 +42,11 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::never(
     "{name: a, match: {times: 0}, action: {drop: {}}}",
-    "match.times: with 0 the rule never strikes"
+    "match.times: with 0 the rule has no hits"
 )]
 #[case::improbable(
     "{name: a, match: {probability: 1.5}, action: {drop: {}}}",
-    "match.probability: 1.5 is no probability; write a number from 0 to 1"
+    "match.probability: 1.5 is not a probability; write a number from 0 to 1"
 )]
 #[case::unlikely("{name: a, match: {probability: -0.1}, action: {drop: {}}}", "match.probability")]
 #[case::backwards(
@@ -67,7 +67,7 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::conflict_of_a_read(
     "{name: a, match: {verbs: [get]}, action: {fail: {code: 409}}}",
-    "match.verbs: the action fail with code 409 cannot strike get; leave verbs out, or choose from create, update, patch"
+    "match.verbs: the action fail with code 409 does not apply to get; leave verbs out, or choose from create, update, patch"
 )]
 #[case::gone_write(
     "{name: a, match: {verbs: [create]}, action: {fail: {code: 410}}}",
@@ -75,11 +75,11 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::frozen_list(
     "{name: a, match: {verbs: [list, watch]}, action: {freezeWatch: {}}}",
-    "the action freezeWatch cannot strike list"
+    "the action freezeWatch does not apply to list"
 )]
 #[case::stale_write(
     "{name: a, match: {verbs: [patch]}, action: {staleList: {by: {revisions: 1}}}}",
-    "cannot strike patch"
+    "does not apply to patch"
 )]
 #[case::unknown_code(
     "{name: a, action: {fail: {code: 418}}}",
@@ -95,7 +95,7 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::half_a_second(
     "{name: a, action: {fail: {code: 429, retryAfter: 500ms}}}",
-    "it goes out in whole seconds"
+    "it is sent in whole seconds"
 )]
 #[case::speechless(
     "{name: a, action: {fail: {code: 500, message: ''}}}",
@@ -111,14 +111,14 @@ use crate::faults::{Action, Rule, parse};
 )]
 #[case::negative("{name: a, match: {skip: -1}, action: {drop: {}}}", "match.skip: invalid value")]
 #[case::endless("{name: a, action: {delay: {by: 1000y}}}", "action.delay.by")]
-fn what_is_wrong_with_a_rule_is_said_with_the_field_and_the_fix(#[case] text: &str, #[case] said: &str) {
+fn errors_name_the_field_and_the_fix(#[case] text: &str, #[case] expected: &str) {
     let error = parse(text).unwrap_err().to_string();
-    assert!(error.contains(said), "{error}");
+    assert!(error.contains(expected), "{error}");
     assert!(error.starts_with("fault rule \""), "{error}");
 }
 
 #[test]
-fn what_is_no_number_is_no_probability() {
+fn nan_is_not_a_probability() {
     let mut rule = Rule::new("a", Action::FreezeWatch {});
     rule.matches.probability = Some(f64::NAN);
     assert_eq!(rule.check().unwrap_err().field, "match.probability");

@@ -1,4 +1,4 @@
-//! The algebra of conditions: skip, times, probability, window.
+//! Properties of the conditions: skip, times, probability, window.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ fn live(matches: Match) -> Live {
     Live::new(1, rule, Seed::new(3).stream("rule"))
 }
 
-/// What a rule does to requests that come at these seconds.
+/// Whether the rule hits each of the requests at these seconds.
 fn outcomes(live: &mut Live, seconds: &[u64]) -> Vec<bool> {
     let at = |second: &u64| live_at(live, Duration::from_secs(*second));
     seconds.iter().map(at).collect()
 }
 
 fn live_at(live: &mut Live, elapsed: Duration) -> bool {
-    live.is_open(elapsed) && live.meet()
+    live.is_open(elapsed) && live.count_match()
 }
 
 fn window() -> impl Strategy<Value = Option<Window>> {
@@ -38,7 +38,7 @@ fn window() -> impl Strategy<Value = Option<Window>> {
 
 proptest! {
     #[test]
-    fn a_rule_strikes_the_requests_in_its_window_behind_those_it_skips_as_often_as_it_may(
+    fn a_rule_hits_requests_in_its_window_after_skip_up_to_times(
         skip in 0..5u32,
         times in proptest::option::of(1..5u32),
         window in window(),
@@ -46,7 +46,7 @@ proptest! {
     ) {
         seconds.sort_unstable();
         let mut live = live(Match { skip, times, window, ..Match::default() });
-        let struck = outcomes(&mut live, &seconds);
+        let results = outcomes(&mut live, &seconds);
         let inside: Vec<usize> = (0..seconds.len())
             .filter(|&index| window.is_none_or(|Window { from, until }| {
                 let at = Duration::from_secs(seconds[index]);
@@ -55,25 +55,25 @@ proptest! {
             .collect();
         let most = times.map_or(usize::MAX, |times| times as usize);
         let expected: Vec<usize> = inside.iter().copied().skip(skip as usize).take(most).collect();
-        let found: Vec<usize> = (0..struck.len()).filter(|&index| struck[index]).collect();
+        let found: Vec<usize> = (0..results.len()).filter(|&index| results[index]).collect();
         prop_assert_eq!(&found, &expected);
         let status = live.status();
         prop_assert_eq!((status.matched, status.hits), (inside.len() as u64, expected.len() as u64));
     }
 
     #[test]
-    fn chance_strikes_between_never_and_always_and_the_same_with_the_same_seed(
+    fn hits_with_a_probability_respect_skip_and_times_and_repeat_with_the_seed(
         probability in 0.0..=1.0f64,
         skip in 0..5u32,
         times in proptest::option::of(1..5u32),
     ) {
         let matches = Match { skip, times, probability: Some(probability), ..Match::default() };
         let seconds: Vec<u64> = (0..50).collect();
-        let struck = outcomes(&mut live(matches.clone()), &seconds);
-        prop_assert_eq!(&struck, &outcomes(&mut live(matches), &seconds));
-        let hits = struck.iter().filter(|struck| **struck).count();
+        let results = outcomes(&mut live(matches.clone()), &seconds);
+        prop_assert_eq!(&results, &outcomes(&mut live(matches), &seconds));
+        let hits = results.iter().filter(|hit| **hit).count();
         prop_assert!(times.is_none_or(|times| hits <= times as usize));
-        prop_assert!(struck[..skip as usize].iter().all(|struck| !struck));
+        prop_assert!(results[..skip as usize].iter().all(|hit| !hit));
         if probability == 0.0 {
             prop_assert_eq!(hits, 0);
         }
@@ -96,12 +96,12 @@ proptest! {
 }
 
 #[test]
-fn a_probable_rule_strikes_about_as_often_as_it_says() {
+fn the_hit_rate_is_close_to_the_probability() {
     let mut live = live(Match {
         probability: Some(0.3),
         ..Match::default()
     });
-    let hits = (0..10_000).filter(|_| live.meet()).count();
+    let hits = (0..10_000).filter(|_| live.count_match()).count();
     assert!((2800..3200).contains(&hits), "{hits}");
 }
 
@@ -130,18 +130,18 @@ fn a_resource_is_named_with_or_without_its_group(
         resource: Some(pattern.into()),
         ..Match::default()
     });
-    assert_eq!(live.is_about(&facts), expected);
+    assert_eq!(live.matches(&facts), expected);
 }
 
 #[test]
-fn conditions_that_a_request_has_nothing_for_do_not_hold() {
+fn conditions_on_absent_properties_do_not_hold() {
     let facts = Facts {
         client: "mcm".to_owned(),
         verb: Some(Verb::List),
         resource: "machines".to_owned(),
         ..Facts::default()
     };
-    let about = |matches: Match| live(matches).is_about(&facts);
+    let about = |matches: Match| live(matches).matches(&facts);
     assert!(about(Match::default()));
     assert!(!about(Match {
         namespace: Some("*".into()),

@@ -1,4 +1,4 @@
-//! Texts that hold rules, and texts that hold anything.
+//! Parses valid rules and arbitrary texts.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ action: {fail: {code: 429, retryAfter: 5s, message: slow down}}
 ";
 
 #[test]
-fn rules_are_read_from_lists_and_documents_and_written_back() {
+fn rules_are_parsed_from_lists_and_documents_and_formatted() {
     let rules = parse(GOOD).unwrap();
     let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
     assert_eq!(names, ["lose-first-create", "slow", "refuse"]);
@@ -44,13 +44,13 @@ fn rules_are_read_from_lists_and_documents_and_written_back() {
 }
 
 #[test]
-fn what_is_absent_is_not_written() {
+fn absent_fields_are_not_formatted() {
     let rule = &parse("{name: a, action: {freezeWatch: {}}}").unwrap()[0];
     let text = serde_json::to_string(rule).unwrap();
     assert_eq!(text, r#"{"name":"a","action":{"freezeWatch":{}}}"#);
 }
 
-/// Whatever was accepted is the same rule when it is written and read again.
+/// An accepted rule is the same after formatting and parsing.
 fn assert_stable(text: &str) {
     if let Ok(rules) = parse(text) {
         let json = serde_json::to_string(&rules).unwrap();
@@ -103,18 +103,18 @@ const WORDS: [&str; 40] = [
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in ".{0,200}") {
+    fn any_text_is_parsed_or_rejected(text in ".{0,200}") {
         assert_stable(&text);
     }
 
     #[test]
-    fn any_row_of_words_is_read_or_refused(words in proptest::collection::vec(0..WORDS.len(), 0..60)) {
+    fn any_sequence_of_words_is_parsed_or_rejected(words in proptest::collection::vec(0..WORDS.len(), 0..60)) {
         let text: String = words.into_iter().map(|index| WORDS[index]).collect();
         assert_stable(&text);
     }
 
     #[test]
-    fn a_file_with_damage_is_read_or_refused(
+    fn a_damaged_file_is_parsed_or_rejected(
         cuts in proptest::collection::vec((0..GOOD.len(), 0..6usize, 0..WORDS.len()), 1..4),
     ) {
         let mut text = GOOD.to_owned();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::fields::{default, default_within, items_mut, members, object, text};
 
-/// Completes the spec that stands at `pointer`.
+/// Sets the defaults of the spec at `pointer`.
 pub(in crate::kinds) fn pod_spec(value: &mut Value, pointer: &str) {
     default(value, pointer, "dnsPolicy", "ClusterFirst");
     default(value, pointer, "restartPolicy", "Always");
@@ -80,7 +80,7 @@ fn http_action(container: &mut Value, pointer: &str) {
     default_within(container, pointer, "scheme", "HTTP");
 }
 
-/// A limit without a request is also the request.
+/// A limit without a request sets the request.
 fn requests_from_limits(container: &mut Value) {
     let limits: Vec<(String, Value)> = members(container, "/resources/limits")
         .map(|(name, value)| (name.to_owned(), value.clone()))
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_requests_unless_there_are_some() {
+    fn limits_set_missing_requests() {
         let mut value =
             json!({ "resources": { "limits": { "cpu": "2", "memory": "1Gi" }, "requests": { "cpu": "1" } } });
         container(&mut value, false);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_probes_and_volumes_are_completed() {
+    fn ports_probes_and_volumes_get_defaults() {
         let mut pod = json!({ "spec": {
             "hostNetwork": true,
             "containers": [{

@@ -1,4 +1,4 @@
-//! Pods. The rules for their specs also hold for the templates of workloads.
+//! Pods. The rules for their specs also apply to the templates of workloads.
 
 pub(super) mod defaults;
 mod quality;
@@ -7,15 +7,15 @@ mod update;
 
 use serde_json::{Value, json};
 
+use super::builder::ResourceBuilder;
 use super::fields::{default, items, object, text};
-use super::row::Row;
 use crate::resource::{Generation, Resource, Subresource};
 use crate::status::FieldError;
 use crate::table::printers;
 
-pub(super) fn rows() -> Vec<Resource> {
+pub(super) fn resources() -> Vec<Resource> {
     vec![
-        Row::new("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod")
+        ResourceBuilder::new("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod")
             .short(&["po"])
             .categories(&["all"])
             .status()
@@ -55,8 +55,8 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// What upstream's admission plugins add to a new pod without looking elsewhere: its account, and for
-/// how long it stays on a node that is in trouble.
+/// Acts as those of upstream's admission plugins that need no other objects: sets the service account and the default
+/// tolerations.
 fn admit(pod: &mut Value) {
     default(pod, "/spec", "serviceAccountName", "default");
     let account = text(pod, "/spec/serviceAccountName").to_owned();
@@ -74,7 +74,7 @@ fn admit(pod: &mut Value) {
     }
 }
 
-/// The condition of a pod that is not to be scheduled yet.
+/// The condition of a pod with scheduling gates.
 fn gated() -> Value {
     json!({
         "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gated_pod_says_so() {
+    fn a_gated_pod_has_a_condition() {
         let mut pod = json!({ "spec": { "schedulingGates": [{ "name": "g" }] } });
         prepare(&mut pod, None);
         prepare(&mut pod, None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_tolerates_everything_gets_no_time_limits() {
+    fn a_pod_that_tolerates_everything_gets_no_default_tolerations() {
         let mut pod = json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } });
         prepare(&mut pod, None);
         assert_eq!(pod["spec"]["tolerations"], json!([{ "operator": "Exists" }]));

@@ -1,4 +1,4 @@
-//! The quality-of-service class, which follows from requests and limits.
+//! The quality-of-service class, derived from requests and limits.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::kinds::fields::{items, members};
 
-/// `Guaranteed`: every container has limits for processor and memory, equal to its requests;
-/// `BestEffort`: none has either; else `Burstable`.
+/// `Guaranteed`: every container has CPU and memory limits equal to its requests; `BestEffort`: no container has
+/// either; otherwise `Burstable`.
 pub(super) fn of(pod: &Value) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
@@ -28,7 +28,7 @@ pub(super) fn of(pod: &Value) -> &'static str {
     }
 }
 
-/// Processor and memory above zero, in thousandths.
+/// CPU and memory amounts above zero, in thousandths.
 fn amounts<'a>(container: &'a Value, pointer: &str) -> BTreeSet<(&'a str, i128)> {
     let amount = |(name, value): (&'a str, &'a Value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -1,5 +1,5 @@
-//! Checks of a new pod's spec, or of a workload's template. Less than upstream checks: what clients
-//! of this server get wrong in practice.
+//! Checks the spec of a new pod, or of a workload's template. Covers a part of upstream's checks: the mistakes that
+//! clients of this server make in practice.
 
 use quantity::Quantity;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::status::{FieldError, FieldErrorType};
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// Checks the spec that messages call `path`.
+/// Checks the spec at `path`, which messages name.
 pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, path: &str) {
     let volumes = validate_volumes(errors, spec, path);
     let containers = items(spec, "/containers");
@@ -82,7 +82,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
     }
 }
 
-/// Answers the names of the volumes.
+/// Returns the names of the volumes.
 fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &str) -> Vec<&'a str> {
     let mut names = Vec::new();
     for (index, volume) in items(spec, "/volumes").iter().enumerate() {

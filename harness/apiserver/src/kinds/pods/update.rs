@@ -1,4 +1,4 @@
-//! What an update may change in a pod's spec: next to nothing.
+//! The allowed updates of a pod's spec.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(super) fn validate(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     }
 }
 
-/// The new spec with all that may change put back.
+/// The new spec with the old values of all mutable fields.
 fn fixed_part(new: &Value, old: &Value) -> Value {
     let mut fixed = new.clone();
     for list in ["containers", "initContainers"] {
@@ -69,7 +69,7 @@ fn put_back(new: &mut Value, old: &Value, field: &str) {
     };
 }
 
-/// A deadline may be set and shortened.
+/// A deadline can be set and shortened.
 fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_i64);
     let Some(before) = seconds(old) else { return };
@@ -82,7 +82,7 @@ fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     errors.push(FieldError::invalid("spec.activeDeadlineSeconds", value, why));
 }
 
-/// Tolerations may be added; of those there were, only the seconds may change.
+/// Tolerations can be added; of existing ones only the seconds can change.
 fn validate_tolerations(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     let key =
         |toleration: &Value| ["/key", "/operator", "/value", "/effect"].map(|field| text(toleration, field).to_owned());
@@ -99,7 +99,7 @@ fn validate_tolerations(errors: &mut Vec<FieldError>, new: &Value, old: &Value) 
     }
 }
 
-/// Scheduling gates may only go.
+/// Scheduling gates can only be removed.
 fn validate_gates(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
     let before = items(old, "/schedulingGates");
     let added = items(new, "/schedulingGates")
@@ -145,7 +145,7 @@ mod tests {
     #[case(json!({ "nodeName": "other" }), &["spec"])]
     #[case(json!({ "terminationGracePeriodSeconds": 1 }), &["spec"])]
     #[case(json!({ "schedulingGates": [{ "name": "g" }] }), &["spec.schedulingGates"])]
-    fn little_may_change(#[case] changes: Value, #[case] expected: &[&str]) {
+    fn few_fields_are_mutable(#[case] changes: Value, #[case] expected: &[&str]) {
         let mut errors = Vec::new();
         validate(&mut errors, &pod(changes), &pod(json!({})));
         let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();

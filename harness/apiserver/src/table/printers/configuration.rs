@@ -77,7 +77,7 @@ pub(crate) fn priority_classes() -> Printer {
     })
 }
 
-/// Name and time of creation: kinds that have no printer upstream.
+/// Name and creation time: for kinds without a printer upstream.
 pub(crate) fn created_at() -> Printer {
     printer(&[("Name", "string", 0), ("Created At", "date", 0)], |object, _now| {
         vec![name(object), text(object, "/metadata/creationTimestamp").into()]

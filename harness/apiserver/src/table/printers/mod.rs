@@ -57,7 +57,7 @@ pub(super) fn name(object: &Value) -> Value {
     text(object, "/metadata/name").into()
 }
 
-/// How long ago the object was created.
+/// The time since the creation of the object.
 pub(super) fn age(object: &Value, now_unix: i64) -> Value {
     since(object, "/metadata/creationTimestamp", now_unix).into()
 }
@@ -70,7 +70,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A text, or something else where there is none.
+/// A string, or `otherwise` if absent.
 fn text_or<'a>(object: &'a Value, pointer: &str, otherwise: &'a str) -> &'a str {
     match text(object, pointer) {
         "" => otherwise,
@@ -94,7 +94,7 @@ fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .unwrap_or_default()
 }
 
-/// How many members a map has.
+/// The number of members of a map.
 fn size(object: &Value, pointer: &str) -> usize {
     object
         .pointer(pointer)
@@ -102,7 +102,7 @@ fn size(object: &Value, pointer: &str) -> usize {
         .map_or(0, serde_json::Map::len)
 }
 
-/// Texts joined by commas, or something else where there are none.
+/// Strings joined by commas, or `otherwise` if there are none.
 fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
     let texts: Vec<&str> = texts.into_iter().collect();
     if texts.is_empty() {
@@ -112,7 +112,7 @@ fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, otherwise: &str) -> Stri
     }
 }
 
-/// The condition's status; empty where there is no such condition.
+/// The status of a condition; empty if absent.
 fn condition<'a>(object: &'a Value, type_: &str) -> &'a str {
     let found = items(object, "/status/conditions")
         .iter()

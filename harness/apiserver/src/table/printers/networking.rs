@@ -98,7 +98,7 @@ pub(crate) fn endpoint_slices() -> Printer {
     })
 }
 
-/// At most three, then how many more there are.
+/// At most three texts, then the number of further ones.
 fn first_few(texts: Vec<String>, otherwise: &str) -> String {
     const SHOWN: usize = 3;
     let shown = joined(texts.iter().take(SHOWN).map(String::as_str), otherwise);

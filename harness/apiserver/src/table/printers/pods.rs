@@ -1,4 +1,4 @@
-//! Pods: one word for what is going on in all their containers.
+//! Pods: one status word for the state of all containers.
 
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ impl Summary {
         summary
     }
 
-    /// Answers whether initialization is still under way.
+    /// Returns whether initialization is still in progress.
     fn add_init_containers(&mut self, pod: &Value) -> bool {
         let specs = items(pod, "/spec/initContainers");
         for (index, status) in items(pod, "/status/initContainerStatuses").iter().enumerate() {
@@ -146,7 +146,7 @@ fn is_sidecar(container: &Value) -> bool {
     text(container, "/restartPolicy") == "Always"
 }
 
-/// Why a container ended.
+/// The reason why a container terminated.
 fn ended(terminated: &Value) -> String {
     match (text(terminated, "/reason"), number(terminated, "/signal")) {
         ("", 0) => format!("ExitCode:{}", number(terminated, "/exitCode")),
@@ -197,7 +197,7 @@ mod tests {
         "Init:0/1"
     )]
     #[case(json!({ "phase": "Failed", "reason": "Evicted" }), 0, "Evicted")]
-    fn one_word_says_what_goes_on(#[case] status: Value, #[case] ready: usize, #[case] expected: &str) {
+    fn the_status_is_one_word(#[case] status: Value, #[case] ready: usize, #[case] expected: &str) {
         let pod = json!({ "spec": { "containers": [{}], "initContainers": [{}] }, "status": status });
         let summary = Summary::of(&pod);
         assert_eq!((summary.ready, summary.status.as_str()), (ready, expected));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn restarts_say_how_long_ago_the_last_was() {
+    fn restarts_show_the_age_of_the_last_one() {
         let terminated = json!({ "terminated": { "finishedAt": "1970-01-01T00:00:40Z" } });
         let status = json!({ "containerStatuses": [{ "restartCount": 2, "lastState": terminated }] });
         let summary = Summary::of(&json!({ "status": status }));

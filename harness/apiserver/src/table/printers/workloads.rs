@@ -183,18 +183,18 @@ pub(crate) fn jobs() -> Printer {
 }
 
 fn job_status(job: &Value) -> &'static str {
-    let holds = |type_| condition(job, type_) == "True";
-    if holds("Complete") {
+    let is_true = |type_| condition(job, type_) == "True";
+    if is_true("Complete") {
         "Complete"
-    } else if holds("Failed") {
+    } else if is_true("Failed") {
         "Failed"
     } else if job.pointer("/metadata/deletionTimestamp").is_some() {
         "Terminating"
-    } else if holds("Suspended") {
+    } else if is_true("Suspended") {
         "Suspended"
-    } else if holds("FailureTarget") {
+    } else if is_true("FailureTarget") {
         "FailureTarget"
-    } else if holds("SuccessCriteriaMet") {
+    } else if is_true("SuccessCriteriaMet") {
         "SuccessCriteriaMet"
     } else {
         "Running"

@@ -30,7 +30,7 @@ async fn token(site: &super::Site, spec: Value) -> String {
     answer.body["status"]["token"].as_str().unwrap().to_owned()
 }
 
-/// The claims of a token, with its times as seconds from its start.
+/// The claims of a token, with times in seconds since its start.
 fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).unwrap();
     let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn a_token_is_issued() {
 }
 
 #[test]
-fn a_token_is_for_whom_and_how_long_it_was_asked_for() {
+fn a_token_has_the_requested_audiences_and_lifetime() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         let spec = json!({ "audiences": ["one", "two"], "expirationSeconds": 600 });
@@ -65,7 +65,7 @@ fn a_token_is_for_whom_and_how_long_it_was_asked_for() {
 }
 
 #[test]
-fn a_token_has_a_shortest_and_a_longest_life() {
+fn a_token_has_a_minimum_and_a_maximum_lifetime() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         for seconds in [-1_i64, 0, 599, 4_294_967_297] {
@@ -76,7 +76,7 @@ fn a_token_has_a_shortest_and_a_longest_life() {
 }
 
 #[test]
-fn a_request_for_a_token_fits_its_path() {
+fn a_token_request_must_match_its_path() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         site.post(&format!("{ACCOUNTS}/none/token"), json!({})).await;
@@ -118,7 +118,7 @@ fn a_token_is_bound_to_a_pod() {
 }
 
 #[test]
-fn a_kubelets_token_for_a_pod_outlives_clients_that_do_not_read_it_again() {
+fn a_kubelets_token_for_a_pod_has_an_extended_lifetime() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         pod(site, "p", "robot").await;
@@ -158,7 +158,7 @@ fn a_token_is_bound_to_a_secret_or_a_node() {
 }
 
 #[test]
-fn issuing_tokens_takes_a_rule_for_it() {
+fn issuing_tokens_needs_permission() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         let bob = json!({ "kind": "User", "name": "{ns}-bob" });
@@ -172,7 +172,7 @@ fn issuing_tokens_takes_a_rule_for_it() {
 }
 
 #[test]
-fn the_bearer_of_a_token_is_the_account() {
+fn a_request_with_a_token_has_the_identity_of_the_account() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         let bearer = format!("Bearer {}", token(site, json!({})).await);
@@ -196,7 +196,7 @@ fn the_bearer_of_a_token_is_the_account() {
 }
 
 #[test]
-fn a_token_for_others_does_not_open_the_server() {
+fn a_token_for_other_audiences_is_rejected() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         let bearer = format!("Bearer {}", token(site, json!({ "audiences": ["other"] })).await);
@@ -209,7 +209,7 @@ fn a_token_for_others_does_not_open_the_server() {
 }
 
 #[test]
-fn a_review_tells_whose_a_token_is() {
+fn a_token_review_returns_the_identity() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         pod(site, "p", "robot").await;
@@ -227,7 +227,7 @@ fn a_review_tells_whose_a_token_is() {
 }
 
 #[test]
-fn a_secret_of_a_service_account_is_a_secret() {
+fn a_service_account_token_secret_is_stored() {
     contract!(async |site: &super::Site| {
         robot(site).await;
         let secrets = "/api/v1/namespaces/{ns}/secrets";

@@ -1,4 +1,4 @@
-//! ClusterRoles that gather the rules of others.
+//! Aggregated ClusterRoles.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn role(name: &str, labels: &[&str], resources: &[&str]) -> Value {
     json!({ "metadata": metadata, "rules": [{ "verbs": ["get"], "apiGroups": [""], "resources": resources }] })
 }
 
-fn gathering(name: &str, labels: &[&str], selected: &[&str]) -> Value {
+fn aggregated(name: &str, labels: &[&str], selected: &[&str]) -> Value {
     let mut role = role(name, labels, &["ignored"]);
     let selector = |label: &&str| json!({ "matchLabels": { format!("{label}.example.com/{{ns}}"): "true" } });
     let selectors: Vec<Value> = selected.iter().map(selector).collect();
@@ -23,19 +23,19 @@ fn gathering(name: &str, labels: &[&str], selected: &[&str]) -> Value {
 }
 
 #[test]
-fn a_role_with_an_aggregation_rule_is_stored_as_it_is() {
+fn a_role_with_an_aggregation_rule_is_stored_unchanged() {
     contract!(async |site: &super::Site| {
-        let mut empty = gathering("{ns}-empty", &[], &[]);
+        let mut empty = aggregated("{ns}-empty", &[], &[]);
         empty["aggregationRule"] = json!({ "clusterRoleSelectors": [] });
         site.post(ROLES, empty).await;
-        let mut bad = gathering("{ns}-bad", &[], &[]);
+        let mut bad = aggregated("{ns}-bad", &[], &[]);
         bad["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "a b": "c d" } }] });
         site.post(ROLES, bad).await;
     });
 }
 
 #[test]
-fn the_roles_of_users_carry_their_labels() {
+fn the_default_user_roles_have_aggregation_labels() {
     contract!(async |site: &super::Site| {
         for name in ["admin", "edit", "view"] {
             let answer = site.quietly("GET", &format!("{ROLES}/{name}"), &[], Value::Null).await;

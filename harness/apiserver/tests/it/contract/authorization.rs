@@ -1,4 +1,4 @@
-//! Who may do what, and the words that refuse it.
+//! Authorization and its error messages.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn map(name: &str) -> Value {
 }
 
 #[test]
-fn without_a_role_everything_is_refused() {
+fn without_a_role_all_requests_are_forbidden() {
     contract!(async |site: &super::Site| {
         let one = format!("{MAPS}/a");
         site.send_as(BOB, "GET", &one, Value::Null).await;
@@ -38,7 +38,7 @@ fn without_a_role_everything_is_refused() {
 }
 
 #[test]
-fn a_refusal_names_group_subresource_and_scope() {
+fn a_forbidden_error_names_group_subresource_and_scope() {
     contract!(async |site: &super::Site| {
         for (method, path) in [
             ("GET", "/api/v1/nodes"),
@@ -60,7 +60,7 @@ fn a_refusal_names_group_subresource_and_scope() {
 }
 
 #[test]
-fn paths_are_refused_too() {
+fn paths_are_forbidden_too() {
     contract!(async |site: &super::Site| {
         for (method, path) in [
             ("GET", "/"),
@@ -77,7 +77,7 @@ fn paths_are_refused_too() {
 }
 
 #[test]
-fn everybody_who_is_known_may_discover() {
+fn authenticated_users_can_read_discovery() {
     contract!(async |site: &super::Site| {
         for path in [
             "/api",
@@ -97,9 +97,9 @@ fn everybody_who_is_known_may_discover() {
 }
 
 #[test]
-fn nobody_in_particular_may_ask_for_health_and_version_only() {
+fn anonymous_users_can_read_only_health_and_version() {
     contract!(async |site: &super::Site| {
-        // An empty header makes the request go out without credentials.
+        // An empty header sends the request without credentials.
         for path in [
             "/healthz",
             "/livez",
@@ -129,7 +129,7 @@ fn nobody_in_particular_may_ask_for_health_and_version_only() {
 }
 
 #[test]
-fn a_bad_token_is_no_token() {
+fn an_invalid_token_is_rejected() {
     contract!(async |site: &super::Site| {
         for path in ["/healthz", "/api", "/api/v1/namespaces"] {
             site.send("GET", path, &[("authorization", "Bearer nonsense")], Value::Null)
@@ -139,7 +139,7 @@ fn a_bad_token_is_no_token() {
 }
 
 #[test]
-fn a_role_gives_what_it_says() {
+fn a_role_grants_its_rules() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         site.grant("{ns}", "reader", &bob(), &[rule(&["get", "list"], "", &["configmaps"])])
@@ -156,7 +156,7 @@ fn a_role_gives_what_it_says() {
 }
 
 #[test]
-fn a_role_counts_in_its_namespace_only() {
+fn a_role_applies_only_in_its_namespace() {
     contract!(async |site: &super::Site| {
         site.grant("{ns}", "reader", &bob(), &[rule(&["*"], "*", &["*"])]).await;
         site.step_as(BOB, "GET", MAPS, Value::Null).await;
@@ -169,7 +169,7 @@ fn a_role_counts_in_its_namespace_only() {
 }
 
 #[test]
-fn a_namespace_lies_within_itself() {
+fn a_role_in_a_namespace_applies_to_the_namespace_object() {
     contract!(async |site: &super::Site| {
         site.grant(
             "{ns}",
@@ -188,7 +188,7 @@ fn a_namespace_lies_within_itself() {
 }
 
 #[test]
-fn a_cluster_role_counts_where_it_is_bound() {
+fn a_cluster_role_applies_where_it_is_bound() {
     contract!(async |site: &super::Site| {
         let role = json!({
             "metadata": { "name": "{ns}-maps", "labels": { "case": "{ns}" } },
@@ -209,7 +209,7 @@ fn a_cluster_role_counts_where_it_is_bound() {
 }
 
 #[test]
-fn a_cluster_role_bound_in_the_cluster_counts_everywhere() {
+fn a_cluster_role_binding_applies_everywhere() {
     contract!(async |site: &super::Site| {
         site.grant("", "{ns}", &bob(), &[rule(&["list"], "", &["configmaps", "nodes"])])
             .await;
@@ -220,7 +220,7 @@ fn a_cluster_role_bound_in_the_cluster_counts_everywhere() {
 }
 
 #[test]
-fn names_narrow_a_rule_down() {
+fn names_restrict_a_rule() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         let mut narrow = rule(&["*"], "", &["configmaps"]);
@@ -257,7 +257,7 @@ fn names_narrow_a_rule_down() {
 }
 
 #[test]
-fn subresources_need_rules_of_their_own() {
+fn subresources_need_separate_rules() {
     contract!(async |site: &super::Site| {
         let deployments = "/apis/apps/v1/namespaces/{ns}/deployments/d";
         let rules = [
@@ -282,7 +282,7 @@ fn subresources_need_rules_of_their_own() {
 }
 
 #[test]
-fn a_star_is_everything_of_its_kind() {
+fn a_wildcard_matches_everything() {
     contract!(async |site: &super::Site| {
         let rules = [rule(&["*"], "apps", &["deployments"]), rule(&["get"], "*", &["*"])];
         site.grant("{ns}", "stars", &bob(), &rules).await;
@@ -342,14 +342,14 @@ fn paths_are_allowed_by_prefix() {
 }
 
 #[test]
-fn a_role_that_is_missing_is_named() {
+fn a_missing_role_is_named() {
     contract!(async |site: &super::Site| {
         let binding = json!({
             "metadata": { "name": "b" }, "subjects": [bob()], "roleRef": { "kind": "Role", "name": "none" },
         });
         site.grant("{ns}", "marker", &bob(), &[]).await;
         site.post(BINDINGS, binding).await;
-        // Bindings are heard of in their order.
+        // A real server processes bindings in order.
         let marker = json!({ "kind": "User", "name": "{ns}-marker" });
         site.grant("{ns}", "other", &marker, &[]).await;
         site.send_as(BOB, "GET", MAPS, Value::Null).await;
@@ -357,7 +357,7 @@ fn a_role_that_is_missing_is_named() {
 }
 
 #[test]
-fn what_is_taken_away_is_refused_again() {
+fn a_removed_binding_grants_nothing() {
     contract!(async |site: &super::Site| {
         site.grant("{ns}", "reader", &bob(), &[rule(&["list"], "", &["configmaps"])])
             .await;
@@ -382,7 +382,7 @@ fn masters_need_no_role() {
 }
 
 #[test]
-fn a_refusal_comes_before_any_other_error() {
+fn authorization_comes_before_any_other_error() {
     contract!(async |site: &super::Site| {
         for (method, path, body) in [
             ("POST", MAPS, json!("{ not json")),

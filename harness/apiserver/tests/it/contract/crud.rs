@@ -1,4 +1,4 @@
-//! Create, read, replace: what the server sets, keeps and refuses.
+//! Create, read, replace: fields that the server sets, keeps and rejects.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn an_object_is_created_read_replaced_and_deleted() {
 }
 
 #[test]
-fn what_exists_cannot_be_created() {
+fn an_existing_object_cannot_be_created() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         site.post(MAPS, json!({ "metadata": { "name": "a" } })).await;
@@ -43,7 +43,7 @@ fn the_server_sets_its_own_metadata() {
 }
 
 #[test]
-fn a_new_object_has_no_revision_of_its_own() {
+fn a_new_object_must_not_have_a_revision() {
     contract!(async |site: &super::Site| {
         site.post(MAPS, json!({ "metadata": { "name": "a", "resourceVersion": "5" } }))
             .await;
@@ -96,7 +96,7 @@ fn a_name_is_generated_from_its_prefix() {
 }
 
 #[test]
-fn the_body_must_belong_to_the_path() {
+fn the_body_must_match_the_path() {
     contract!(async |site: &super::Site| {
         site.post(MAPS, json!({ "metadata": { "name": "a", "namespace": "other" } }))
             .await;
@@ -124,7 +124,7 @@ fn the_body_must_belong_to_the_path() {
 }
 
 #[test]
-fn a_stale_write_conflicts() {
+fn a_write_with_a_stale_revision_conflicts() {
     contract!(async |site: &super::Site| {
         let old = site.config_map("a", "1").await.body;
         site.merge(&format!("{MAPS}/a"), json!({ "data": { "k": "2" } })).await;
@@ -133,7 +133,7 @@ fn a_stale_write_conflicts() {
 }
 
 #[test]
-fn a_write_for_another_uid_conflicts() {
+fn a_write_with_another_uid_conflicts() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         let body = json!({ "metadata": { "name": "a", "uid": "00000000-0000-4000-8000-000000000000" } });
@@ -154,7 +154,7 @@ fn a_write_without_a_revision_is_unconditional() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_is_no_write() {
+fn a_write_without_changes_creates_no_revision() {
     contract!(async |site: &super::Site| {
         let created = site.config_map("a", "1").await.body;
         site.put(&format!("{MAPS}/a"), created.clone()).await;
@@ -165,7 +165,7 @@ fn a_write_that_changes_nothing_is_no_write() {
 }
 
 #[test]
-fn metadata_of_the_server_cannot_be_changed() {
+fn server_managed_metadata_is_immutable() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         let path = format!("{MAPS}/a");
@@ -217,7 +217,7 @@ fn labels_annotations_finalizers_and_owners_are_checked() {
 }
 
 #[test]
-fn a_dry_run_answers_and_stores_nothing() {
+fn a_dry_run_stores_nothing() {
     contract!(async |site: &super::Site| {
         site.post(&format!("{MAPS}?dryRun=All"), json!({ "metadata": { "name": "a" } }))
             .await;
@@ -233,7 +233,7 @@ fn a_dry_run_answers_and_stores_nothing() {
 }
 
 #[test]
-fn unknown_and_duplicate_fields_are_refused_warned_of_or_dropped() {
+fn unknown_and_duplicate_fields_are_errors_warnings_or_dropped() {
     contract!(async |site: &super::Site| {
         let body = r#"{"metadata":{"name":"a","foo":1},"data":{"k":"1","k":"2"},"extra":{"x":1}}"#;
         for mode in ["Strict", "Warn", "Ignore", "Other"] {
@@ -250,7 +250,7 @@ fn unknown_and_duplicate_fields_are_refused_warned_of_or_dropped() {
 }
 
 #[test]
-fn config_maps_and_secrets_hold_what_they_may() {
+fn data_of_config_maps_and_secrets_is_checked() {
     contract!(async |site: &super::Site| {
         site.post(MAPS, json!({ "metadata": { "name": "a" }, "data": { "a b": "1" } }))
             .await;

@@ -27,8 +27,8 @@ fn widget(name: &str, spec: Value) -> Value {
     json!({ "apiVersion": "{group}/v1", "kind": "Widget", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Posts specs and keeps only what is wrong with them.
-async fn judge(site: &super::Site, specs: &[Value]) {
+/// Posts specs and keeps only the errors.
+async fn record_errors(site: &super::Site, specs: &[Value]) {
     for spec in specs {
         let answer = site
             .quietly("POST", &format!("{WIDGETS}?dryRun=All"), &[], widget("w", spec.clone()))
@@ -44,7 +44,7 @@ async fn judge(site: &super::Site, specs: &[Value]) {
             _ => "",
         };
         site.note(&format!("{spec}: {} {message}", answer.code));
-        // A real server looks at the fields of an object in no certain order.
+        // A real server checks the fields of an object in no fixed order.
         causes.sort();
         for cause in causes {
             site.note(&format!("    {cause}"));
@@ -53,7 +53,7 @@ async fn judge(site: &super::Site, specs: &[Value]) {
 }
 
 #[test]
-fn a_definition_is_filled_in_and_established() {
+fn a_definition_gets_defaults_and_is_established() {
     contract!(async |site: &super::Site| {
         site.define(version(json!({ "type": "object" }))).await;
         let path = format!("{DEFINITIONS}/widgets.{{group}}");
@@ -151,7 +151,7 @@ fn unknown_fields_are_pruned() {
 }
 
 #[test]
-fn defaults_are_filled_in() {
+fn defaults_are_set() {
     contract!(async |site: &super::Site| {
         let properties = json!({
             "color": { "type": "string", "default": "red" },
@@ -174,7 +174,7 @@ fn defaults_are_filled_in() {
 }
 
 #[test]
-fn every_rule_has_its_words() {
+fn every_rule_has_its_message() {
     contract!(async |site: &super::Site| {
         let properties = json!({
             "integer": { "type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 2 },
@@ -197,7 +197,7 @@ fn every_rule_has_its_words() {
                 "items": { "type": "object", "required": ["k"], "properties": { "k": { "type": "string" }, "v": { "type": "string" } } } },
         });
         site.define(version(spec(properties, &[]))).await;
-        judge(
+        record_errors(
             site,
             &[
                 json!({ "integer": 0 }),
@@ -244,7 +244,7 @@ fn every_rule_has_its_words() {
 }
 
 #[test]
-fn every_error_of_an_object_is_named() {
+fn every_error_of_an_object_is_reported() {
     contract!(async |site: &super::Site| {
         let properties = json!({
             "size": { "type": "integer", "minimum": 1, "maximum": 10, "multipleOf": 7 },
@@ -256,7 +256,7 @@ fn every_error_of_an_object_is_named() {
             "zone": { "type": "string" },
         });
         site.define(version(spec(properties, &["zone"]))).await;
-        judge(
+        record_errors(
             site,
             &[
                 json!({ "size": 30, "color": "blue", "name": "X", "tags": ["a", "a"] }),
@@ -272,7 +272,7 @@ fn every_error_of_an_object_is_named() {
 }
 
 #[test]
-fn alternatives_have_their_words() {
+fn alternatives_have_their_messages() {
     contract!(async |site: &super::Site| {
         let properties = json!({
             "any": { "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "string" } }, "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] },
@@ -281,7 +281,7 @@ fn alternatives_have_their_words() {
             "all": { "type": "string", "allOf": [{ "minLength": 2 }, { "pattern": "^a" }] },
         });
         site.define(version(spec(properties, &[]))).await;
-        judge(
+        record_errors(
             site,
             &[
                 json!({ "any": {} }),
@@ -307,7 +307,7 @@ fn an_update_needs_a_revision() {
 }
 
 #[test]
-fn what_was_invalid_before_may_stay() {
+fn unchanged_invalid_values_are_accepted() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(
             json!({ "a": { "type": "string" }, "b": { "type": "string" } }),
@@ -326,7 +326,7 @@ fn what_was_invalid_before_may_stay() {
             )
             .await;
         assert_eq!(changed.code, 200, "{}", changed.body);
-        // A real server takes a moment to take up the new schema.
+        // A real server uses the new schema after a delay.
         for _ in 0..200 {
             let probe = site
                 .quietly(
@@ -373,7 +373,7 @@ fn status_and_scale_of_a_custom_resource() {
 }
 
 #[test]
-fn without_its_subresource_status_is_data() {
+fn without_the_subresource_status_is_an_ordinary_field() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(json!({}), &[]))).await;
         let mut object = widget("w", json!({}));
@@ -424,7 +424,7 @@ fn columns_of_a_custom_resource() {
 }
 
 #[test]
-fn strategic_patches_and_protobuf_do_not_fit_custom_resources() {
+fn custom_resources_reject_strategic_patches_and_protobuf() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(json!({}), &[]))).await;
         site.step("POST", WIDGETS, widget("w", json!({}))).await;
@@ -441,7 +441,7 @@ fn strategic_patches_and_protobuf_do_not_fit_custom_resources() {
 }
 
 #[test]
-fn the_body_of_a_custom_resource_must_belong_to_the_path() {
+fn the_body_of_a_custom_resource_must_match_the_path() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(json!({}), &[]))).await;
         site.post(WIDGETS, json!({ "metadata": { "name": "w" } })).await;
@@ -465,7 +465,7 @@ fn the_body_of_a_custom_resource_must_belong_to_the_path() {
 }
 
 #[test]
-fn a_custom_resource_lives_and_dies() {
+fn a_custom_resource_is_created_and_deleted() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(json!({ "a": { "type": "string" } }), &[])))
             .await;
@@ -489,7 +489,7 @@ fn a_custom_resource_lives_and_dies() {
 }
 
 #[test]
-fn a_definition_goes_with_its_objects() {
+fn the_removal_of_a_definition_removes_its_objects() {
     contract!(async |site: &super::Site| {
         site.define(version(spec(json!({}), &[]))).await;
         let created = site.step("POST", WIDGETS, widget("w", json!({}))).await;

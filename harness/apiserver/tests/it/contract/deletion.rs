@@ -7,7 +7,7 @@ use super::contract;
 const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 
 #[test]
-fn a_finalizer_holds_an_object_until_it_goes() {
+fn a_finalizer_keeps_an_object_until_it_is_removed() {
     contract!(async |site: &super::Site| {
         let path = format!("{MAPS}/a");
         site.step(
@@ -38,7 +38,7 @@ fn a_finalizer_holds_an_object_until_it_goes() {
 }
 
 #[test]
-fn preconditions_are_held() {
+fn preconditions_are_checked() {
     contract!(async |site: &super::Site| {
         let created = site.config_map("a", "1").await;
         let path = format!("{MAPS}/a");
@@ -86,7 +86,7 @@ fn a_missing_object_cannot_be_deleted() {
 }
 
 #[test]
-fn a_collection_goes_by_its_selector() {
+fn a_collection_is_deleted_by_selector() {
     contract!(async |site: &super::Site| {
         for (name, value) in [("a", "1"), ("b", "2"), ("c", "1")] {
             site.config_map(name, value).await;
@@ -98,7 +98,7 @@ fn a_collection_goes_by_its_selector() {
 }
 
 #[test]
-fn a_pod_on_a_node_is_given_time() {
+fn a_pod_on_a_node_gets_a_grace_period() {
     contract!(async |site: &super::Site| {
         let pods = "/api/v1/namespaces/{ns}/pods";
         let body = json!({
@@ -121,7 +121,7 @@ fn a_pod_on_a_node_is_given_time() {
 }
 
 #[test]
-fn a_pod_without_a_node_goes_at_once() {
+fn a_pod_without_a_node_is_deleted_immediately() {
     contract!(async |site: &super::Site| {
         let pods = "/api/v1/namespaces/{ns}/pods";
         let body = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
@@ -132,7 +132,7 @@ fn a_pod_without_a_node_goes_at_once() {
 }
 
 #[test]
-fn the_last_finalizer_of_a_dying_object_takes_it_along() {
+fn removing_the_last_finalizer_deletes_a_terminating_object() {
     contract!(async |site: &super::Site| {
         let path = format!("{MAPS}/a");
         site.step(
@@ -150,7 +150,7 @@ fn the_last_finalizer_of_a_dying_object_takes_it_along() {
 }
 
 #[test]
-fn nothing_is_created_in_a_namespace_that_ends_or_is_not_there() {
+fn creation_in_a_terminating_or_missing_namespace_is_rejected() {
     contract!(async |site: &super::Site| {
         site.step(
             "POST",
@@ -181,7 +181,7 @@ fn nothing_is_created_in_a_namespace_that_ends_or_is_not_there() {
 }
 
 #[test]
-fn some_namespaces_stay() {
+fn system_namespaces_cannot_be_deleted() {
     contract!(async |site: &super::Site| {
         for name in ["default", "kube-system", "kube-public"] {
             site.delete(&format!("/api/v1/namespaces/{name}"), Value::Null).await;

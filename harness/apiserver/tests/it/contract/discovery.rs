@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::{Answer, WIDGETS};
+use super::site::{TestResponse, WIDGETS};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -63,8 +63,9 @@ fn a_group_names_its_versions() {
     });
 }
 
-/// Asks with the tag of the answer before, until nothing has changed in between: other cases define resources.
-async fn ask_again(site: &super::Site, path: &str, mut tag: String) -> Answer {
+/// Repeats a request with the tag of the previous response until the document is unchanged: other cases define
+/// resources.
+async fn request_until_unchanged(site: &super::Site, path: &str, mut tag: String) -> TestResponse {
     for _ in 0..200 {
         let headers = [("accept", AGGREGATED), ("if-none-match", tag.as_str())];
         let again = site.quietly("GET", path, &headers, Value::Null).await;
@@ -73,7 +74,7 @@ async fn ask_again(site: &super::Site, path: &str, mut tag: String) -> Answer {
         }
         again.headers["etag"].to_str().unwrap().clone_into(&mut tag);
     }
-    panic!("{path} is never the same twice");
+    panic!("{path} changes on every request");
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn aggregated_discovery_has_a_tag() {
                 header("content-type"),
                 header("vary")
             ));
-            let again = ask_again(site, path, header("etag").unwrap()).await;
+            let again = request_until_unchanged(site, path, header("etag").unwrap()).await;
             site.note(&format!("{} {:?}", again.code, again.body));
             let pods = answer.body["items"][0]["versions"][0]["resources"].as_array().unwrap();
             for entry in pods.iter().filter(|entry| entry["resource"] == "configmaps") {
@@ -115,7 +116,7 @@ fn a_definition_is_discovered() {
 }
 
 #[test]
-fn openapi_names_what_it_describes() {
+fn openapi_names_the_described_kinds() {
     contract!(async |site: &super::Site| {
         let index = site.quietly("GET", "/openapi/v3", &[], Value::Null).await;
         for path in ["api/v1", "apis/apps/v1", "apis/policy/v1"] {

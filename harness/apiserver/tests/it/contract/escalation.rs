@@ -1,4 +1,4 @@
-//! Nobody hands out more than they have.
+//! Privilege escalation checks.
 
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
     json!({ "verbs": verbs, "apiGroups": [group], "resources": resources })
 }
 
-/// What somebody who keeps roles needs.
-fn keeper() -> Value {
+/// The rules of a user that manages roles.
+fn role_manager() -> Value {
     rule(
         &["get", "create", "update", "patch"],
         GROUP,
@@ -39,10 +39,10 @@ fn binding(name: &str, kind: &str, role: &str) -> Value {
 }
 
 #[test]
-fn a_role_holds_no_more_than_its_author() {
+fn a_role_cannot_exceed_its_author() {
     contract!(async |site: &super::Site| {
-        let own = [keeper(), rule(&["get", "list"], "", &["configmaps"])];
-        site.grant("{ns}", "keeper", &bob(), &own).await;
+        let own = [role_manager(), rule(&["get", "list"], "", &["configmaps"])];
+        site.grant("{ns}", "role_manager", &bob(), &own).await;
         site.send_as(
             BOB,
             "POST",
@@ -61,10 +61,10 @@ fn a_role_holds_no_more_than_its_author() {
 }
 
 #[test]
-fn a_role_does_not_grow_beyond_its_author() {
+fn an_update_of_a_role_cannot_exceed_its_author() {
     contract!(async |site: &super::Site| {
-        let own = [keeper(), rule(&["get"], "", &["configmaps"])];
-        site.grant("{ns}", "keeper", &bob(), &own).await;
+        let own = [role_manager(), rule(&["get"], "", &["configmaps"])];
+        site.grant("{ns}", "role_manager", &bob(), &own).await;
         site.post(ROLES, role("a", json!([rule(&["get"], "", &["configmaps"])])))
             .await;
         site.post(ROLES, role("big", json!([rule(&["get"], "", &["secrets"])])))
@@ -88,11 +88,12 @@ fn a_role_does_not_grow_beyond_its_author() {
 }
 
 #[test]
-fn who_may_escalate_may_write_any_role() {
+fn escalate_allows_writing_any_role() {
     contract!(async |site: &super::Site| {
         let mut escalate = rule(&["escalate"], GROUP, &["roles"]);
         escalate["resourceNames"] = json!(["any"]);
-        site.grant("{ns}", "keeper", &bob(), &[keeper(), escalate]).await;
+        site.grant("{ns}", "role_manager", &bob(), &[role_manager(), escalate])
+            .await;
         let rules = json!([rule(&["get"], "", &["secrets"])]);
         site.step_as(BOB, "POST", ROLES, role("any", rules.clone())).await;
         site.step_as(BOB, "POST", ROLES, role("other", rules)).await;
@@ -100,10 +101,10 @@ fn who_may_escalate_may_write_any_role() {
 }
 
 #[test]
-fn a_binding_gives_no_more_than_its_author_has() {
+fn a_binding_cannot_exceed_its_author() {
     contract!(async |site: &super::Site| {
-        let own = [keeper(), rule(&["get"], "", &["configmaps"])];
-        site.grant("{ns}", "keeper", &bob(), &own).await;
+        let own = [role_manager(), rule(&["get"], "", &["configmaps"])];
+        site.grant("{ns}", "role_manager", &bob(), &own).await;
         site.step(
             "POST",
             ROLES,
@@ -116,7 +117,7 @@ fn a_binding_gives_no_more_than_its_author_has() {
             role("big", json!([rule(&["get", "list"], "", &["secrets", "configmaps"])])),
         )
         .await;
-        // Once this counts, so do the roles before it.
+        // When this role applies, the earlier ones do too.
         site.grant("{ns}", "marker", &json!({ "kind": "User", "name": "{ns}-marker" }), &[])
             .await;
         site.send_as(BOB, "POST", BINDINGS, binding("a", "Role", "small")).await;
@@ -129,9 +130,9 @@ fn a_binding_gives_no_more_than_its_author_has() {
 }
 
 #[test]
-fn a_binding_of_a_missing_role_needs_leave_to_bind_it() {
+fn a_binding_of_a_missing_role_needs_the_bind_permission() {
     contract!(async |site: &super::Site| {
-        site.grant("{ns}", "keeper", &bob(), &[keeper()]).await;
+        site.grant("{ns}", "role_manager", &bob(), &[role_manager()]).await;
         site.send_as(BOB, "POST", BINDINGS, binding("a", "Role", "none")).await;
         site.send_as(BOB, "POST", BINDINGS, binding("b", "ClusterRole", "{ns}-none"))
             .await;
@@ -140,11 +141,12 @@ fn a_binding_of_a_missing_role_needs_leave_to_bind_it() {
 }
 
 #[test]
-fn who_may_bind_a_role_may_bind_it() {
+fn bind_allows_binding_a_role() {
     contract!(async |site: &super::Site| {
         let mut bind = rule(&["bind"], GROUP, &["roles", "clusterroles"]);
         bind["resourceNames"] = json!(["any", "cluster-admin"]);
-        site.grant("{ns}", "keeper", &bob(), &[keeper(), bind]).await;
+        site.grant("{ns}", "role_manager", &bob(), &[role_manager(), bind])
+            .await;
         site.step_as(BOB, "POST", BINDINGS, binding("a", "Role", "any")).await;
         site.step_as(BOB, "POST", BINDINGS, binding("b", "ClusterRole", "cluster-admin"))
             .await;
@@ -155,9 +157,9 @@ fn who_may_bind_a_role_may_bind_it() {
 }
 
 #[test]
-fn subjects_of_a_binding_are_changed_under_the_same_rule() {
+fn changes_of_subjects_have_the_same_check() {
     contract!(async |site: &super::Site| {
-        site.grant("{ns}", "keeper", &bob(), &[keeper()]).await;
+        site.grant("{ns}", "role_manager", &bob(), &[role_manager()]).await;
         site.step("POST", BINDINGS, binding("a", "ClusterRole", "cluster-admin"))
             .await;
         let path = format!("{BINDINGS}/a");
@@ -171,18 +173,18 @@ fn subjects_of_a_binding_are_changed_under_the_same_rule() {
 }
 
 #[test]
-fn stars_cover_what_they_stand_for() {
+fn wildcards_cover_specific_rules() {
     contract!(async |site: &super::Site| {
         let mut named = rule(&["get"], "", &["secrets"]);
         named["resourceNames"] = json!(["a", "b"]);
         let own = [
-            keeper(),
+            role_manager(),
             rule(&["*"], "", &["configmaps"]),
             rule(&["get"], "apps", &["*/scale"]),
             rule(&["get"], "batch", &["*"]),
             named.clone(),
         ];
-        site.grant("{ns}", "keeper", &bob(), &own).await;
+        site.grant("{ns}", "role_manager", &bob(), &own).await;
         let mut narrower = named.clone();
         narrower["resourceNames"] = json!(["b"]);
         let mut wider = named.clone();
@@ -209,9 +211,9 @@ fn stars_cover_what_they_stand_for() {
 }
 
 #[test]
-fn roles_of_the_cluster_need_rules_in_the_cluster() {
+fn cluster_roles_need_cluster_permissions() {
     contract!(async |site: &super::Site| {
-        site.grant("", "{ns}", &bob(), &[keeper()]).await;
+        site.grant("", "{ns}", &bob(), &[role_manager()]).await;
         site.grant("{ns}", "reader", &bob(), &[rule(&["get"], "", &["secrets"])])
             .await;
         let rules = json!([rule(&["get"], "", &["secrets"])]);
@@ -223,9 +225,9 @@ fn roles_of_the_cluster_need_rules_in_the_cluster() {
 }
 
 #[test]
-fn who_gathers_rules_needs_all_of_them() {
+fn writing_an_aggregated_role_needs_all_permissions() {
     contract!(async |site: &super::Site| {
-        site.grant("", "{ns}", &bob(), &[keeper()]).await;
+        site.grant("", "{ns}", &bob(), &[role_manager()]).await;
         let mut gathers = role("{ns}-a", json!([]));
         gathers["aggregationRule"] = json!({ "clusterRoleSelectors": [{ "matchLabels": { "x": "{ns}" } }] });
         site.step_as(BOB, "POST", CLUSTER_ROLES, gathers).await;
@@ -233,7 +235,7 @@ fn who_gathers_rules_needs_all_of_them() {
 }
 
 #[test]
-fn masters_hand_out_what_they_like() {
+fn masters_can_grant_everything() {
     contract!(async |site: &super::Site| {
         let headers = [("impersonate-user", BOB), ("impersonate-group", "system:masters")];
         let rules = json!([rule(&["get"], "", &["secrets"])]);

@@ -1,4 +1,4 @@
-//! Speaking for others.
+//! Impersonation.
 
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ async fn proxy(site: &super::Site) -> String {
     format!("Bearer {}", token.body["status"]["token"].as_str().unwrap())
 }
 
-/// Tries several identities, those that are expected to be allowed last: a real server remembers which
-/// way a caller went last and names that way in its refusals.
+/// Tries several identities, first those that are expected to be forbidden: a real server remembers which permission
+/// last allowed the caller and names it in errors.
 async fn try_all(site: &super::Site, token: &str, allowed: &[usize]) {
     let all = [
         vec![("impersonate-user", "{ns}-bob")],
@@ -51,7 +51,7 @@ async fn try_all(site: &super::Site, token: &str, allowed: &[usize]) {
 }
 
 #[test]
-fn who_speaks_for_another_is_the_other() {
+fn an_impersonated_request_has_the_other_identity() {
     contract!(async |site: &super::Site| {
         for headers in [
             vec![("impersonate-user", "bob")],
@@ -83,7 +83,7 @@ fn who_speaks_for_another_is_the_other() {
 }
 
 #[test]
-fn speaking_for_another_takes_a_user() {
+fn impersonation_needs_a_user() {
     contract!(async |site: &super::Site| {
         for headers in [
             vec![("impersonate-group", "one"), ("impersonate-group", "two")],
@@ -98,7 +98,7 @@ fn speaking_for_another_takes_a_user() {
 }
 
 #[test]
-fn without_leave_nobody_speaks_for_another() {
+fn impersonation_needs_permission() {
     contract!(async |site: &super::Site| {
         let token = proxy(site).await;
         try_all(site, &token, &[]).await;
@@ -109,7 +109,7 @@ fn without_leave_nobody_speaks_for_another() {
 }
 
 #[test]
-fn leave_is_given_for_each_part_of_an_identity() {
+fn each_part_of_an_identity_needs_permission() {
     contract!(async |site: &super::Site| {
         let token = proxy(site).await;
         let part = |group: &str, resource: &str, name: &str| json!({ "verbs": ["impersonate"], "apiGroups": [group], "resources": [resource], "resourceNames": [name] });
@@ -126,7 +126,7 @@ fn leave_is_given_for_each_part_of_an_identity() {
 }
 
 #[test]
-fn an_account_is_spoken_for_by_leave_in_its_namespace() {
+fn impersonating_a_service_account_needs_permission_in_its_namespace() {
     contract!(async |site: &super::Site| {
         let token = proxy(site).await;
         let rule = json!({ "verbs": ["impersonate"], "apiGroups": [""], "resources": ["serviceaccounts"] });
@@ -136,7 +136,7 @@ fn an_account_is_spoken_for_by_leave_in_its_namespace() {
 }
 
 #[test]
-fn narrow_leave_names_the_action_too() {
+fn constrained_impersonation_needs_permission_for_the_action() {
     contract!(async |site: &super::Site| {
         let token = proxy(site).await;
         let who = json!({

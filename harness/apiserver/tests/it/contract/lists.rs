@@ -12,8 +12,8 @@ async fn five(site: &super::Site) {
     }
 }
 
-/// The answer's names, where it goes on and how much is left.
-async fn names(site: &super::Site, path: &str) -> super::site::Answer {
+/// The names, whether there is a continue token, and the number of remaining objects.
+async fn names(site: &super::Site, path: &str) -> super::site::TestResponse {
     let answer = site.quietly("GET", path, &[], Value::Null).await;
     site.note(&format!("GET {}", path.split("&continue=").next().unwrap_or(path)));
     let names: Vec<&Value> = answer.body["items"]
@@ -30,7 +30,7 @@ async fn names(site: &super::Site, path: &str) -> super::site::Answer {
     answer
 }
 
-fn token(answer: &super::site::Answer) -> String {
+fn token(answer: &super::site::TestResponse) -> String {
     answer.body["metadata"]["continue"]
         .as_str()
         .unwrap_or_default()
@@ -38,7 +38,7 @@ fn token(answer: &super::site::Answer) -> String {
 }
 
 #[test]
-fn a_list_comes_in_pages_of_one_revision() {
+fn all_pages_of_a_list_have_one_revision() {
     contract!(async |site: &super::Site| {
         five(site).await;
         let selected = format!("{MAPS}?labelSelector=value&limit=2");
@@ -46,13 +46,13 @@ fn a_list_comes_in_pages_of_one_revision() {
         site.config_map("bb", "9").await;
         let second = names(site, &format!("{selected}&continue={}", token(&first))).await;
         let last = names(site, &format!("{selected}&continue={}", token(&second))).await;
-        let revision = |answer: &super::site::Answer| answer.revision();
+        let revision = |answer: &super::site::TestResponse| answer.revision();
         site.note(&format!("one revision: {}", revision(&first) == revision(&last)));
     });
 }
 
 #[test]
-fn a_page_says_how_much_is_left_when_nothing_is_selected() {
+fn a_page_has_the_remaining_count_without_selectors() {
     contract!(async |site: &super::Site| {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases";
         for name in ["a", "b", "c"] {
@@ -66,7 +66,7 @@ fn a_page_says_how_much_is_left_when_nothing_is_selected() {
 }
 
 #[test]
-fn a_bad_token_is_refused() {
+fn an_invalid_token_is_rejected() {
     contract!(async |site: &super::Site| {
         for text in [
             "x",
@@ -81,7 +81,7 @@ fn a_bad_token_is_refused() {
 }
 
 #[test]
-fn labels_select() {
+fn lists_select_by_labels() {
     contract!(async |site: &super::Site| {
         five(site).await;
         for selector in [
@@ -107,7 +107,7 @@ fn labels_select() {
 }
 
 #[test]
-fn bad_selectors_are_refused() {
+fn invalid_selectors_are_rejected() {
     contract!(async |site: &super::Site| {
         for selector in [
             "a%3D%3D%3Db",
@@ -133,7 +133,7 @@ fn bad_selectors_are_refused() {
 }
 
 #[test]
-fn fields_select() {
+fn lists_select_by_fields() {
     contract!(async |site: &super::Site| {
         five(site).await;
         names(site, &format!("{MAPS}?fieldSelector=metadata.name%3Da")).await;
@@ -216,7 +216,7 @@ fn a_list_at_a_revision() {
 }
 
 #[test]
-fn bad_list_options_are_refused() {
+fn invalid_list_options_are_rejected() {
     contract!(async |site: &super::Site| {
         for query in [
             "resourceVersionMatch=Exact",
@@ -235,7 +235,7 @@ fn bad_list_options_are_refused() {
 }
 
 #[test]
-fn a_revision_of_the_future_is_waited_for_in_vain() {
+fn a_list_at_a_future_revision_times_out() {
     contract!(async |site: &super::Site| {
         let answer = site
             .quietly("GET", &format!("{MAPS}?resourceVersion=99999999999"), &[], Value::Null)

@@ -1,15 +1,15 @@
-//! The contract: what clients see, word for word.
+//! The contract: the exact responses that clients see.
 //!
-//! Each case sends requests and keeps a transcript of the answers. The transcripts in `snapshots`
-//! were recorded from a kube-apiserver; the embedded server must give the same ones. When
-//! `DRYDOCK_CONTRACT_KUBECONFIG` names a kubeconfig, each case also runs against that server.
+//! Each case sends requests and keeps a transcript of the responses. The transcripts in `snapshots` were recorded
+//! from a kube-apiserver; the embedded server must produce the same ones. If `DRYDOCK_CONTRACT_KUBECONFIG` names a
+//! kubeconfig, each case also runs on that server.
 //!
-//! Where the embedded server is known to say it differently, a second transcript ends in `__embedded`:
-//! the difference of the two files is the difference of the servers. `docs/reference/embedded-server.md` names
-//! the reasons. A case without such a file holds for both.
+//! If the response of the embedded server is known to differ, a second transcript ends in `__embedded`: the
+//! difference between the files is the difference between the servers, and `docs/reference/embedded-server.md` states
+//! the reasons. A case without such a file applies to both servers.
 //!
-//! What differs between two runs of one server is replaced: uids, times, revisions (numbered as they
-//! appear), continue tokens, and the names that keep cases apart (`{ns}`, `{group}`).
+//! Transcripts replace values that differ between two runs of one server: uids, times, revisions (numbered in order
+//! of appearance), continue tokens, and the names that isolate cases (`{ns}`, `{group}`).
 
 mod accounts;
 mod aggregation;
@@ -33,7 +33,7 @@ mod watches;
 
 pub(crate) use site::{Site, run};
 
-/// Runs a case, named after the test function, against every server there is.
+/// Runs a case, named after the test function, on every available server.
 macro_rules! contract {
     ($case:expr) => {{
         fn here() {}

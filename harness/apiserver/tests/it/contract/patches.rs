@@ -1,4 +1,4 @@
-//! Patches of the three kinds.
+//! Patches in the three formats.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn a_json_patch_changes_adds_and_removes() {
 }
 
 #[test]
-fn a_json_patch_that_does_not_fit_is_refused() {
+fn a_json_patch_that_does_not_apply_is_rejected() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         let path = format!("{MAPS}/a");
@@ -60,7 +60,7 @@ fn a_merge_patch_merges_and_removes() {
 }
 
 #[test]
-fn a_revision_in_a_patch_is_a_condition() {
+fn a_revision_in_a_patch_is_a_precondition() {
     contract!(async |site: &super::Site| {
         let created = site.config_map("a", "1").await;
         let path = format!("{MAPS}/a");
@@ -156,7 +156,7 @@ fn taints_are_replaced_as_a_whole_and_addresses_merged() {
 }
 
 #[test]
-fn a_patch_is_judged_like_a_write() {
+fn a_patch_is_validated_like_an_update() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         let path = format!("{MAPS}/a");
@@ -176,7 +176,7 @@ fn a_patch_is_judged_like_a_write() {
 }
 
 #[test]
-fn patches_of_unknown_kinds_are_refused() {
+fn patches_with_unknown_media_types_are_rejected() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         for media_type in ["application/json", "text/plain", "application/merge-patch"] {

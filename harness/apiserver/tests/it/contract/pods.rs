@@ -1,4 +1,4 @@
-//! Pods: defaults, what may change, eviction and binding.
+//! Pods: defaults, updates, eviction and binding.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn a_pod_is_checked() {
 }
 
 #[test]
-fn little_of_a_pod_may_change() {
+fn few_fields_of_a_pod_are_mutable() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         let path = format!("{PODS}/p");
@@ -125,7 +125,7 @@ fn little_of_a_pod_may_change() {
 }
 
 #[test]
-fn a_budget_without_room_holds_an_eviction() {
+fn a_budget_without_disruptions_blocks_an_eviction() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         budget(site, "b", json!({ "observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1 })).await;
@@ -134,7 +134,7 @@ fn a_budget_without_room_holds_an_eviction() {
 }
 
 #[test]
-fn a_budget_that_is_not_observed_yet_holds_an_eviction() {
+fn a_budget_that_is_not_yet_observed_blocks_an_eviction() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         budget(site, "b", json!({ "observedGeneration": 0, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0, "expectedPods": 1 })).await;
@@ -143,7 +143,7 @@ fn a_budget_that_is_not_observed_yet_holds_an_eviction() {
 }
 
 #[test]
-fn an_eviction_takes_from_the_budget() {
+fn an_eviction_decrements_the_budget() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         running(site, "q").await;
@@ -157,7 +157,7 @@ fn an_eviction_takes_from_the_budget() {
 }
 
 #[test]
-fn an_eviction_says_so_in_the_status_before_it_deletes() {
+fn an_eviction_adds_a_condition_before_the_deletion() {
     contract!(async |site: &super::Site| {
         let pod = json!({
             "metadata": { "name": "p", "finalizers": ["example.com/hold"] },
@@ -172,7 +172,7 @@ fn an_eviction_says_so_in_the_status_before_it_deletes() {
         let path = format!("{PODS}/p/eviction");
         site.post(&path, precise).await;
         site.get(&format!("{PODS}/p")).await;
-        // What has been said is not said again.
+        // The second eviction does not add the condition again.
         site.post(&path, eviction("p")).await;
         site.get(&format!("{PODS}/p")).await;
         site.quietly(
@@ -186,7 +186,7 @@ fn an_eviction_says_so_in_the_status_before_it_deletes() {
 }
 
 #[test]
-fn two_budgets_are_one_too_many() {
+fn a_pod_with_two_budgets_cannot_be_evicted() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         for name in ["b", "c"] {
@@ -197,7 +197,7 @@ fn two_budgets_are_one_too_many() {
 }
 
 #[test]
-fn a_budget_with_an_empty_selector_is_for_all_pods_and_one_without_for_none() {
+fn an_empty_selector_of_a_budget_matches_all_pods_and_a_missing_one_none() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;
         for spec in [

@@ -1,4 +1,4 @@
-//! What no server can make sense of: paths, verbs, media types, bodies.
+//! Invalid requests: paths, verbs, media types, bodies.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn unknown_paths_are_not_found() {
 }
 
 #[test]
-fn verbs_that_do_not_fit_are_refused() {
+fn unsupported_verbs_are_rejected() {
     contract!(async |site: &super::Site| {
         site.post(&format!("{MAPS}/a"), json!({})).await;
         site.put(MAPS, json!({})).await;
@@ -41,7 +41,7 @@ fn verbs_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn bodies_that_cannot_be_read_are_refused() {
+fn invalid_bodies_are_rejected() {
     contract!(async |site: &super::Site| {
         for body in [
             "{",
@@ -83,7 +83,7 @@ fn media_types_are_negotiated() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_refused() {
+fn a_body_above_the_size_limit_is_rejected() {
     contract!(async |site: &super::Site| {
         let body = json!({ "metadata": { "name": "a" }, "data": { "k": "x".repeat(3 * 1024 * 1024 + 1) } });
         let answer = site.quietly("POST", MAPS, &[], body).await;
@@ -105,7 +105,7 @@ fn names_in_paths_cannot_escape() {
 }
 
 #[test]
-fn impossible_queries_are_refused_or_ignored() {
+fn invalid_query_parameters_are_rejected_or_ignored() {
     contract!(async |site: &super::Site| {
         for query in [
             "a=%zz",

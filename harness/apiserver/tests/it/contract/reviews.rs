@@ -1,11 +1,11 @@
-//! Questions about oneself, and health.
+//! Reviews of identities and permissions, and health.
 
 use serde_json::{Value, json};
 
 use super::contract;
 
 #[test]
-fn may_i() {
+fn self_subject_access_reviews() {
     contract!(async |site: &super::Site| {
         let spec = json!({ "resourceAttributes": { "namespace": "{ns}", "verb": "get", "resource": "pods" } });
         let review =
@@ -32,7 +32,7 @@ fn may_i() {
 }
 
 #[test]
-fn who_am_i() {
+fn self_subject_reviews() {
     contract!(async |site: &super::Site| {
         let answer = site
             .quietly(
@@ -58,7 +58,7 @@ fn who_am_i() {
 }
 
 #[test]
-fn health_is_told() {
+fn health_endpoints() {
     contract!(async |site: &super::Site| {
         for path in ["/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/nope"] {
             site.get(path).await;
@@ -86,7 +86,7 @@ fn rule(verbs: &[&str], resources: &[&str]) -> Value {
 }
 
 #[test]
-fn may_somebody_else() {
+fn subject_access_reviews() {
     contract!(async |site: &super::Site| {
         let bob = json!({ "kind": "User", "name": "{ns}-bob" });
         let crew = json!({ "kind": "Group", "name": "{ns}-crew" });
@@ -117,7 +117,7 @@ fn may_somebody_else() {
 }
 
 #[test]
-fn a_review_asks_one_question_about_somebody() {
+fn a_review_needs_one_action_and_a_subject() {
     contract!(async |site: &super::Site| {
         let nodes = json!({ "verb": "list", "resource": "nodes" });
         let path = json!({ "verb": "get", "path": "/" });
@@ -134,7 +134,7 @@ fn a_review_asks_one_question_about_somebody() {
 }
 
 #[test]
-fn a_local_review_asks_about_its_namespace() {
+fn a_local_review_must_match_its_namespace() {
     contract!(async |site: &super::Site| {
         let asked = |namespace: &str| {
             let attributes = json!({ "namespace": namespace, "verb": "get", "resource": "pods" });
@@ -163,7 +163,7 @@ fn a_local_review_asks_about_its_namespace() {
 }
 
 #[test]
-fn what_may_i() {
+fn self_subject_rules_reviews() {
     contract!(async |site: &super::Site| {
         let bob = json!({ "kind": "User", "name": "{ns}-bob" });
         let mut named = rule(&["get", "list"], &["configmaps", "pods/status"]);
@@ -175,7 +175,7 @@ fn what_may_i() {
                 .quietly("POST", RULES, &[("impersonate-user", "{ns}-bob")], body)
                 .await;
             let mut status = answer.body["status"].clone();
-            // A real server looks at bindings in no order.
+            // A real server visits bindings in no fixed order.
             for rules in ["resourceRules", "nonResourceRules"] {
                 let rules = status[rules].as_array_mut().unwrap();
                 rules.sort_by_key(Value::to_string);
@@ -190,7 +190,7 @@ fn what_may_i() {
 }
 
 #[test]
-fn only_some_may_ask_about_others() {
+fn reviews_of_other_users_need_permission() {
     contract!(async |site: &super::Site| {
         let spec = json!({ "user": "x", "resourceAttributes": { "verb": "list", "resource": "nodes" } });
         for path in [SUBJECT, LOCAL, "/apis/authentication.k8s.io/v1/tokenreviews"] {

@@ -1,4 +1,4 @@
-//! Where a case runs: a server, a namespace and an API group of its own, and the transcript.
+//! The environment of a case: a server, a separate namespace and API group, and the transcript.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -15,29 +15,29 @@ use serde_json::{Value, json};
 use super::transcript::Transcript;
 
 const VARIABLE: &str = "DRYDOCK_CONTRACT_KUBECONFIG";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs the case against the embedded server, and against a real one when the environment names it.
-/// With `INSTA_UPDATE=always` only the real one is asked, and its answers become the expected ones.
+/// Runs the case on the embedded server, and on a real one if the environment names it. With `INSTA_UPDATE=always`
+/// only the real server is used, and its responses become the expected ones.
 pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all();
     let recording = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always");
     match std::env::var(VARIABLE) {
         Ok(path) if !path.is_empty() => {
-            println!("{name}: against the server of {VARIABLE}");
+            println!("{name}: on the server of {VARIABLE}");
             runtime
                 .build()
                 .unwrap()
-                .block_on(judge(name, name, async || real(&path).await, &case));
+                .block_on(check_transcript(name, name, async || real(&path).await, &case));
         }
-        _ => println!("{name}: embedded server only; {VARIABLE} names no other"),
+        _ => println!("{name}: embedded server only; {VARIABLE} is not set"),
     }
     if recording {
-        println!("{name}: recorded; the embedded server is judged without INSTA_UPDATE=always");
+        println!("{name}: recorded; run without INSTA_UPDATE=always to check the embedded server");
         return;
     }
-    println!("{name}: against the embedded server");
+    println!("{name}: on the embedded server");
     let known = format!("{name}__embedded");
     let path = format!(
         "{}/tests/it/contract/snapshots/{known}.snap",
@@ -49,10 +49,15 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
         .start_paused(true)
         .build()
         .unwrap()
-        .block_on(judge(name, &expected, async || embedded(), &case));
+        .block_on(check_transcript(name, &expected, async || embedded(), &case));
 }
 
-async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> [Client; 2], case: &impl AsyncFn(&Site)) {
+async fn check_transcript(
+    name: &str,
+    expected: &str,
+    client: impl AsyncFn() -> [Client; 2],
+    case: &impl AsyncFn(&Site),
+) {
     println!("{name}: expects {expected}");
     let site = Site::new(client().await).await;
     case(&site).await;
@@ -63,7 +68,7 @@ async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> [Client; 2]
     settings.bind(|| insta::assert_snapshot!(expected, transcript));
 }
 
-/// A client that may do everything, and one that says in each request who it is.
+/// A client with all permissions, and one without an identity, which each request provides.
 fn embedded() -> [Client; 2] {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let mut options = Options::new(clock, Seed::new(7));
@@ -76,29 +81,28 @@ async fn real(path: &str) -> [Client; 2] {
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.unwrap();
-    // A refusal is what is asked for.
+    // Error responses are expected: do not retry.
     config.default_retry = false;
     let mut open = config.clone();
     open.auth_info = Default::default();
     [config, open].map(|config| Client::try_from(config).unwrap())
 }
 
-/// A server seen by one case.
+/// A server as one case uses it.
 pub struct Site {
     client: Client,
     open: Client,
     transcript: RefCell<Transcript>,
 }
 
-/// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub code: u16,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Answer {
+impl TestResponse {
     pub fn revision(&self) -> String {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
     }
@@ -157,14 +161,14 @@ impl Site {
         let says_who = headers.iter().any(|(name, _)| *name == "authorization");
         let client = if says_who { &self.open } else { &self.client };
         let sent = client.send(request.body(body).unwrap());
-        tokio::time::timeout(PATIENCE, sent)
+        tokio::time::timeout(TIME_LIMIT, sent)
             .await
-            .expect("an answer in time")
+            .expect("a response within the time limit")
             .unwrap()
     }
 
-    /// A request that leaves no trace in the transcript.
-    pub async fn quietly(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    /// Sends a request without recording it.
+    pub async fn quietly(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> TestResponse {
         let text = match body {
             Value::Null => String::new(),
             Value::String(text) => text,
@@ -176,15 +180,15 @@ impl Site {
         }
         let (parts, body) = self.exchange(method, path, &headers, text).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
+        TestResponse {
             code: parts.status.as_u16(),
             headers: parts.headers,
             body: serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()),
         }
     }
 
-    /// A request whose answer goes into the transcript: code, warnings and body.
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    /// Sends a request and records its response: code, warnings and body.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> TestResponse {
         let answer = self.quietly(method, path, headers, body).await;
         let mut transcript = self.transcript.borrow_mut();
         transcript.request(&format!("{method} {path}"));
@@ -196,8 +200,8 @@ impl Site {
         answer
     }
 
-    /// The same, but only whether it worked and why not: for steps on the way.
-    pub async fn step(&self, method: &str, path: &str, body: Value) -> Answer {
+    /// Sends a request and records only the code, or the error: for intermediate steps.
+    pub async fn step(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let answer = self.quietly(method, path, &[], body).await;
         let head = format!("{} {}", answer.code, answer.body["message"].as_str().unwrap_or("fine"));
         let mut transcript = self.transcript.borrow_mut();
@@ -206,8 +210,8 @@ impl Site {
         answer
     }
 
-    /// The same request as somebody else.
-    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+    /// Sends a request as another user.
+    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> TestResponse {
         self.note(&format!("as {user}"));
         let mut headers = vec![("impersonate-user", user)];
         if method == "PATCH" {
@@ -216,8 +220,8 @@ impl Site {
         self.send(method, path, &headers, body).await
     }
 
-    /// The same, but only code and message.
-    pub async fn step_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+    /// The same, but records only code and message.
+    pub async fn step_as(&self, user: &str, method: &str, path: &str, body: Value) -> TestResponse {
         let mut headers = vec![("impersonate-user", user)];
         if method == "PATCH" {
             headers.push(("content-type", "application/merge-patch+json"));
@@ -225,20 +229,27 @@ impl Site {
         self.brief(&format!("{user}: "), method, path, &headers, body).await
     }
 
-    /// A request with these headers, of whose answer only code and message are kept.
-    pub async fn brief(&self, who: &str, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    /// Sends a request with these headers and records only code and message of the response.
+    pub async fn brief(
+        &self,
+        who: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> TestResponse {
         let answer = self.quietly(method, path, headers, body).await;
         let message = answer.body["message"].as_str().unwrap_or("fine");
         self.note(&format!("{who}{method} {path} -> {} {message}", answer.code));
         answer
     }
 
-    /// Creates a role and binds it to that subject; waits until it counts. `place` is a namespace, or
-    /// empty for the whole cluster.
+    /// Creates a role, binds it to that subject and waits until it applies. `place` is a namespace, or empty for the
+    /// whole cluster.
     pub async fn grant(&self, place: &str, name: &str, subject: &Value, rules: &[Value]) {
         let (roles, bindings, kind) = rbac_paths(place);
         let mut rules = rules.to_vec();
-        // What nobody else has tells when the role counts.
+        // A permission that only this role grants shows when the role applies.
         rules.push(json!({ "verbs": ["get"], "apiGroups": ["sentinel.example.com"], "resources": [name] }));
         let metadata = json!({ "name": name, "labels": { "case": "{ns}" } });
         let role = json!({ "metadata": metadata, "rules": rules });
@@ -251,7 +262,7 @@ impl Site {
         self.until(subject, asked, true).await;
     }
 
-    /// Waits until the answer to a question about that subject is this.
+    /// Waits until an access review of that subject has this result.
     pub async fn until(&self, subject: &Value, asked: Value, allowed: bool) {
         let mut spec = json!({ "resourceAttributes": asked });
         let name = subject["name"].as_str().unwrap();
@@ -261,7 +272,7 @@ impl Site {
             _ => spec["user"] = name.into(),
         }
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        // A real server hears of new roles a moment later.
+        // A real server processes new roles with a delay.
         for _ in 0..200 {
             let answer = self.quietly("POST", path, &[], json!({ "spec": spec })).await;
             if answer.body["status"]["allowed"] == allowed {
@@ -272,43 +283,43 @@ impl Site {
         panic!("the answer to {spec} does not become {allowed}");
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestResponse {
         self.send("GET", path, &[], Value::Null).await
     }
 
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub async fn get_as(&self, path: &str, accept: &str) -> TestResponse {
         self.send("GET", path, &[("accept", accept)], Value::Null).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.send("POST", path, &[], body).await
     }
 
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub async fn put(&self, path: &str, body: Value) -> TestResponse {
         self.send("PUT", path, &[], body).await
     }
 
-    pub async fn delete(&self, path: &str, body: Value) -> Answer {
+    pub async fn delete(&self, path: &str, body: Value) -> TestResponse {
         self.send("DELETE", path, &[], body).await
     }
 
-    pub async fn merge(&self, path: &str, body: Value) -> Answer {
+    pub async fn merge(&self, path: &str, body: Value) -> TestResponse {
         self.patch(path, "merge-patch", body).await
     }
 
     /// `kind` is `json-patch`, `merge-patch` or `strategic-merge-patch`.
-    pub async fn patch(&self, path: &str, kind: &str, body: Value) -> Answer {
+    pub async fn patch(&self, path: &str, kind: &str, body: Value) -> TestResponse {
         let media_type = format!("application/{kind}+json");
         self.send("PATCH", path, &[("content-type", &media_type)], body).await
     }
 
-    /// Writes a fact about an answer that is not its body.
+    /// Records a fact about a response that is not in its body.
     pub fn note(&self, text: &str) {
         self.transcript.borrow_mut().request(text);
     }
 
-    /// A config map with that value, created on the way.
-    pub async fn config_map(&self, name: &str, value: &str) -> Answer {
+    /// Creates a config map with that value.
+    pub async fn config_map(&self, name: &str, value: &str) -> TestResponse {
         let map = json!({ "metadata": { "name": name, "labels": { "value": value } }, "data": { "key": value } });
         self.step("POST", "/api/v1/namespaces/{ns}/configmaps", map).await
     }
@@ -343,7 +354,7 @@ impl Site {
         if !established(&json!({ "object": created.body })) {
             while !established(&watch.next().await.unwrap()) {}
         }
-        // A real server serves the resource a moment after it says so.
+        // A real server serves the resource shortly after it reports so.
         for _ in 0..200 {
             if self.quietly("GET", WIDGETS, &[], Value::Null).await.code == 200 {
                 return;
@@ -370,7 +381,7 @@ impl Site {
     }
 }
 
-/// Where roles and bindings are, and the kind of the roles.
+/// The paths of roles and bindings, and the kind of the roles.
 fn rbac_paths(place: &str) -> (String, String, &'static str) {
     const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
     if place.is_empty() {
@@ -381,10 +392,9 @@ fn rbac_paths(place: &str) -> (String, String, &'static str) {
     (format!("{within}/roles"), format!("{within}/rolebindings"), "Role")
 }
 
-/// Where widgets are.
+/// The path of widgets.
 pub const WIDGETS: &str = "/apis/{group}/v1/namespaces/{ns}/widgets";
 
-/// An open watch.
 pub struct Watch<'a> {
     site: &'a Site,
     code: u16,
@@ -393,22 +403,22 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// The next event; `None` when the watch has ended.
+    /// The next event; `None` at the end of the watch.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame())
+            let frame = tokio::time::timeout(TIME_LIMIT, self.body.frame())
                 .await
-                .expect("an event in time")?
+                .expect("an event within the time limit")?
                 .unwrap();
             self.rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         }
     }
 
-    /// Writes so many events into the transcript.
+    /// Records that number of events.
     pub async fn expect(&mut self, count: usize) {
         for _ in 0..count {
             let event = self.next().await.unwrap_or_else(|| "the end".into());
@@ -416,7 +426,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Writes so many events as type, name and number of their revision.
+    /// Records that number of events as type, name and number of the revision.
     pub async fn expect_brief(&mut self, count: usize) {
         for _ in 0..count {
             let event = self.next().await.unwrap_or_else(|| "the end".into());
@@ -430,7 +440,7 @@ impl Watch<'_> {
         }
     }
 
-    /// The watch ends by itself.
+    /// Expects the watch to end.
     pub async fn expect_end(&mut self) {
         let next = self.next().await;
         self.site

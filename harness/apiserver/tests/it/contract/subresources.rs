@@ -85,7 +85,7 @@ fn the_scale_of_a_deployment() {
 }
 
 #[test]
-fn the_selector_of_a_deployment_stays() {
+fn the_selector_of_a_deployment_is_immutable() {
     contract!(async |site: &super::Site| {
         site.step("POST", DEPLOYMENTS, deployment()).await;
         let path = format!("{DEPLOYMENTS}/d");
@@ -103,7 +103,7 @@ fn the_selector_of_a_deployment_stays() {
 }
 
 #[test]
-fn the_status_of_a_node_has_its_own_door() {
+fn the_status_of_a_node_has_its_own_endpoint() {
     contract!(async |site: &super::Site| {
         let node = json!({
             "metadata": { "name": "{ns}" }, "spec": { "providerID": "x://1" },

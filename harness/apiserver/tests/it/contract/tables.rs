@@ -1,4 +1,4 @@
-//! Answers as tables and as metadata only.
+//! Responses as tables and as metadata only.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// Names, types and priorities of the columns, and the cells. Descriptions are for people.
+/// The names, types and priorities of the columns, and the cells. Omits the descriptions.
 async fn table(site: &super::Site, path: &str) {
     let answer = site.quietly("GET", path, &[("accept", TABLE)], Value::Null).await;
     site.note(&format!("TABLE {path}: {} {}", answer.code, answer.body["kind"]));

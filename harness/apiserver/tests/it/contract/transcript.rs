@@ -1,4 +1,4 @@
-//! What was asked and answered, without what differs from run to run.
+//! The requests and responses of a case, without values that differ between runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// A growing record of one case.
+/// The record of one case.
 pub struct Transcript {
     text: String,
-    /// Names of this run and what stands for them.
+    /// The names of this run and their placeholders.
     names: Vec<(String, &'static str)>,
     revisions: BTreeMap<String, usize>,
     patterns: [(Regex, &'static str); 9],
@@ -34,13 +34,13 @@ impl Transcript {
                 (pattern(r#"(resourceVersion[\\"]+:[\\"]+)\d+"#), "${1}REVISION"),
                 (pattern(r"(in record \()\d+\)"), "${1}REVISION)"),
                 (pattern(r"(resource version: )\d+ \(\d+\)"), "${1}OLD (NEW)"),
-                // The age in a table's cell: a busy server answers a second later.
+                // The age in a table's cell: a slow server responds a second later.
                 (pattern(r#"(?m)(^\s+|,)"\d+s""#), "${1}\"AGE\""),
             ],
         }
     }
 
-    /// Real names for placeholders.
+    /// Replaces placeholders by the names of this run.
     pub fn fill(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, placeholder) in &self.names {
@@ -56,7 +56,7 @@ impl Transcript {
 
     pub fn answer(&mut self, head: &str, body: &Value) {
         let mut body = body.clone();
-        self.settle(&mut body);
+        self.normalize(&mut body);
         let body = match &body {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
@@ -81,10 +81,9 @@ impl Transcript {
         text
     }
 
-    /// Numbers revisions, names each cause once, and drops what clients read as absent, what is for
-    /// people, and what depends on how a server is set up: who owns a field, and a pod's default
-    /// service account.
-    fn settle(&mut self, value: &mut Value) {
+    /// Numbers revisions, removes repeated causes, and drops values that clients treat as absent, human-readable
+    /// texts, and values that depend on server settings: field managers and a pod's default service account.
+    fn normalize(&mut self, value: &mut Value) {
         match value {
             Value::Object(map) => {
                 map.retain(|_, value| !value.is_null());
@@ -130,19 +129,19 @@ impl Transcript {
                     *revision = format!("r{number}");
                 }
                 for value in map.values_mut() {
-                    self.settle(value);
+                    self.normalize(value);
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    self.settle(item);
+                    self.normalize(item);
                 }
             }
             _ => {}
         }
     }
 
-    /// A list's revision is the server's, which others move too.
+    /// A list's revision is that of the server, which other cases change too.
     fn hide_revision(&self, map: &mut Map<String, Value>) {
         if let Some(revision) = map
             .get_mut("metadata")

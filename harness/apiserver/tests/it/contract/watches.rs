@@ -1,4 +1,4 @@
-//! Watches: where they start, what they tell, how they end.
+//! Watches: their start, events and end.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::site::WIDGETS;
 const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 
 #[test]
-fn a_watch_from_a_revision_tells_what_came_after() {
+fn a_watch_from_a_revision_sends_later_events() {
     contract!(async |site: &super::Site| {
         let first = site.config_map("a", "1").await.revision();
         site.config_map("b", "1").await;
@@ -25,7 +25,7 @@ fn a_watch_from_a_revision_tells_what_came_after() {
 }
 
 #[test]
-fn a_watch_without_a_revision_starts_with_what_is_there() {
+fn a_watch_without_a_revision_starts_with_the_current_objects() {
     contract!(async |site: &super::Site| {
         site.config_map("a", "1").await;
         site.config_map("b", "1").await;
@@ -81,7 +81,7 @@ fn a_streaming_list_ends_with_a_bookmark() {
 }
 
 #[test]
-fn bad_watch_options_are_refused() {
+fn invalid_watch_options_are_rejected() {
     contract!(async |site: &super::Site| {
         for query in [
             "sendInitialEvents=true",
@@ -97,7 +97,7 @@ fn bad_watch_options_are_refused() {
 }
 
 #[test]
-fn a_watch_ends_after_its_time() {
+fn a_watch_ends_at_its_timeout() {
     contract!(async |site: &super::Site| {
         let first = site.config_map("a", "1").await.revision();
         let path = format!("{MAPS}?watch=true&resourceVersion={first}&timeoutSeconds=1&labelSelector=value");
@@ -107,9 +107,9 @@ fn a_watch_ends_after_its_time() {
 }
 
 #[test]
-fn a_watch_from_the_distant_past_is_told_so() {
+fn a_watch_from_a_compacted_revision_gets_an_error() {
     contract!(async |site: &super::Site| {
-        // A real server remembers a resource from when it first served it, which for these is now.
+        // A real server keeps the history of a resource since it first served it, which for this one is now.
         site.define(super::definitions::version(json!({ "type": "object" })))
             .await;
         let mut watch = site.watch(&format!("{WIDGETS}?watch=true&resourceVersion=1")).await;

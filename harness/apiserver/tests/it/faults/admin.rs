@@ -1,4 +1,4 @@
-//! The administrator's door to the rules.
+//! The admin endpoint for fault rules.
 
 use apiserver::Identity;
 use http::Request;
@@ -6,12 +6,12 @@ use kube::Client;
 use rstest::rstest;
 use serde_json::Value;
 
-use super::world::{CONFIG_MAPS, Transport, World, code, get, tell};
+use super::world::{CONFIG_MAPS, Transport, World, code, get, run_story};
 
-const DOOR: &str = "/drydock/faults";
+const ENDPOINT: &str = "/drydock/faults";
 
 async fn post(client: &Client, text: &str) -> kube::Result<Value> {
-    let request = Request::post(DOOR).header("content-type", "application/yaml");
+    let request = Request::post(ENDPOINT).header("content-type", "application/yaml");
     client.request(request.body(text.as_bytes().to_vec()).unwrap()).await
 }
 
@@ -22,7 +22,7 @@ async fn delete(client: &Client, path: &str) -> kube::Result<Value> {
 fn refusal(result: kube::Result<Value>) -> (u16, String) {
     match result {
         Err(kube::Error::Api(status)) => (status.code, status.message),
-        other => panic!("a refusal was expected, not {other:?}"),
+        other => panic!("expected an error response, got {other:?}"),
     }
 }
 
@@ -30,7 +30,7 @@ fn refusal(result: kube::Result<Value>) -> (u16, String) {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn rules_are_added_listed_and_removed_at_run_time(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let admin = world.client(Identity::admin()).await;
         let text = "\
 - name: first
@@ -44,7 +44,7 @@ action:
         let added = post(&admin, text).await.unwrap();
         assert_eq!(added["rules"][0]["rule"]["match"]["window"]["until"], "2h");
         assert_eq!(code(get(&world.mcm, CONFIG_MAPS).await), 503);
-        let list = get(&admin, DOOR).await.unwrap();
+        let list = get(&admin, ENDPOINT).await.unwrap();
         let brief: Vec<_> = list["rules"]
             .as_array()
             .unwrap()
@@ -59,43 +59,43 @@ action:
             })
             .collect();
         assert_eq!(brief, [("first", "legal", 1, 1), ("second", "byzantine", 0, 0)]);
-        let one = get(&admin, &format!("{DOOR}/second")).await.unwrap();
+        let one = get(&admin, &format!("{ENDPOINT}/second")).await.unwrap();
         assert_eq!(one["rules"].as_array().unwrap().len(), 1);
-        let removed = delete(&admin, &format!("{DOOR}/first")).await.unwrap();
+        let removed = delete(&admin, &format!("{ENDPOINT}/first")).await.unwrap();
         assert_eq!(removed["rules"][0]["hits"], 1);
         get(&world.mcm, CONFIG_MAPS).await.unwrap();
-        assert_eq!(refusal(delete(&admin, &format!("{DOOR}/first")).await).0, 404);
-        delete(&admin, DOOR).await.unwrap();
+        assert_eq!(refusal(delete(&admin, &format!("{ENDPOINT}/first")).await).0, 404);
+        delete(&admin, ENDPOINT).await.unwrap();
         assert!(world.server.faults().list().is_empty());
     });
 }
 
 #[test]
-fn the_door_stays_open_while_everything_fails() {
-    tell(Transport::InProcess, async |world: World| {
+fn the_endpoint_works_while_all_other_requests_fail() {
+    run_story(Transport::InProcess, async |world: World| {
         let admin = world.client(Identity::admin()).await;
         post(&admin, "{name: all, action: {partition: {how: hang}}}")
             .await
             .unwrap();
-        delete(&admin, &format!("{DOOR}/all")).await.unwrap();
+        delete(&admin, &format!("{ENDPOINT}/all")).await.unwrap();
         get(&world.mcm, CONFIG_MAPS).await.unwrap();
     });
 }
 
 #[test]
-fn only_masters_pass() {
-    tell(Transport::InProcess, async |world: World| {
+fn only_masters_have_access() {
+    run_story(Transport::InProcess, async |world: World| {
         let (code, message) = refusal(post(&world.mcm, "{name: a, action: {drop: {}}}").await);
         assert_eq!(code, 403);
         assert!(message.contains("system:masters"), "{message}");
-        assert_eq!(refusal(get(&world.mcm, DOOR).await).0, 403);
+        assert_eq!(refusal(get(&world.mcm, ENDPOINT).await).0, 403);
         assert!(world.server.faults().list().is_empty());
     });
 }
 
 #[test]
-fn of_several_rules_all_are_added_or_none() {
-    tell(Transport::InProcess, async |world: World| {
+fn several_rules_are_added_together_or_not_at_all() {
+    run_story(Transport::InProcess, async |world: World| {
         let admin = world.client(Identity::admin()).await;
         for (text, said) in [
             (
@@ -114,7 +114,7 @@ fn of_several_rules_all_are_added_or_none() {
             assert!(message.contains(said), "{message}");
             assert!(world.server.faults().list().is_empty());
         }
-        let put = Request::put(DOOR).body(Vec::new()).unwrap();
+        let put = Request::put(ENDPOINT).body(Vec::new()).unwrap();
         assert_eq!(refusal(admin.request(put).await).0, 405);
     });
 }

@@ -9,21 +9,21 @@ use rstest::rstest;
 use serde_json::Value;
 
 use super::world::{
-    CONFIG_MAPS, Transport, World, code, create, event, get, is_disconnected, names, send, set, tell, watch_from,
+    CONFIG_MAPS, Transport, World, code, create, event, get, is_disconnected, names, run_story, send, set, watch_from,
 };
 
 #[rstest]
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_delayed_write_is_not_there_until_its_delay_is_over(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: slow, match: {verbs: [create]}, action: {delay: {by: 300ms}}}");
         let began = world.clock.now();
         let mut write = create(&world.mcm, "a").boxed();
         tokio::select! {
             biased;
             written = &mut write => panic!("too early: {written:?}"),
-            () = world.seen.strikes(1) => {}
+            () = world.seen.hits(1) => {}
         }
         assert!(!world.is_there("a").await);
         write.await.unwrap();
@@ -36,14 +36,14 @@ fn a_delayed_write_is_not_there_until_its_delay_is_over(#[case] transport: Trans
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_write_whose_answer_is_delayed_is_there_before_it_arrives(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: slow, match: {verbs: [create]}, action: {delay: {at: afterCommit, by: 300ms}}}");
         let began = world.clock.now();
         let mut write = create(&world.mcm, "a").boxed();
         tokio::select! {
             biased;
             written = &mut write => panic!("too early: {written:?}"),
-            () = world.seen.strikes(1) => {}
+            () = world.seen.hits(1) => {}
         }
         assert!(world.is_there("a").await);
         write.await.unwrap();
@@ -51,7 +51,7 @@ fn a_write_whose_answer_is_delayed_is_there_before_it_arrives(#[case] transport:
     });
 }
 
-/// Exactly so long in virtual time, at least so long on the wall clock.
+/// Exactly this duration in virtual time, at least this duration on the wall clock.
 fn assert_lasted(world: &World, began: jiff::Timestamp, millis: i64) {
     let lasted = world.clock.now().duration_since(began);
     let expected = SignedDuration::from_millis(millis);
@@ -65,7 +65,7 @@ fn assert_lasted(world: &World, began: jiff::Timestamp, millis: i64) {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_connection_that_drops_before_the_commit_leaves_nothing_behind(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: cut, match: {client: mcm, verbs: [create], times: 1}, action: {drop: {at: beforeCommit}}}");
         let lost = create(&world.mcm, "a").await;
         assert!(is_disconnected(&lost), "{lost:?}");
@@ -80,7 +80,7 @@ fn a_connection_that_drops_before_the_commit_leaves_nothing_behind(#[case] trans
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_write_is_there_although_its_client_saw_the_connection_drop(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules(
             "{name: lose, match: {resource: configmaps, object: a, times: 1}, action: {drop: {at: afterCommit}}}",
         );
@@ -99,7 +99,7 @@ fn a_write_is_there_although_its_client_saw_the_connection_drop(#[case] transpor
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_partitioned_client_is_refused_and_its_watches_break_while_others_are_served(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let revision = world.server.revision();
         let mut cut = watch_from(&world.mcm, revision, "").await;
         let mut spared = watch_from(&world.other, revision, "").await;
@@ -120,15 +120,15 @@ fn a_partitioned_client_is_refused_and_its_watches_break_while_others_are_served
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn behind_a_silent_partition_requests_and_watches_stand_still_until_it_ends(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let mut watch = watch_from(&world.mcm, world.server.revision(), "").await;
         world.rules("{name: silence, match: {client: mcm}, action: {partition: {how: hang}}}");
         let mut write = create(&world.mcm, "a").boxed();
         tokio::select! {
             biased;
-            written = &mut write => panic!("it got through: {written:?}"),
+            written = &mut write => panic!("the request was not blocked: {written:?}"),
             // The watch and the request.
-            () = async { tokio::join!(world.seen.strikes(2), poll_once(&mut watch)); } => {}
+            () = async { tokio::join!(world.seen.hits(2), poll_once(&mut watch)); } => {}
         }
         create(&world.other, "b").await.unwrap();
         assert!(poll!(watch.next()).is_pending());
@@ -141,14 +141,14 @@ fn behind_a_silent_partition_requests_and_watches_stand_still_until_it_ends(#[ca
     });
 }
 
-/// Lets a stream work without taking anything from it.
+/// Lets a stream make progress without consuming an event.
 async fn poll_once(events: &mut super::world::Events) {
     assert!(poll!(events.next()).is_pending());
 }
 
 #[test]
 fn a_partition_begins_and_ends_with_its_window() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules(
             "[{name: refuse, match: {client: mcm, window: {from: 10s, until: 20s}}, action: {partition: {how: refuse}}},\
               {name: hang, match: {client: mcm, window: {from: 30s, until: 40s}}, action: {partition: {how: hang}}}]",
@@ -174,7 +174,7 @@ fn a_partition_begins_and_ends_with_its_window() {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_restart_breaks_every_connection_and_forgets_the_past(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let old = world.server.revision();
         create(&world.other, "before").await.unwrap();
         let mut watch = watch_from(&world.other, world.server.revision(), "").await;
@@ -194,7 +194,7 @@ fn a_restart_breaks_every_connection_and_forgets_the_past(#[case] transport: Tra
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_restart_after_the_commit_that_keeps_history_lets_watches_resume(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let old = world.server.revision();
         let mut watch = watch_from(&world.other, old, "").await;
         world.rules(
@@ -210,14 +210,14 @@ fn a_restart_after_the_commit_that_keeps_history_lets_watches_resume(#[case] tra
 
 #[test]
 fn a_server_that_is_down_refuses_everybody_until_it_is_back() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         let began = world.clock.now();
         world.rules("{name: slow, match: {object: late}, action: {delay: {by: 1h}}}");
         let mut late = create(&world.mcm, "late").boxed();
         tokio::select! {
             biased;
             written = &mut late => panic!("too early: {written:?}"),
-            () = world.seen.strikes(1) => {}
+            () = world.seen.hits(1) => {}
         }
         world.server.faults().clear();
         world.server.restart(true, Duration::from_secs(5));
@@ -236,7 +236,7 @@ fn a_server_that_is_down_refuses_everybody_until_it_is_back() {
 
 #[test]
 fn over_a_socket_a_server_that_is_down_refuses_new_connections() {
-    tell(Transport::Https, async |world: World| {
+    run_story(Transport::Https, async |world: World| {
         get(&world.mcm, CONFIG_MAPS).await.unwrap();
         world.server.restart(true, Duration::from_secs(3600));
         for client in [&world.mcm, &world.client(Identity::user("new")).await] {
@@ -248,7 +248,7 @@ fn over_a_socket_a_server_that_is_down_refuses_new_connections() {
 
 #[test]
 fn a_request_has_one_ending_and_rules_behind_it_are_not_asked() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules(
             "[{name: slow, match: {verbs: [create]}, action: {delay: {by: 1s}}},\
               {name: lose, match: {verbs: [create], times: 1}, action: {drop: {at: afterCommit}}},\
@@ -267,7 +267,7 @@ fn a_request_has_one_ending_and_rules_behind_it_are_not_asked() {
 
 #[test]
 fn a_client_is_matched_by_its_user_agent_too() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules("{name: agent, match: {client: 'kubectl/*'}, action: {fail: {code: 503}}}");
         let request = http::Request::get(CONFIG_MAPS).header("user-agent", "kubectl/v1.36.0");
         let refused = world.mcm.request::<Value>(request.body(Vec::new()).unwrap()).await;
@@ -279,7 +279,7 @@ fn a_client_is_matched_by_its_user_agent_too() {
 
 #[test]
 fn rules_find_subresources_groups_and_paths() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules(
             "[{name: status, match: {resource: nodes/status}, action: {fail: {code: 500}}},\
               {name: leases, match: {resource: leases.coordination.k8s.io}, action: {fail: {code: 503}}},\

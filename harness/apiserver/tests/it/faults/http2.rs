@@ -1,4 +1,4 @@
-//! A client that sends all its requests over one connection of HTTP/2.
+//! A client that sends all its requests on one HTTP/2 connection.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::world::{CONFIG_MAPS, Transport, World, tell};
+use super::world::{CONFIG_MAPS, Transport, World, run_story};
 
 const TOKEN: &str = "abc";
 
@@ -47,7 +47,7 @@ fn request(world: &World, name: &str) -> Request<Full<Bytes>> {
 
 #[test]
 fn over_http2_a_dropped_request_ends_alone_and_the_next_one_is_served() {
-    tell(Transport::Https, async |world: World| {
+    run_story(Transport::Https, async |world: World| {
         world.server.add_token(TOKEN, Identity::user("mcm"));
         world.rules("{name: lose, match: {object: a, times: 1}, action: {drop: {at: afterCommit}}}");
         let mut sender = connect(&world).await;
@@ -61,7 +61,7 @@ fn over_http2_a_dropped_request_ends_alone_and_the_next_one_is_served() {
 
 #[test]
 fn over_http2_a_restart_ends_the_connection() {
-    tell(Transport::Https, async |world: World| {
+    run_story(Transport::Https, async |world: World| {
         world.server.add_token(TOKEN, Identity::user("mcm"));
         world.rules("{name: again, match: {object: a, times: 1}, action: {restart: {}}}");
         let mut sender = connect(&world).await;

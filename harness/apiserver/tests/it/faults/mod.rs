@@ -1,4 +1,4 @@
-//! Faults: each action happens exactly as declared, in process and over a socket.
+//! Faults: each action has its declared effect, in process and on a socket.
 
 mod admin;
 mod connections;

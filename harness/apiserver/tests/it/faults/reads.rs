@@ -1,17 +1,17 @@
-//! Reads of the past, and the loss of it.
+//! Stale reads, and compaction.
 
 use std::time::Duration;
 
 use rstest::rstest;
 use serde_json::Value;
 
-use super::world::{CONFIG_MAPS, Transport, World, create, event, get, names, send, set, tell, watch_from};
+use super::world::{CONFIG_MAPS, Transport, World, create, event, get, names, run_story, send, set, watch_from};
 
 #[rstest]
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_list_from_a_cache_shows_the_past_and_others_do_not(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         for name in ["a", "b", "c"] {
             create(&world.other, name).await.unwrap();
         }
@@ -24,7 +24,7 @@ fn a_list_from_a_cache_shows_the_past_and_others_do_not(#[case] transport: Trans
         let list = get(&world.mcm, &cached).await.unwrap();
         assert_eq!(names(&list), ["a", "b"]);
         assert_eq!(list["metadata"]["resourceVersion"], (newest - 2).to_string());
-        // Never older than the client asks for.
+        // Never older than the client requires.
         let recent = get(&world.mcm, &format!("{CONFIG_MAPS}?resourceVersion={}", newest - 1))
             .await
             .unwrap();
@@ -32,7 +32,7 @@ fn a_list_from_a_cache_shows_the_past_and_others_do_not(#[case] transport: Trans
         assert_eq!(names(&get(&world.mcm, CONFIG_MAPS).await.unwrap()), ["b", "c"]);
         assert_eq!(names(&get(&world.other, &cached).await.unwrap()), ["b", "c"]);
         assert_eq!(world.counts("stale"), (2, 2));
-        // What it missed comes by a watch from there.
+        // A watch from that revision returns the missing events.
         let mut watch = watch_from(&world.mcm, newest - 2, "").await;
         assert_eq!(event(&mut watch).await, "ADDED c");
         assert_eq!(event(&mut watch).await, "DELETED a");
@@ -41,7 +41,7 @@ fn a_list_from_a_cache_shows_the_past_and_others_do_not(#[case] transport: Trans
 
 #[test]
 fn a_cache_that_lags_by_a_duration_shows_what_was_there_then() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         create(&world.other, "a").await.unwrap();
         world.rules("{name: lag, action: {staleList: {by: {duration: 30s}}}}");
         world.clock.sleep(Duration::from_secs(20)).await;
@@ -58,7 +58,7 @@ fn a_cache_that_lags_by_a_duration_shows_what_was_there_then() {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_read_from_a_cache_shows_the_object_as_it_was(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         create(&world.other, "a").await.unwrap();
         set(&world.other, "a", "1").await.unwrap();
         set(&world.other, "a", "2").await.unwrap();
@@ -75,7 +75,7 @@ fn a_read_from_a_cache_shows_the_object_as_it_was(#[case] transport: Transport) 
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_byzantine_server_shows_the_past_to_those_who_ask_for_the_present(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         create(&world.other, "a").await.unwrap();
         set(&world.other, "a", "1").await.unwrap();
         create(&world.other, "b").await.unwrap();
@@ -94,7 +94,7 @@ fn a_byzantine_server_shows_the_past_to_those_who_ask_for_the_present(#[case] tr
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn compacting_tells_every_watch_that_its_past_is_gone(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let old = world.server.revision();
         create(&world.other, "a").await.unwrap();
         let mut watch = watch_from(&world.other, world.server.revision(), "").await;
@@ -111,7 +111,7 @@ fn compacting_tells_every_watch_that_its_past_is_gone(#[case] transport: Transpo
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn compacting_may_spare_the_watches_that_are_up_to_date(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let old = world.server.revision();
         create(&world.other, "a").await.unwrap();
         let mut watch = watch_from(&world.other, old, "").await;

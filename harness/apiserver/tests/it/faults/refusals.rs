@@ -1,22 +1,22 @@
-//! Refusals: the code, the shape of the answer, and that nothing was done.
+//! Error responses: the code, the format, and whether the request had an effect.
 
 use rstest::rstest;
 use serde_json::json;
 
-use super::world::{CONFIG_MAPS, Transport, World, code, create, event, get, set, tell, watch_from};
+use super::world::{CONFIG_MAPS, Transport, World, code, create, event, get, run_story, set, watch_from};
 
 #[rstest]
 fn a_refused_write_is_answered_as_a_server_would_and_not_done(
     #[values(Transport::InProcess, Transport::Https)] transport: Transport,
     #[values(401, 403, 409, 413, 429, 500, 503, 504)] refusal: u16,
 ) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules(&format!(
             "{{name: refuse, match: {{client: mcm, verbs: [create], times: 1}}, action: {{fail: {{code: {refusal}}}}}}}"
         ));
         let revision = world.server.revision();
         let Err(kube::Error::Api(status)) = create(&world.mcm, "a").await else {
-            panic!("it was not refused");
+            panic!("the request was not rejected");
         };
         let reason = match refusal {
             401 => "Unauthorized",
@@ -43,10 +43,10 @@ fn a_refused_write_is_answered_as_a_server_would_and_not_done(
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_refusal_says_when_to_come_again_and_what_it_is_told_to_say(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: later, action: {fail: {code: 503, retryAfter: 1m30s, message: etcd is on holiday}}}");
         let Err(kube::Error::Api(status)) = get(&world.mcm, CONFIG_MAPS).await else {
-            panic!("it was not refused");
+            panic!("the request was not rejected");
         };
         assert_eq!(status.message, "etcd is on holiday");
         assert_eq!(status.details.unwrap().retry_after_seconds, 90);
@@ -57,7 +57,7 @@ fn a_refusal_says_when_to_come_again_and_what_it_is_told_to_say(#[case] transpor
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_write_that_is_refused_after_its_commit_is_there(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: lie, match: {verbs: [create]}, action: {fail: {code: 504, at: afterCommit}}}");
         assert_eq!(code(create(&world.mcm, "a").await), 504);
         assert!(world.is_there("a").await);
@@ -70,7 +70,7 @@ fn a_write_that_is_refused_after_its_commit_is_there(#[case] transport: Transpor
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_list_or_watch_of_the_past_is_told_that_it_is_gone_and_others_are_not(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         create(&world.other, "a").await.unwrap();
         let revision = world.server.revision();
         world.rules("{name: gone, match: {client: mcm}, action: {fail: {code: 410}}}");
@@ -91,11 +91,11 @@ fn a_list_or_watch_of_the_past_is_told_that_it_is_gone_and_others_are_not(#[case
 
 #[test]
 fn a_conflict_names_the_object_and_a_second_try_succeeds() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         create(&world.other, "a").await.unwrap();
         world.rules("{name: busy, match: {verbs: [patch], object: a, times: 1}, action: {fail: {code: 409}}}");
         let Err(kube::Error::Api(status)) = set(&world.mcm, "a", "1").await else {
-            panic!("it was not refused");
+            panic!("the request was not rejected");
         };
         assert!(
             status

@@ -1,7 +1,7 @@
-//! The table of actions in `docs/using/api-server-faults.md`: each one with its class, what it means, and the tests that
-//! prove that it happens as declared.
+//! The table of actions in `docs/using/api-server-faults.md`: the class and meaning of each action, and the tests
+//! that prove its effect.
 //!
-//! `DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table` writes it.
+//! `DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table` updates the page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ const BEGIN: &str =
     "<!-- actions: written by a test of the API server, harness/apiserver/tests/it/faults/table.rs -->\n";
 const END: &str = "<!-- end of actions -->\n";
 
-/// An action with settings, what it means, and the tests that prove it.
+/// An action with settings, its meaning, and the tests that prove it.
 struct Row {
     action: &'static str,
     meaning: &'static str,
@@ -200,15 +200,15 @@ fn page() -> PathBuf {
 }
 
 #[test]
-fn the_page_has_the_table_of_today() {
+fn the_page_contains_the_current_table() {
     let page = page();
     let text = std::fs::read_to_string(&page).unwrap();
     let (head, rest) = text
         .split_once(BEGIN)
-        .expect("the page has the mark where the table begins");
+        .expect("the page has the marker at the start of the table");
     let (_, tail) = rest
         .split_once(END)
-        .expect("the page has the mark where the table ends");
+        .expect("the page has the marker at the end of the table");
     let expected = format!("{head}{BEGIN}{}{END}{tail}", written());
     if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
         std::fs::write(&page, expected).unwrap();
@@ -216,7 +216,7 @@ fn the_page_has_the_table_of_today() {
     }
     assert!(
         text == expected,
-        "docs/using/api-server-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table writes it"
+        "docs/using/api-server-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table updates it"
     );
 }
 
@@ -234,7 +234,7 @@ fn every_action_is_in_the_table() {
 }
 
 #[test]
-fn every_test_of_the_table_is_there() {
+fn every_test_of_the_table_exists() {
     let mut sources = String::new();
     for file in std::fs::read_dir(folder()).unwrap() {
         sources.push_str(&std::fs::read_to_string(file.unwrap().path()).unwrap());
@@ -242,13 +242,16 @@ fn every_test_of_the_table_is_there() {
     for row in &ROWS {
         assert!(!row.tests.is_empty(), "nothing proves {}", row.action);
         for test in row.tests {
-            assert!(sources.contains(&format!("fn {test}(")), "there is no test {test}");
+            assert!(
+                sources.contains(&format!("fn {test}(")),
+                "the test {test} does not exist"
+            );
         }
     }
 }
 
 #[test]
-fn the_examples_of_the_page_are_rules() {
+fn the_examples_of_the_page_are_valid_rules() {
     let text = std::fs::read_to_string(page()).unwrap();
     let examples: Vec<&str> = text
         .split("```yaml\n")

@@ -1,4 +1,4 @@
-//! Watches that end, stall, lag or stutter.
+//! Watches that end early, freeze, lag or duplicate events.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use http::Request;
 use jiff::SignedDuration;
 use rstest::rstest;
 
-use super::world::{CONFIG_MAPS, Transport, World, create, event, set, tell, watch_from};
+use super::world::{CONFIG_MAPS, Transport, World, create, event, run_story, set, watch_from};
 
 #[rstest]
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_truncated_watch_ends_after_its_last_event(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: short, match: {client: mcm, times: 1}, action: {truncateWatch: {afterEvents: 2}}}");
         let revision = world.server.revision();
         let mut short = watch_from(&world.mcm, revision, "").await;
@@ -38,7 +38,7 @@ fn a_truncated_watch_ends_after_its_last_event(#[case] transport: Transport) {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_watch_that_is_truncated_midway_breaks_within_an_event(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: torn, match: {client: mcm}, action: {truncateWatch: {afterEvents: 1, midway: true}}}");
         let revision = world.server.revision();
         create(&world.other, "a").await.unwrap();
@@ -55,7 +55,7 @@ fn a_watch_that_is_truncated_midway_breaks_within_an_event(#[case] transport: Tr
             second.starts_with("{\"type\":\"ADDED\"") && !second.contains('\n'),
             "{second}: {error}"
         );
-        // kube's own reader: the half event never shows.
+        // kube's watch parser does not return the half event.
         let mut events = watch_from(&world.mcm, revision, "").await;
         assert_eq!(event(&mut events).await, "ADDED a");
         let end = events.next().await;
@@ -67,7 +67,7 @@ fn a_watch_that_is_truncated_midway_breaks_within_an_event(#[case] transport: Tr
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_frozen_watch_is_silent_until_the_rule_is_gone(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         let revision = world.server.revision();
         let mut frozen = watch_from(&world.mcm, revision, "").await;
         let mut spared = watch_from(&world.other, revision, "").await;
@@ -75,7 +75,7 @@ fn a_frozen_watch_is_silent_until_the_rule_is_gone(#[case] transport: Transport)
         assert_eq!(event(&mut frozen).await, "ADDED a");
         world.rules("{name: ice, match: {client: mcm}, action: {freezeWatch: {}}}");
         assert!(poll!(frozen.next()).is_pending());
-        world.seen.strikes(1).await;
+        world.seen.hits(1).await;
         create(&world.other, "b").await.unwrap();
         for expected in ["ADDED a", "ADDED b"] {
             assert_eq!(event(&mut spared).await, expected);
@@ -88,7 +88,7 @@ fn a_frozen_watch_is_silent_until_the_rule_is_gone(#[case] transport: Transport)
 
 #[test]
 fn a_frozen_watch_ends_in_its_time_without_a_bookmark() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules("{name: ice, match: {client: mcm}, action: {freezeWatch: {}}}");
         let began = world.clock.now();
         let more = "&timeoutSeconds=300&allowWatchBookmarks=true";
@@ -103,7 +103,7 @@ fn a_frozen_watch_ends_in_its_time_without_a_bookmark() {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn the_events_of_a_lagging_watch_arrive_late_and_in_order(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: lag, match: {client: mcm}, action: {lagWatch: {by: 400ms}}}");
         let revision = world.server.revision();
         let mut late = watch_from(&world.mcm, revision, "").await;
@@ -127,7 +127,7 @@ fn the_events_of_a_lagging_watch_arrive_late_and_in_order(#[case] transport: Tra
 
 #[test]
 fn a_lag_that_ends_lets_everything_through_and_no_bookmark_overtakes() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules("{name: lag, match: {client: mcm, window: {until: 90s}}, action: {lagWatch: {by: 1h}}}");
         let more = "&timeoutSeconds=600&allowWatchBookmarks=true";
         let mut late = watch_from(&world.mcm, world.server.revision(), more).await;
@@ -143,7 +143,7 @@ fn a_lag_that_ends_lets_everything_through_and_no_bookmark_overtakes() {
 #[case::in_process(Transport::InProcess)]
 #[case::https(Transport::Https)]
 fn a_stuttering_watch_sends_each_event_twice(#[case] transport: Transport) {
-    tell(transport, async |world: World| {
+    run_story(transport, async |world: World| {
         world.rules("{name: twice, match: {client: mcm}, action: {duplicateEvent: {}}}");
         let mut events = watch_from(&world.mcm, world.server.revision(), "").await;
         create(&world.other, "a").await.unwrap();
@@ -156,7 +156,7 @@ fn a_stuttering_watch_sends_each_event_twice(#[case] transport: Transport) {
 
 #[test]
 fn a_rule_takes_hold_of_an_open_watch_when_its_window_opens_and_counts_it_once() {
-    tell(Transport::InProcess, async |world: World| {
+    run_story(Transport::InProcess, async |world: World| {
         world.rules(
             "{name: ice, match: {client: mcm, skip: 1, window: {from: 10s, until: 20s}}, action: {freezeWatch: {}}}",
         );

@@ -1,4 +1,4 @@
-//! A server, two clients of it on either transport, and what an observer is told of faults.
+//! A server, two clients on either transport, and an observer of faults.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -21,12 +21,12 @@ use tokio::sync::watch;
 
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// How clients reach the server.
+/// The connection between clients and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// As a service, on virtual time.
+    /// An in-process service on virtual time.
     InProcess,
-    /// Over HTTPS, on the wall clock.
+    /// HTTPS on the wall clock.
     Https,
 }
 
@@ -35,15 +35,15 @@ pub struct World {
     pub transport: Transport,
     pub clock: Clock,
     pub server: Server,
-    /// User `mcm`, whom the rules are about.
+    /// User `mcm`, whom the rules match.
     pub mcm: Client,
-    /// User `other`, whom they spare.
+    /// User `other`, whom the rules do not match.
     pub other: Client,
     pub seen: Arc<Seen>,
     pub serving: Option<Serving>,
 }
 
-/// Every fault that the observer is told of, as `rule: action: facts`.
+/// All hits that the observer received, as `rule: action: facts`.
 #[derive(Debug)]
 pub struct Seen {
     lines: Mutex<Vec<String>>,
@@ -69,16 +69,16 @@ impl Seen {
         self.lines.lock().clone()
     }
 
-    /// Returns when so many strikes were told.
-    pub async fn strikes(&self, count: usize) {
+    /// Returns after that number of hits.
+    pub async fn hits(&self, count: usize) {
         self.count.subscribe().wait_for(|seen| *seen >= count).await.unwrap();
     }
 }
 
 pub type Events = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Value>>> + Send>>;
 
-/// Runs a story in a world on that transport.
-pub fn tell<F: Future<Output = ()>>(transport: Transport, story: impl FnOnce(World) -> F) {
+/// Runs a test in a world on that transport.
+pub fn run_story<F: Future<Output = ()>>(transport: Transport, story: impl FnOnce(World) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(transport == Transport::InProcess)
@@ -92,7 +92,7 @@ pub fn tell<F: Future<Output = ()>>(transport: Transport, story: impl FnOnce(Wor
         let told = async { story(World::new(transport).await).await };
         tokio::time::timeout(limit, told)
             .await
-            .expect("the story comes to an end");
+            .expect("the story ends within its time limit");
     });
 }
 
@@ -129,7 +129,7 @@ impl World {
         world
     }
 
-    /// A client of that user, by the world's transport.
+    /// A client of that user on the world's transport.
     pub async fn client(&self, identity: Identity) -> Client {
         let Some(serving) = &self.serving else {
             return Client::new(self.server.service(identity), "default");
@@ -142,7 +142,7 @@ impl World {
         Client::try_from(config).unwrap()
     }
 
-    /// Adds the rules of a text.
+    /// Parses and adds rules.
     pub fn rules(&self, text: &str) {
         self.server.faults().add_all(faults::parse(text).unwrap()).unwrap();
     }
@@ -153,13 +153,13 @@ impl World {
         all.find(|status| status.rule.name == name).unwrap()
     }
 
-    /// How many requests matched the rule, and how many it struck.
+    /// The number of matches and hits of the rule.
     pub fn counts(&self, name: &str) -> (u64, u64) {
         let status = self.rule(name);
         (status.matched, status.hits)
     }
 
-    /// Whether a config map is there, asked of the store behind all faults.
+    /// Whether a config map exists, read from the store without faults.
     pub async fn is_there(&self, name: &str) -> bool {
         let admin = Client::new(self.server.service(Identity::user("spectator")), "default");
         get(&admin, &format!("{CONFIG_MAPS}/{name}")).await.is_ok()
@@ -189,13 +189,13 @@ pub async fn get(client: &Client, path: &str) -> kube::Result<Value> {
     send(client, "GET", path, &Value::Null).await
 }
 
-/// Makes a config map.
+/// Creates a config map.
 pub async fn create(client: &Client, name: &str) -> kube::Result<Value> {
     let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name } });
     send(client, "POST", CONFIG_MAPS, &body).await
 }
 
-/// Changes a config map's one value.
+/// Changes the value of a config map.
 pub async fn set(client: &Client, name: &str, value: &str) -> kube::Result<Value> {
     send(
         client,
@@ -206,25 +206,25 @@ pub async fn set(client: &Client, name: &str, value: &str) -> kube::Result<Value
     .await
 }
 
-/// The names in a list, without those that every namespace has.
+/// The names in a list, without the objects that every namespace has.
 pub fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().unwrap();
     let names = items.iter().filter_map(|item| item["metadata"]["name"].as_str());
     names.filter(|name| *name != "kube-root-ca.crt").collect()
 }
 
-/// Opens a watch of config maps behind a revision.
+/// Opens a watch of config maps after a revision.
 pub async fn watch_from(client: &Client, revision: u64, more: &str) -> Events {
     let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={revision}{more}");
     let request = Request::get(path).body(Vec::new()).unwrap();
     Box::pin(client.request_events::<Value>(request).await.unwrap())
 }
 
-/// The next event, as `ADDED a`.
+/// The next event, for instance `ADDED a`.
 pub async fn event(events: &mut Events) -> String {
     match events.next().await {
         Some(Ok(event)) => brief(&event),
-        other => panic!("an event was expected, not {other:?}"),
+        other => panic!("expected an event, got {other:?}"),
     }
 }
 
@@ -239,15 +239,15 @@ pub fn brief(event: &WatchEvent<Value>) -> String {
     format!("{kind} {}", object["metadata"]["name"].as_str().unwrap())
 }
 
-/// Whether a request got no answer.
+/// Whether a request failed without a response.
 pub fn is_disconnected<T: std::fmt::Debug>(result: &kube::Result<T>) -> bool {
     matches!(result, Err(kube::Error::Service(_)))
 }
 
-/// The code of a refusal.
+/// The code of an error response.
 pub fn code<T: std::fmt::Debug>(result: kube::Result<T>) -> u16 {
     match result {
         Err(kube::Error::Api(status)) => status.code,
-        other => panic!("a refusal was expected, not {other:?}"),
+        other => panic!("expected an error response, got {other:?}"),
     }
 }

@@ -1,12 +1,12 @@
-//! Builds rows, starting from what most built-in kinds have in common.
+//! Builds resource definitions from the common properties of built-in kinds.
 
 use crate::resource::{Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
 
-/// A row in the making.
-pub(super) struct Row(Resource);
+/// A resource definition under construction.
+pub(super) struct ResourceBuilder(Resource);
 
-impl Row {
-    /// A namespaced kind without status, generation, defaults or checks of its own.
+impl ResourceBuilder {
+    /// A namespaced kind without status, generation, defaults or checks.
     pub(super) fn new(api_version: &str, kind: &str, plural: &str, type_: &'static str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self(Resource {
@@ -33,13 +33,13 @@ impl Row {
         })
     }
 
-    /// Objects live outside namespaces.
+    /// Marks the kind as cluster-scoped.
     pub(super) fn cluster(mut self) -> Self {
         self.0.namespaced = false;
         self
     }
 
-    /// Objects are questions: answered, not stored.
+    /// Marks the kind as a review: the server answers it without storing it.
     pub(super) fn review(mut self) -> Self {
         self.0.review = true;
         self
@@ -64,7 +64,7 @@ impl Row {
         self.subresource(Subresource::Status)
     }
 
-    /// The scale subresource of the kinds in `apps`.
+    /// Adds the scale subresource of the kinds in `apps`.
     pub(super) fn scale(self) -> Self {
         self.subresource(Subresource::Scale {
             spec_replicas: ".spec.replicas".to_owned(),
@@ -78,8 +78,8 @@ impl Row {
         self
     }
 
-    /// Updates must carry a `resourceVersion`.
-    pub(super) fn demands_version(mut self) -> Self {
+    /// Requires a `resourceVersion` in updates.
+    pub(super) fn requires_version(mut self) -> Self {
         self.0.unconditional_update = false;
         self
     }
@@ -94,7 +94,7 @@ impl Row {
         self
     }
 
-    /// A field for selectors, by its label and JSON pointer.
+    /// Adds a field for selectors, by label and JSON pointer.
     pub(super) fn selectable(mut self, label: &str, pointer: &str, missing: &str) -> Self {
         self.0.selectable.push(Selectable {
             label: label.to_owned(),

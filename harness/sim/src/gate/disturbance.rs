@@ -1,4 +1,4 @@
-//! What may strike a process at one of its effects, and what has.
+//! The disturbances that a gate applies at effects: crashes, pauses and lagging watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// On which side of an effect a process crashes.
+/// Whether a process crashes before or after an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Side {
-    /// The request never leaves.
+    /// The request is not sent.
     Before,
-    /// The request takes effect, its answer never arrives.
+    /// The server handles the request; the process never receives the response.
     After,
 }
 
-/// A crash at the effect of that number.
+/// A crash at one effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrashPoint {
-    /// The effect's number, counted from 1.
+    /// The number of the effect, counted from 1.
     pub effect: u64,
-    /// Before or after it.
+    /// Before or after the effect.
     pub side: Side,
 }
 
@@ -37,28 +37,28 @@ impl fmt::Display for CrashPoint {
     }
 }
 
-/// Watch events arrive late, in their order.
+/// A delay of watch events, which keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lag {
-    /// How late.
+    /// The delay of each event.
     pub by: Duration,
-    /// For how long from its effect on; absent: for ever.
+    /// How long the lag lasts, counted from its effect; `None`: until the end of the run.
     pub lasts: Option<Duration>,
 }
 
-/// What strikes at an effect.
+/// What happens to the process at an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blow {
-    /// The process crashed.
+pub enum DisturbanceKind {
+    /// The process crashes.
     Crash,
-    /// The process stood still.
+    /// The process pauses.
     Pause,
-    /// Its watches began to lag.
+    /// The watches of the process start to lag.
     Lag,
 }
 
-/// What is armed at one effect.
+/// The disturbances of one effect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Armed {
     pub(super) crash: Option<Side>,
@@ -66,14 +66,14 @@ pub(super) struct Armed {
     pub(super) lag: Option<Lag>,
 }
 
-/// Everything that is armed for a group of processes, and what of it has struck.
+/// The disturbances of a group of processes, and which of them have taken effect.
 #[derive(Debug, Default)]
-pub(super) struct Strikes {
+pub(super) struct Disturbances {
     armed: BTreeMap<u64, Armed>,
-    struck: BTreeSet<(u64, Blow)>,
+    hits: BTreeSet<(u64, DisturbanceKind)>,
 }
 
-impl Strikes {
+impl Disturbances {
     pub(super) fn arm(&mut self, effect: u64) -> &mut Armed {
         self.armed.entry(effect).or_default()
     }
@@ -82,16 +82,16 @@ impl Strikes {
         self.armed.get(&effect).copied().unwrap_or_default()
     }
 
-    pub(super) fn note(&mut self, effect: u64, blow: Blow) {
-        self.struck.insert((effect, blow));
+    pub(super) fn record_hit(&mut self, effect: u64, kind: DisturbanceKind) {
+        self.hits.insert((effect, kind));
     }
 
-    pub(super) fn has_struck(&self, effect: u64, blow: Blow) -> bool {
-        self.struck.contains(&(effect, blow))
+    pub(super) fn has_hit(&self, effect: u64, kind: DisturbanceKind) -> bool {
+        self.hits.contains(&(effect, kind))
     }
 }
 
-/// A lag that has begun.
+/// An active lag.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lagging {
     by: Duration,
@@ -106,13 +106,12 @@ impl Lagging {
         }
     }
 
-    /// When an event that is there now arrives.
+    /// When the process receives an event that the server sends now.
     pub(super) fn arrival(self, now: Timestamp) -> Timestamp {
         if now < self.until { later(now, self.by) } else { now }
     }
 }
 
-/// `now` and so much later.
 pub(super) fn later(now: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     now.saturating_add(by).unwrap_or(Timestamp::MAX)

@@ -1,4 +1,4 @@
-//! The rows that a definition makes: one for each served version, the storage version first.
+//! The resources of a definition: one per served version, the storage version first.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::resource::{Column, Generation, Printer, Resource, Selectable, Shape, 
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
 
-/// One row for each served version.
+/// One resource per served version.
 ///
 /// # Errors
-/// What keeps a schema from being used, with the paths of the definition.
+/// The errors of the schemas, with paths relative to the definition.
 pub fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
     let mut versions: Vec<(usize, &Value)> = items(crd, "/spec/versions").iter().enumerate().collect();
     versions.retain(|(_, version)| is_true(version, "/served"));
     versions.sort_by_key(|(_, version)| !is_true(version, "/storage"));
     versions
         .into_iter()
-        .map(|(index, version)| row(crd, index, version))
+        .map(|(index, version)| resource(crd, index, version))
         .collect()
 }
 
-fn row(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
+fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
     let kind = text(crd, "/spec/names/kind").to_owned();
     let named = |field: &str, otherwise: String| match text(crd, &format!("/spec/names/{field}")) {
         "" => otherwise,
@@ -54,7 +54,7 @@ fn row(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<Field
     })
 }
 
-/// Compiles a version's schema; errors get the definition's paths.
+/// Compiles a version's schema; errors have paths relative to the definition.
 pub(super) fn compile(index: usize, version: &Value) -> Result<StructuralSchema, Vec<FieldError>> {
     let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
@@ -91,7 +91,7 @@ fn subresources(version: &Value) -> Vec<Subresource> {
     subresources
 }
 
-/// Upstream compares `spec.replicas` for the JSONPath `.spec.replicas`.
+/// For the JSONPath `.spec.replicas`, upstream compares `spec.replicas`.
 fn selectable(version: &Value) -> Vec<Selectable> {
     let fields = items(version, "/selectableFields").iter();
     let paths = fields.filter_map(|field| JsonPath::parse(text(field, "/jsonPath")).ok());
