@@ -1,4 +1,4 @@
-//! What the controllers of a budget's pods are scaled to.
+//! The scales of the controllers of a budget's pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use runtime::ownership::controller;
 use crate::foundation::served;
 use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target};
 
-/// The sum of the scales, as far as it is known.
+/// The sum of the scales, as far as known.
 #[derive(Debug, PartialEq)]
 pub(super) enum Scales {
-    /// All are known.
+    /// All scales are known.
     Known {
         /// Their sum.
         sum: i32,
-        /// Pods that no controller owns; they count for nothing.
+        /// Pods without a controller; they count as zero.
         unmanaged: usize,
     },
-    /// These have to be asked for, by the uid of the controller.
+    /// Scales to read from the API server, by the uid of the controller.
     Ask(BTreeMap<String, Target>),
     /// A pod's controller has no scale.
     Failed(String),
@@ -33,7 +33,7 @@ enum Scale {
     None,
 }
 
-/// Sums up. `answers` holds the scales that have been asked for, by uid; `None` where there is none.
+/// Sums up the scales. `answers` holds the scales read so far, by uid; `None` if the object has none.
 pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<String, Option<i32>>) -> Scales {
     let mut sum = BTreeMap::new();
     let mut asked = BTreeMap::new();
@@ -93,7 +93,7 @@ fn scale(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
     }
 }
 
-/// A ReplicaSet's own scale counts only when no Deployment controls it.
+/// The scale of a ReplicaSet counts only if no Deployment controls it.
 fn replica_set(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
     let Some(set) = caches
         .replica_sets

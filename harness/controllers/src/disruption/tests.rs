@@ -106,7 +106,7 @@ fn what_a_status_says(
     assert_eq!(
         status(&budget, wanted, ready, BTreeMap::new(), at(9)),
         None,
-        "nothing is written twice"
+        "an unchanged status is not written again"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Writes events of the core group, on the given clock. What is said again within ten minutes counts
-//! up instead of being said twice, as client-go's recorder does.
+//! Writes core events, on the given clock. A repetition within ten minutes increments the count of the first
+//! event, as client-go's recorder does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 use super::action::{Action, Severity};
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a repetition counts up.
+/// The period in which a repetition increments the count.
 const REPETITION: SignedDuration = SignedDuration::from_mins(10);
-/// How many different events are remembered.
+/// The maximum number of remembered events.
 const REMEMBERED: usize = 4096;
 
-/// What has been said lately.
+/// Recent events, for aggregation.
 pub(super) struct Recorder {
     clock: Clock,
     names: Stream,
@@ -50,7 +50,7 @@ impl Recorder {
         }
     }
 
-    /// What to send for an event; `None` for any other action.
+    /// The request for an event; `None` for any other action.
     pub(super) fn record(&mut self, component: &str, action: &Action) -> Option<Record> {
         let Action::Event {
             about,
@@ -122,7 +122,7 @@ fn event(
     })
 }
 
-/// Sends a record. Losing an event harms nobody: it is logged.
+/// Sends a record. Losing an event is harmless, so failures are only logged.
 pub(super) async fn send(client: &Client, record: Record) {
     let Record { what, request } = record;
     let request = match request {
@@ -135,6 +135,6 @@ pub(super) async fn send(client: &Client, record: Record) {
     match tokio::time::timeout(CALL_TIMEOUT, client.request::<Value>(request)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "{what} was not recorded"),
-        Err(_) => tracing::debug!("{what} was not recorded: no answer in time"),
+        Err(_) => tracing::debug!("{what} was not recorded: timed out"),
     }
 }

@@ -1,5 +1,5 @@
-//! The loop: one future for all controllers, no task beside it. Dropping it ends them between two
-//! requests, and the next one starts from the API server's state.
+//! The loop: one future runs all controllers and spawns no tasks. Dropping it stops the controllers between two
+//! requests; the next run starts from the state in the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::recorder::{Recorder, send};
 use super::resource::ResourceType;
 use super::worker::{AnyWorker, all_listed};
 
-/// How many changes are taken in at once before anything is decided.
+/// The maximum number of updates that the loop applies before it decides.
 const BATCH: usize = 256;
 
-/// Runs these controllers until they are cancelled.
+/// Runs the controllers until `cancelled` fires.
 pub(crate) async fn run(
     client: Client,
     clock: Clock,
@@ -49,13 +49,14 @@ struct Engine {
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
     records: FuturesUnordered<BoxFuture<'static, ()>>,
     recorder: Recorder,
-    /// The kinds that are watched with all their content.
+    /// The kinds that are watched with their full content.
     typed: BTreeSet<Kind>,
-    /// The types of which the metadata is watched, and how each watch is ended. `None` when nobody asks.
+    /// The types whose metadata is watched, with the token that ends each watch. `None` when no controller
+    /// needs them.
     metadata: Option<BTreeMap<ResourceType, CancellationToken>>,
 }
 
-/// A request that came back.
+/// A completed request.
 struct Done {
     worker: usize,
     ticket: u64,
@@ -121,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Starts an action; events are sent on the side.
+    /// Starts an action; events are sent in the background.
     fn start(&mut self, worker: usize, ticket: u64, action: Action) {
         let mut next = Some(action);
         while let Some(action) = next.take() {
@@ -167,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// Puts what an answer shows into the caches.
+    /// Stores a response in the caches.
     fn learn(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
         match (action, outcome) {
             (Action::Create { resource, .. }, Ok(Some(object))) => self.caches.accept(resource, object),
@@ -213,7 +214,7 @@ impl Engine {
         }
     }
 
-    /// Lets those begin whose lists are all in.
+    /// Starts the workers whose kinds are all listed.
     fn wake_workers(&mut self) {
         let view = View {
             caches: &self.caches,
@@ -237,7 +238,7 @@ impl Engine {
         watched.is_empty() || changes.iter().any(|change| *change.resource == definitions)
     }
 
-    /// Watches the metadata of what is served now, and of nothing else.
+    /// Starts and stops metadata watches to match the kinds that are currently served.
     fn follow_the_catalog(&mut self) {
         let Some(watched) = &mut self.metadata else {
             return;

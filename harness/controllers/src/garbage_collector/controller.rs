@@ -1,4 +1,4 @@
-//! The controller: keeps the graph up to date and names whom a change concerns.
+//! The controller: updates the graph and enqueues the objects that a change affects.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{Action, Change, Controller, Kind, Outcome, Plan, Queue, View};
 pub struct GarbageCollector {
     graph: Graph,
     knowledge: Knowledge,
-    /// Objects with an owner of a kind that is not served.
+    /// Objects with an owner whose kind is not served.
     unresolved: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl GarbageCollector {
         if node.waits_for_dependents() && !waited {
             self.look_at_dependents(uid, queue);
         }
-        // An owner that waits may wait no more for an object that has changed its references.
+        // The changed references may unblock a foreground deletion of the owner.
         if let Some(before) = before.filter(|before| before.owners != node.owners) {
             for owner in before.owners {
                 queue.add(owner.uid);
@@ -60,7 +60,7 @@ impl GarbageCollector {
         self.unresolved.remove(uid);
         if let Some(node) = self.graph.remove(uid) {
             for owner in node.owners {
-                // An answer that came too late for it.
+                // An existence check of this object may have completed late.
                 self.knowledge.answers.remove(&owner.uid);
                 queue.add(owner.uid);
             }

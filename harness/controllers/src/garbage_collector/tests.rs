@@ -11,7 +11,7 @@ use super::decide::{Knowledge, Reason, decide};
 use super::graph::{Graph, Node};
 use crate::{Action, ObjectKey, Propagation, ResourceType};
 
-/// Config maps in `n`, each `NAME OWNER...`; uids are names. `!` marks foreground deletion, `~` orphaning,
+/// Config maps in `n`, each `NAME OWNER...`; uids equal names. `!` marks foreground deletion, `~` orphaning,
 /// `-` deletion without either.
 fn graph(objects: &[&str]) -> Graph {
     let mut graph = Graph::default();
@@ -37,7 +37,7 @@ fn graph(objects: &[&str]) -> Graph {
     graph
 }
 
-/// `NAME` blocks its deletion when written `NAME*`.
+/// A reference written `NAME*` blocks the owner's deletion.
 fn reference(text: &str) -> OwnerReference {
     let name = text.trim_end_matches('*');
     OwnerReference {

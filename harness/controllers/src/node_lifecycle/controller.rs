@@ -1,5 +1,5 @@
-//! The controller: shows changes to the observations, asks the decision, and spells its actions out
-//! as requests that fail when the object has changed in between.
+//! The controller: records changes in the observations, calls the decision, and turns its result into requests
+//! that fail if the object has changed in between.
 
 use std::collections::BTreeSet;
 
@@ -22,16 +22,17 @@ pub struct NodeLifecycle {
     settings: Settings,
     observations: Observations,
     zones: Zones,
-    /// When all nodes were last looked at together.
+    /// When all nodes were last monitored together.
     looked: Option<Timestamp>,
-    /// What the decision just made concerns besides its own key.
+    /// Other keys that the last decision affects.
     concerned: Vec<(Key, Option<Timestamp>)>,
 }
 
-/// What is decided about. The looks come first: what they allow is written with what else a node needs.
+/// The key of a decision. Zones come first, so that a node's permission is written together with its other
+/// changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The state of the zones, which a look at all nodes shows.
+    /// The states of all zones, from a monitor round over all nodes.
     Zones,
     /// The next nodes of their zones that may be tainted.
     Turn,
@@ -42,16 +43,16 @@ pub enum Key {
 /// Why a node or its pods are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its kubelet is silent.
+    /// The kubelet is silent.
     Silent(Silence),
-    /// Its taints are not what its conditions ask for.
+    /// The taints differ from the desired taints.
     Taints,
-    /// Its pods cannot be ready.
+    /// The node is unreachable, so its pods are not ready.
     PodsUnreachable,
 }
 
 impl NodeLifecycle {
-    /// A controller that has seen nothing yet.
+    /// A controller without observations.
     pub fn new(settings: Settings, now: Timestamp) -> Self {
         Self {
             observations: Observations::new(now, settings.monitor_period).asking(settings.pulses.clone()),
@@ -62,7 +63,7 @@ impl NodeLifecycle {
         }
     }
 
-    /// Looks at all nodes, and remembers what follows.
+    /// Runs a monitor round over all nodes and records the verdict.
     fn look(&mut self, view: View<'_>) {
         self.looked = Some(view.now);
         let mut sights = Vec::with_capacity(view.caches.nodes.len());
@@ -107,7 +108,7 @@ impl NodeLifecycle {
         let mut plan = Plan::nothing();
         for decision in decided.decisions {
             match decision {
-                // What comes next is decided on the node as written; its zone is looked at now.
+                // The consequences are decided after the node is written; its zone is checked now.
                 Decision::SetConditions { conditions, silence } => {
                     if self.looked != Some(view.now) {
                         self.concerned.push((Key::Zones, None));
@@ -134,7 +135,7 @@ impl NodeLifecycle {
     }
 }
 
-/// What the state of a node's zone, and whether the node may be tainted, depend on.
+/// The inputs of a zone's state and of a node's permission.
 fn concerns_zones(node: &Node) -> (Zone, bool, Option<&str>) {
     let ready = ready_condition(node).map(|ready| ready.status.as_str());
     (Zone::of(node), zones::counts(node), ready)
@@ -166,7 +167,7 @@ impl Controller for NodeLifecycle {
                 queue.add_at(Key::Zones, self.observations.look_at_or_after(view.now));
             }
         } else if let Some(lease) = change.of::<Lease>() {
-            // A renewal only moves a deadline, which is looked up when it comes.
+            // A renewal only extends a deadline, which is computed when the old one passes.
             match lease.after {
                 Some(lease) => self.observations.lease_seen(lease, view.now),
                 None => self.observations.lease_gone(&change.key.name),

@@ -1,6 +1,6 @@
-//! Which taints a node's conditions and its `unschedulable` ask for.
+//! The taints that follow from a node's conditions and from `spec.unschedulable`.
 //!
-//! Only taints of these keys and effects are added or removed; all others are somebody else's.
+//! The controller adds and removes only taints of these keys and effects; it ignores all other taints.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -15,7 +15,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Conditions that are bad when True, and their taint's key.
+/// Conditions that are bad when True, with the key of their taint.
 const PROBLEMS: [(&str, &str); 4] = [
     ("MemoryPressure", "node.kubernetes.io/memory-pressure"),
     ("DiskPressure", "node.kubernetes.io/disk-pressure"),
@@ -23,7 +23,7 @@ const PROBLEMS: [(&str, &str); 4] = [
     ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
 ];
 
-/// Whether the node has a taint of this controller that drives pods away.
+/// Whether the node has a `NoExecute` taint of this controller.
 pub fn drives_pods_away(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
     taints
@@ -36,7 +36,8 @@ fn is_about_readiness(taint: &Taint) -> bool {
     [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
 }
 
-/// The node's taints as they should be, or `None` when they are. A taint that stays keeps its time.
+/// The desired taints of the node, or `None` when they are already set. A taint that stays keeps its
+/// `timeAdded`.
 pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Option<Vec<Taint>> {
     let present = node
         .spec
@@ -99,8 +100,8 @@ fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static
     asked
 }
 
-/// Whether the taint is one that this controller takes away. One that drives pods away is settled with
-/// the zones; if its node has lost its Ready condition it stays.
+/// Whether this controller may remove the taint. The zone decides about `NoExecute` taints; they stay on a node
+/// that has lost its Ready condition.
 fn is_ours(taint: &Taint, node: &Node, permission: Permission) -> bool {
     let about_problems = taint.key == UNSCHEDULABLE || PROBLEMS.iter().any(|(_, key)| taint.key == *key);
     match taint.effect.as_str() {

@@ -1,4 +1,4 @@
-//! Observation and decision together, as a sequence over a kubelet's life; no client, no clock.
+//! Observations and decision together, as a sequence over a kubelet's life; no client, no clock.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -14,7 +14,7 @@ fn at(second: i64) -> Timestamp {
     START + SignedDuration::from_secs(second)
 }
 
-/// One node `a`, the writes applied to it as an API server would, and what was said along the way.
+/// One node `a`, the writes applied to it as an API server applies them, and a log of the decisions.
 struct World {
     observations: Observations,
     settings: Settings,
@@ -44,7 +44,7 @@ impl World {
         self.observations.permitted("a", zones::Permission::Granted);
     }
 
-    /// The kubelet posts Ready with a heartbeat at its own time, which is years off.
+    /// The kubelet posts Ready with a heartbeat of its own clock, which is years off.
     fn post(&mut self, second: i64, ready: &str) {
         let conditions = [
             ("Ready", ready),
@@ -147,7 +147,7 @@ fn a_kubelet_that_falls_silent_and_comes_back() {
     world.run(61..=200);
     world.post(201, "True");
     world.run(201..=240);
-    // Heard at 61, noted at the look at 65, over 50 s later.
+    // Observed at 61, noticed in the round at 65, more than 50 s ago.
     assert_eq!(
         world.narrative,
         [
@@ -171,7 +171,7 @@ fn beats_that_nobody_hears_count_as_renewals_until_they_end() {
     assert!(world.narrative.is_empty(), "{:?}", world.narrative);
     pulses.end("first", at(609));
     world.run(601..=700);
-    // The last beat came at 602, and is noted at the look at 605, over 50 s before.
+    // The last pulse came at 602 and is noticed in the round at 605; the grace of 50 s starts there.
     assert_eq!(world.narrative[0], "655 StoppedPosting");
 }
 

@@ -1,4 +1,4 @@
-//! Placing and preempting, over small clusters written down as JSON.
+//! Placement and preemption over small clusters, written as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::report;
 use super::storage::Binding;
 use crate::foundation::{Cached, Caches, ObjectKey};
 
-/// A cluster in the making.
+/// A cluster under construction.
 #[derive(Default)]
 struct Setting {
     cluster: Cluster,
@@ -25,7 +25,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// Three nodes of 2 processors, 4 GiB and 10 pods, in zones a, b and b.
+    /// Three nodes with 2 CPUs, 4 GiB and 10 pods, in zones a, b and b.
     fn three_nodes() -> Self {
         let mut setting = Self::default();
         for (name, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
@@ -444,7 +444,7 @@ fn room_is_kept_for_a_pod_whose_victims_are_leaving() {
     assert_eq!(setting.node_of(&cpu("p", "1", 1)), "n1");
 }
 
-/// What a node has left never goes below nothing, whatever comes and goes.
+/// Property: the free resources of a node never become negative.
 #[test]
 fn placing_never_overfills_a_node() {
     let mut stream = clock::Seed::new(5).stream("pods");

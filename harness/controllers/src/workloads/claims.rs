@@ -1,5 +1,5 @@
-//! Whose an object is: adoption of orphans that the selector matches, release of what it no longer
-//! matches (kubernetes/community, controller-ref.md).
+//! Controller references: adoption of orphans that match the selector, release of objects that no longer match
+//! (kubernetes/community, controller-ref.md).
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::meta::{self, Owner};
 use super::plan::Plan;
 use crate::Kind;
 
-/// Plans adoptions and releases among `candidates`, and returns those that are the owner's.
+/// Plans adoptions and releases among `candidates`, and returns the owned objects.
 ///
-/// An owner that is being deleted neither adopts nor releases; nothing that is being deleted is
-/// adopted. `mine` is asked before adopting, beyond the selector.
+/// A terminating owner neither adopts nor releases; a terminating object is not adopted. `mine` is an
+/// additional condition for adoption, besides the selector.
 pub fn claim<K: Metadata<Ty = ObjectMeta>>(
     plan: &mut Plan,
     kind: Kind,

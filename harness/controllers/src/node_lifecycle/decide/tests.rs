@@ -23,7 +23,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A node with these conditions; each heartbeat is at 4000, each transition at 3000.
+/// A node with these conditions; every heartbeat is at 4000, every transition at 3000.
 fn node(conditions: &[(&str, &str)], taints: &[&str]) -> Node {
     let condition = |(kind, status): &(&str, &str)| NodeCondition {
         type_: (*kind).to_owned(),
@@ -65,7 +65,7 @@ fn full_key(key: &str) -> String {
     }
 }
 
-/// A view of a node whose kubelet was last heard `silent_for` seconds ago.
+/// A view of a node whose kubelet last showed a sign of life `silent_for` seconds ago.
 fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
     NodeView {
         node,
@@ -76,7 +76,7 @@ fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
     }
 }
 
-/// The taints that a plan sets, as `key:effect`, marked with `!` where they carry a time.
+/// The taints that a plan sets, as `key:effect`, with a `!` for a `timeAdded`.
 fn taints_of(plan: &Plan) -> Option<Vec<String>> {
     plan.decisions.iter().find_map(|action| match action {
         Decision::SetTaints(taints) => Some(

@@ -65,12 +65,12 @@ fn labels_say_where_a_node_is(#[case] labels: &[(&str, &str)], #[case] region: &
     assert_eq!(Zone::of(&node), expected);
 }
 
-/// A cluster whose nodes are named after their zone, `ZONE-NUMBER`, and that taints whom it may.
+/// A cluster whose nodes are named `ZONE-NUMBER`; every permitted node is tainted immediately.
 struct Cluster {
     zones: Zones,
     nodes: BTreeMap<String, (Readiness, Permission)>,
     excluded: Vec<String>,
-    /// What became of permissions, as `SECOND NODE`, with a minus when one is withdrawn.
+    /// The changes of permissions, as `SECOND NODE`, with a minus for a withdrawal.
     narrative: Vec<String>,
     returns: Vec<i64>,
 }
@@ -140,7 +140,7 @@ impl Cluster {
         verdict.next
     }
 
-    /// Looks every 5 s until `second`, and gives turns when they come.
+    /// Monitors every 5 s until `second`, and grants permissions when they are due.
     fn run(&mut self, seconds: std::ops::RangeInclusive<i64>) {
         let mut next = None;
         for second in seconds {
@@ -178,7 +178,7 @@ fn a_small_zone_that_is_partly_down_is_spared_until_it_recovers_enough() {
     assert!(cluster.narrative.is_empty(), "{:?}", cluster.narrative);
     cluster.turn(Readiness::Good, "a", 1);
     cluster.run(601..=640);
-    // The bucket of a new rate begins empty.
+    // The bucket of a new rate starts empty.
     assert_eq!(cluster.narrative, ["615 a-01", "625 a-02"]);
 }
 
@@ -261,7 +261,7 @@ fn a_taint_that_somebody_took_away_comes_back_in_its_turn() {
         permission: Permission::Granted,
         ..sight
     };
-    assert_eq!(after(&on_its_way), Permission::Granted, "the write is under way");
+    assert_eq!(after(&on_its_way), Permission::Granted, "the write is in progress");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! The attach-detach controller: a VolumeAttachment for every CSI volume that a pod on a node needs,
-//! and none for those that are no longer needed and no longer mounted.
+//! The attach-detach controller: creates a VolumeAttachment for every CSI volume that a pod on a node needs,
+//! and deletes attachments of volumes that are no longer needed and no longer mounted.
 //!
-//! It decides node by node. What a node has attached is what its attachments say; the driver's own
-//! attacher carries them out. `node.status.volumesAttached` follows: a volume is taken out of it
-//! before its attachment is deleted, so that no kubelet mounts what is going.
+//! It decides per node. VolumeAttachments are the source of truth about attached volumes; the driver's attacher
+//! performs them. `node.status.volumesAttached` follows: a volume is removed from it before its attachment is
+//! deleted, so that no kubelet mounts a volume that is being detached.
 
 mod decide;
 
@@ -21,13 +21,13 @@ use crate::foundation::{Change, Controller, Kind, ObjectKey, Plan, Queue, Transi
 
 pub use self::decide::{Reason, attachment_name, volume_name};
 
-/// The controller. Its keys are names of nodes.
+/// The controller. Its keys are node names.
 #[derive(Debug, Default)]
 pub struct AttachDetach {
     users: ClaimUsers,
-    /// Attachments by volume, deleted ones until they are gone.
+    /// Attachments by volume, including terminating ones.
     attachments: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// Nodes that wait until a volume is detached elsewhere.
+    /// Nodes that wait until a volume is detached from another node.
     waiting: BTreeMap<String, BTreeSet<String>>,
     memory: BTreeMap<String, Memory>,
 }

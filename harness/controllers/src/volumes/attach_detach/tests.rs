@@ -9,7 +9,7 @@ use crate::foundation::{Action, Caches};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A world of nodes `a` and `b`, a bound volume `pv` (driver `d`, handle `h`) and its claim `n/c`.
+/// Nodes `a` and `b`, a bound volume `pv` (driver `d`, handle `h`) and its claim `n/c`.
 struct World {
     caches: Caches,
     controller: AttachDetach,
@@ -58,7 +58,7 @@ impl World {
         }));
     }
 
-    /// What the list of attached volumes has.
+    /// Sets the node's `volumesAttached`.
     fn reports(&mut self, node: &str, volumes: &[&str]) {
         let list: Vec<Value> = volumes
             .iter()
@@ -90,7 +90,7 @@ impl World {
         }));
     }
 
-    /// The attachment is being deleted, and its driver has not detached.
+    /// Deletes the attachment; the driver has not detached yet.
     fn going(&mut self, node: &str) {
         self.put::<VolumeAttachment>(json!({
             "metadata": { "name": attachment_name("d", "h", node), "uid": node, "deletionTimestamp": NOW.to_string(),
@@ -162,13 +162,21 @@ fn a_volume_is_reported_until_it_is_detached_unless_this_controller_detaches_it(
     world.attachment("a", true);
     world.reports("a", &list);
     world.going("a");
-    assert_eq!(world.decide("a", NOW), Plan::nothing(), "somebody else deleted it");
+    assert_eq!(
+        world.decide("a", NOW),
+        Plan::nothing(),
+        "someone else deleted the attachment"
+    );
     let mut world = World::new();
     world.attachment("a", true);
     world.reports("a", &list);
     assert_eq!(verbs(&world.decide("a", NOW)), ["report", "detach"]);
     world.going("a");
-    assert_eq!(verbs(&world.decide("a", NOW)), ["report"], "the list has it yet");
+    assert_eq!(
+        verbs(&world.decide("a", NOW)),
+        ["report"],
+        "the volume is still in volumesAttached"
+    );
     world.reports("a", &[]);
     assert_eq!(world.decide("a", NOW), Plan::nothing());
 }
@@ -312,7 +320,7 @@ fn an_attachment_of_a_volume_that_is_not_there_stays() {
 
 #[test]
 fn an_attachment_is_named_after_volume_driver_and_node() {
-    // sha256 of `handledrivernode`, as every CSI attacher expects it.
+    // sha256 of `handledrivernode`, as all CSI attachers expect.
     assert_eq!(
         attachment_name("driver", "handle", "node"),
         "csi-fdef298eb16db6fa42906ef1ff09a93a7f3028f8290cc9d71628ff91c237bfa7"

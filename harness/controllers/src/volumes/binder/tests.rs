@@ -31,7 +31,7 @@ fn volume(name: &str, change: Value) -> PersistentVolume {
     serde_json::from_value(volume).unwrap()
 }
 
-/// A source that has no driver.
+/// A volume source without a driver.
 fn files() -> Value {
     json!({ "spec": { "csi": null, "nfs": { "server": "s", "path": "/" } } })
 }

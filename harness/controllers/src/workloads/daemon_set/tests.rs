@@ -111,7 +111,7 @@ fn settle(world: &mut World, nodes: &[Arc<Node>], check: impl Fn(&World)) {
         }
         world.pass(1);
     }
-    panic!("it does not come to rest");
+    panic!("the world does not converge");
 }
 
 #[rstest]

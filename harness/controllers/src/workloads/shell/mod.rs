@@ -1,7 +1,7 @@
-//! Between the pure decisions and the foundation: which keys a change concerns, what a decision sees,
-//! and what its plan means in requests.
+//! The adapter between the pure decisions and the foundation: enqueues affected keys, builds views, and turns
+//! plans into requests.
 //!
-//! What must not live here: any decision.
+//! No decisions are made here.
 
 mod daemon_sets;
 mod deployments;
@@ -31,56 +31,56 @@ use super::meta;
 use super::plan::{self, Attempt, Failure, Note};
 use crate::{Action, Cached, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};
 
-/// Why something is written.
+/// Why an object is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Something is missing.
+    /// An object is missing.
     Missing(Kind),
-    /// There is too much of something, or it is outdated.
+    /// An object is surplus or outdated.
     Surplus(Kind),
-    /// What there is differs from what is wanted.
+    /// An object differs from its desired state.
     Differs(Kind),
-    /// What there is differs from what the status says.
+    /// The status is out of date.
     Status,
-    /// There is something to say.
+    /// An event is due.
     Event,
 }
 
-/// What one kind of workload adds to what all have in common.
+/// The parts that are specific to one kind of workload.
 pub(crate) trait Workload: Send {
-    /// The kind that is decided about.
+    /// The kind that decisions are about.
     type Root: Cached + Metadata<Ty = ObjectMeta> + serde::Serialize;
-    /// Upstream's name of the controller, which its events carry.
+    /// Upstream's name of the controller, the source of its events.
     const NAME: &'static str;
 
-    /// What it reads beside its own kind.
+    /// Other kinds that it reads.
     fn reads() -> &'static [Kind];
 
-    /// Names the keys that a change concerns, beyond the object itself.
+    /// Enqueues the keys that a change affects, besides the object itself.
     fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<ObjectKey>);
 
     /// Decides about one object.
     fn decide(&mut self, root: &Arc<Self::Root>, scene: Scene<'_>) -> plan::Plan;
 
-    /// What an object leaves behind.
+    /// Cleans up after a deleted object.
     fn after(&mut self, _key: &ObjectKey, _view: View<'_>) -> plan::Plan {
         plan::Plan::default()
     }
 }
 
-/// What a workload's decision sees.
+/// The input of a workload's decision.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// The caches and the time.
+    /// The caches and the current time.
     view: View<'a>,
-    /// The objects that nobody controls.
+    /// The orphaned objects.
     orphans: &'a Orphans,
-    /// What failed at the last attempt.
+    /// The failure of the last attempt.
     failure: Option<Failure>,
 }
 
 impl Scene<'_> {
-    /// The objects that name `owner` among their owners, and those of its namespace that nobody controls.
+    /// The objects with `owner` in their owner references, and the orphaned objects of its namespace.
     fn dependents<K: Cached>(&self, owner: &ObjectMeta) -> Vec<Arc<K>> {
         let cache = K::cache(self.view.caches);
         let owned = cache.owned_by(meta::uid(owner)).cloned();
@@ -97,14 +97,14 @@ impl Scene<'_> {
     }
 }
 
-/// A workload as a controller.
+/// Adapts a workload to the [`Controller`] trait.
 pub(crate) struct Shell<W> {
     workload: W,
     orphans: Orphans,
     failures: BTreeMap<ObjectKey, Failure>,
-    /// Events about objects, to be recorded at the next look.
+    /// Events to record in the next decision about an object.
     notes: BTreeMap<ObjectKey, Vec<Note>>,
-    /// Objects whose plan under way wants the names of what it creates told.
+    /// Objects whose current plan emits events with generated names.
     telling: BTreeMap<ObjectKey, Note>,
 }
 
@@ -208,8 +208,8 @@ impl<W: Workload> Controller for Shell<W> {
     }
 }
 
-/// Queues the object of `W`'s kind that a dependent belongs to; for one that nobody controls, every
-/// object of its namespace that selects it.
+/// Enqueues the owner of kind `W` of a dependent; for an orphan, every object of its namespace whose selector
+/// matches.
 fn queue_owners<K, D>(
     change: &Change,
     view: View<'_>,
@@ -242,7 +242,7 @@ fn queue_owners<K, D>(
     }
 }
 
-/// The node of a pod, where that is of interest.
+/// The change as a pod transition, if it is relevant.
 fn pod_of(change: &Change) -> Option<crate::Transition<'_, Pod>> {
     change.of::<Pod>()
 }

@@ -1,4 +1,4 @@
-//! A typed plan as requests.
+//! Translates typed plans into requests.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -9,7 +9,7 @@ use super::Reason;
 use crate::workloads::plan::{self, Note, Object};
 use crate::{Action, Cached, Deletion, ObjectKey, Patch, Plan, Preconditions, Propagation, Severity, Target};
 
-/// Calls `$function` with the typed object, whichever kind it is.
+/// Calls `$function` with the typed object of any kind.
 macro_rules! with_object {
     ($object:expr, $function:ident) => {
         match $object {
@@ -26,7 +26,7 @@ macro_rules! with_object {
     };
 }
 
-/// The note of a creation that wants the name that the server gives.
+/// The event of a creation that needs the generated name.
 pub(super) fn telling(plan: &plan::Plan) -> Option<Note> {
     plan.actions.iter().find_map(|action| match action {
         plan::Action::Create { note: Some(note), .. } if note.message.contains("{}") => Some(note.clone()),
@@ -34,7 +34,7 @@ pub(super) fn telling(plan: &plan::Plan) -> Option<Note> {
     })
 }
 
-/// The requests of a plan, after events that are still to be recorded. Without `root` nothing is said.
+/// The requests of a plan, after pending events. Without `root` no events are recorded.
 pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[Note]) -> Plan<Reason> {
     let mut requests = Plan {
         deadline: plan.deadline,

@@ -50,7 +50,7 @@ fn settle(world: &mut World, check: impl Fn(&World)) {
         }
         world.pass(1);
     }
-    panic!("it does not come to rest");
+    panic!("the world does not converge");
 }
 
 fn change(world: &mut World, change: impl Fn(&mut StatefulSet)) {
@@ -124,7 +124,7 @@ fn an_update_goes_down_to_the_partition() {
     assert_eq!(
         images(&world),
         ["1", "1", "2", "2"],
-        "below the partition the old version comes back"
+        "below the partition the old version is restored"
     );
 }
 
