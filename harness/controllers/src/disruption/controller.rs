@@ -46,13 +46,13 @@ impl Disruption {
                         plan.push(Reason::Noteworthy, unmanaged_pods(budget));
                     }
                 }
-                Scales::Ask(targets) => {
+                Scales::Unread(targets) => {
                     self.answers.insert(key.clone(), answers);
                     for target in targets.into_values() {
                         let subresource = Some("scale");
                         plan.push(Reason::ScaleUnknown, Action::Read { target, subresource });
                     }
-                    plan.look_by(view.now);
+                    plan.requeue_by(view.now);
                     return plan;
                 }
                 Scales::Failed(why) => return sync_failed(budget, &why, view),

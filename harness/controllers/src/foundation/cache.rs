@@ -136,7 +136,7 @@ impl<K: Object> Cache<K> {
 
     /// Stores the response to a write of this process. An object that is neither cached nor newer than the
     /// newest watch event has been deleted since the write.
-    pub(super) fn learn(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+    pub(super) fn apply_response(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
         if object.revision() <= self.shown && !self.objects.contains_key(&ObjectKey::of(&object)) {
             return None;
         }
@@ -144,7 +144,7 @@ impl<K: Object> Cache<K> {
     }
 
     /// Stores an object that a watch event reports.
-    pub(super) fn show(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+    pub(super) fn apply_event(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
         self.shown = self.shown.max(object.revision());
         self.apply(object)
     }
@@ -162,7 +162,7 @@ impl<K: Object> Cache<K> {
     }
 
     /// Removes an object that a request of this process deleted; the watch may still report older versions.
-    pub(super) fn entomb(&mut self, key: &ObjectKey, uid: &str) -> Option<Arc<K>> {
+    pub(super) fn record_deletion(&mut self, key: &ObjectKey, uid: &str) -> Option<Arc<K>> {
         let known = self.objects.get(key)?;
         if !uid.is_empty() && known.uid() != uid {
             return None;
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_copy_changes_nothing() {
+    fn a_stale_object_changes_nothing() {
         let mut cache = cache();
         assert!(cache.apply(pod("1", 7, "a")).is_some());
         assert!(cache.apply(pod("1", 6, "b")).is_none());
@@ -288,10 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_stays_gone_until_the_watch_agrees() {
+    fn a_deleted_object_stays_absent_until_the_watch_confirms_it() {
         let mut cache = cache();
         cache.apply(pod("1", 7, "a"));
-        assert!(cache.entomb(&ObjectKey::new("n", "p"), "1").is_some());
+        assert!(cache.record_deletion(&ObjectKey::new("n", "p"), "1").is_some());
         assert!(cache.apply(pod("1", 8, "a")).is_none(), "a stale watch event");
         assert!(
             cache.apply(pod("2", 10, "a")).is_some(),
@@ -305,25 +305,25 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_does_not_bring_back_what_the_watch_showed_going() {
+    fn a_late_response_does_not_restore_an_object_that_the_watch_reported_as_deleted() {
         let mut cache = cache();
-        cache.show(pod("1", 7, "a"));
+        cache.apply_event(pod("1", 7, "a"));
         cache.remove(&pod("1", 9, "a"));
-        assert!(cache.learn(pod("1", 8, "a")).is_none(), "a late response");
+        assert!(cache.apply_response(pod("1", 8, "a")).is_none(), "a late response");
         assert!(cache.is_empty());
         assert!(
-            cache.learn(pod("2", 10, "a")).is_some(),
+            cache.apply_response(pod("2", 10, "a")).is_some(),
             "another object with the same name"
         );
         cache.replace(Vec::new(), 12);
         assert!(
-            cache.learn(pod("3", 11, "a")).is_none(),
+            cache.apply_response(pod("3", 11, "a")).is_none(),
             "created and deleted before the list"
         );
     }
 
     #[test]
-    fn a_list_keeps_what_was_written_after_it() {
+    fn a_list_keeps_objects_that_were_written_after_it() {
         let mut cache = cache();
         cache.apply(pod("1", 20, "a"));
         assert!(cache.replace(Vec::new(), 15).is_empty());

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::{Cache, Step};
-use super::feed::{self, Selection, Sighting};
+use super::feed::{self, FeedEvent, Selection};
 use super::resource::{Metadata, Object, ObjectKey, ResourceType};
 
 /// An update of the caches from a feed.
@@ -119,10 +119,10 @@ macro_rules! cached_kinds {
                 }
             }
 
-            fn entomb(self, caches: &mut Caches, key: &ObjectKey, uid: &str) -> Option<Change> {
+            fn record_deletion(self, caches: &mut Caches, key: &ObjectKey, uid: &str) -> Option<Change> {
                 match self {
                     $(Self::$kind => {
-                        let before = caches.$field.entomb(key, uid);
+                        let before = caches.$field.record_deletion(key, uid);
                         change(&Arc::new(self.resource()), (before, None))
                     })*
                 }
@@ -289,16 +289,20 @@ fn change<K: Object>(resource: &Arc<ResourceType>, (before, after): Step<K>) -> 
 }
 
 /// Applies a feed event to a cache.
-fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: Sighting<K>) -> Vec<Change> {
-    let steps = match sighting {
-        Sighting::Listed { objects, revision } => cache.replace(objects, revision),
-        Sighting::NotServed => cache.clear(),
-        Sighting::Applied(object) => cache
-            .show(object)
+fn apply_feed_event<K: Object>(
+    cache: &mut Cache<K>,
+    resource: &Arc<ResourceType>,
+    feed_event: FeedEvent<K>,
+) -> Vec<Change> {
+    let steps = match feed_event {
+        FeedEvent::Listed { objects, revision } => cache.replace(objects, revision),
+        FeedEvent::NotServed => cache.clear(),
+        FeedEvent::Applied(object) => cache
+            .apply_event(object)
             .map(|(before, after)| (before, Some(after)))
             .into_iter()
             .collect(),
-        Sighting::Deleted(object) => cache
+        FeedEvent::Deleted(object) => cache
             .remove(&object)
             .map(|before| (Some(before), None))
             .into_iter()
@@ -309,10 +313,10 @@ fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: 
 
 fn updates_of<K: Cached>(client: &Client, clock: &Clock, selection: Selection) -> BoxStream<'static, Update> {
     let resource = Arc::new(K::KIND.resource());
-    feed::sightings::<K>(client.clone(), clock.clone(), Arc::clone(&resource), selection, false)
-        .map(move |sighting| {
+    feed::feed_events::<K>(client.clone(), clock.clone(), Arc::clone(&resource), selection, false)
+        .map(move |feed_event| {
             let resource = Arc::clone(&resource);
-            Box::new(move |caches: &mut Caches| see(K::cache_mut(caches), &resource, sighting)) as Update
+            Box::new(move |caches: &mut Caches| apply_feed_event(K::cache_mut(caches), &resource, feed_event)) as Update
         })
         .boxed()
 }
@@ -324,11 +328,11 @@ pub(crate) fn metadata_updates(
     resource: &Arc<ResourceType>,
 ) -> BoxStream<'static, Update> {
     let (client, clock, resource) = (client.clone(), clock.clone(), Arc::clone(resource));
-    feed::sightings::<Metadata>(client, clock, Arc::clone(&resource), Selection::All, true)
-        .map(move |sighting| {
+    feed::feed_events::<Metadata>(client, clock, Arc::clone(&resource), Selection::All, true)
+        .map(move |feed_event| {
             let resource = Arc::clone(&resource);
             Box::new(move |caches: &mut Caches| match caches.metadata.get_mut(&*resource) {
-                Some(cache) => see(cache, &resource, sighting),
+                Some(cache) => apply_feed_event(cache, &resource, feed_event),
                 None => Vec::new(),
             }) as Update
         })
@@ -338,7 +342,7 @@ pub(crate) fn metadata_updates(
 fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
     match serde_json::from_value::<K>(object) {
         Ok(object) => {
-            let (before, after) = K::cache_mut(caches).learn(object)?;
+            let (before, after) = K::cache_mut(caches).apply_response(object)?;
             change(&Arc::new(K::KIND.resource()), (before, Some(after)))
         }
         Err(error) => {
@@ -379,7 +383,7 @@ impl Caches {
         }
         if let Some(cache) = self.metadata.get_mut(resource)
             && let Ok(metadata) = serde_json::from_value::<Metadata>(object.clone())
-            && let Some((before, after)) = cache.learn(metadata)
+            && let Some((before, after)) = cache.apply_response(metadata)
         {
             changes.extend(change(&Arc::new(resource.clone()), (before, Some(after))));
         }
@@ -390,10 +394,10 @@ impl Caches {
     pub(crate) fn accept_removal(&mut self, resource: &ResourceType, key: &ObjectKey, uid: &str) -> Vec<Change> {
         let mut changes = Vec::new();
         if let Some(kind) = Self::typed(resource) {
-            changes.extend(kind.entomb(self, key, uid));
+            changes.extend(kind.record_deletion(self, key, uid));
         }
         if let Some(cache) = self.metadata.get_mut(resource) {
-            let before = cache.entomb(key, uid);
+            let before = cache.record_deletion(key, uid);
             changes.extend(change(&Arc::new(resource.clone()), (before, None)));
         }
         changes

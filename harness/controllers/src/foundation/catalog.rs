@@ -75,8 +75,8 @@ pub(crate) fn discover(client: &Client, clock: &Clock) -> BoxStream<'static, Upd
     let (client, clock) = (client.clone(), clock.clone());
     futures::stream::once(async move {
         let found = loop {
-            let asked = ask(&client);
-            match tokio::time::timeout(CALL_TIMEOUT, asked).await {
+            let discovered = discover_groups(&client);
+            match tokio::time::timeout(CALL_TIMEOUT, discovered).await {
                 Ok(Ok(found)) => break found,
                 Ok(Err(error)) => tracing::warn!(%error, "discovery failed; retrying"),
                 Err(_) => tracing::warn!("discovery timed out; retrying"),
@@ -91,7 +91,7 @@ pub(crate) fn discover(client: &Client, clock: &Clock) -> BoxStream<'static, Upd
     .boxed()
 }
 
-async fn ask(client: &Client) -> Result<Vec<Served>, kube::Error> {
+async fn discover_groups(client: &Client) -> Result<Vec<Served>, kube::Error> {
     let custom = definition_names(client).await?;
     let mut versions = vec![(
         String::new(),

@@ -73,29 +73,29 @@ pub struct View<'a> {
 /// Keys to decide, with their times.
 #[derive(Debug)]
 pub struct Queue<K> {
-    pub(super) wishes: Vec<(K, Option<Timestamp>)>,
+    pub(super) requests: Vec<(K, Option<Timestamp>)>,
 }
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
-        Self { wishes: Vec::new() }
+        Self { requests: Vec::new() }
     }
 }
 
 impl<K> Queue<K> {
     /// Decides `key` as soon as possible, regardless of its backoff.
     pub fn add(&mut self, key: K) {
-        self.wishes.push((key, None));
+        self.requests.push((key, None));
     }
 
     /// Decides `key` no later than `at`.
     pub fn add_at(&mut self, key: K, at: Timestamp) {
-        self.wishes.push((key, Some(at)));
+        self.requests.push((key, Some(at)));
     }
 
     /// The enqueued keys, for tests of `observe`.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.wishes.iter().map(|(key, _)| key)
+        self.requests.iter().map(|(key, _)| key)
     }
 }
 
@@ -151,7 +151,7 @@ impl<R> Plan<R> {
     }
 
     /// Requeues the key no later than `at`.
-    pub fn look_by(&mut self, at: Timestamp) {
+    pub fn requeue_by(&mut self, at: Timestamp) {
         self.deadline = Some(self.deadline.map_or(at, |known| known.min(at)));
     }
 }

@@ -55,7 +55,7 @@ impl Selection {
 
 /// One event of a feed.
 #[derive(Debug)]
-pub(crate) enum Sighting<T> {
+pub(crate) enum FeedEvent<T> {
     /// A complete list.
     Listed {
         /// All objects.
@@ -72,13 +72,13 @@ pub(crate) enum Sighting<T> {
 }
 
 /// The endless stream of events of one kind; metadata only when `metadata` is set.
-pub(crate) fn sightings<T>(
+pub(crate) fn feed_events<T>(
     client: Client,
     clock: Clock,
     resource: Arc<ResourceType>,
     selection: Selection,
     metadata: bool,
-) -> BoxStream<'static, Sighting<T>>
+) -> BoxStream<'static, FeedEvent<T>>
 where
     T: Object + DeserializeOwned,
 {
@@ -95,8 +95,8 @@ where
         pause_when_unserved: PAUSE_WHEN_UNSERVED,
     };
     futures::stream::unfold(feed, |mut feed| async move {
-        let sighting = feed.next().await;
-        Some((sighting, feed))
+        let feed_event = feed.next().await;
+        Some((feed_event, feed))
     })
     .boxed()
 }
@@ -130,18 +130,18 @@ struct Feed<T> {
 }
 
 impl<T: Object + DeserializeOwned> Feed<T> {
-    async fn next(&mut self) -> Sighting<T> {
+    async fn next(&mut self) -> FeedEvent<T> {
         loop {
-            let sighting = if self.events.is_some() {
-                self.hear().await
+            let feed_event = if self.events.is_some() {
+                self.next_event().await
             } else if let Some(revision) = self.revision.clone() {
                 self.watch(&revision).await;
                 None
             } else {
                 self.list().await
             };
-            if let Some(sighting) = sighting {
-                return sighting;
+            if let Some(feed_event) = feed_event {
+                return feed_event;
             }
         }
     }
@@ -153,7 +153,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         }
     }
 
-    async fn list(&mut self) -> Option<Sighting<T>> {
+    async fn list(&mut self) -> Option<FeedEvent<T>> {
         let mut parameters = ListParams::default().limit(PAGE);
         if let Selection::Fields(fields) = self.selection {
             parameters = parameters.fields(fields);
@@ -169,8 +169,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 Ok(request) => request,
                 Err(error) => return self.failed("list", &error).await,
             };
-            let asked = self.client.request::<ObjectList<Item<T>>>(request);
-            let page = match tokio::time::timeout(LIST_TIMEOUT, asked).await {
+            let response = self.client.request::<ObjectList<Item<T>>>(request);
+            let page = match tokio::time::timeout(LIST_TIMEOUT, response).await {
                 Ok(Ok(page)) => page,
                 Ok(Err(error)) => return self.refused("list", &error).await,
                 Err(_) => return self.failed("list", &"timed out").await,
@@ -184,7 +184,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                     self.revision = Some(text);
                     self.reported = false;
                     self.pause_when_unserved = PAUSE_WHEN_UNSERVED;
-                    return Some(Sighting::Listed { objects, revision });
+                    return Some(FeedEvent::Listed { objects, revision });
                 }
             }
         }
@@ -211,8 +211,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 return;
             }
         };
-        let asked = self.client.request_events::<Item<T>>(request);
-        match tokio::time::timeout(LIST_TIMEOUT, asked).await {
+        let response = self.client.request_events::<Item<T>>(request);
+        match tokio::time::timeout(LIST_TIMEOUT, response).await {
             Ok(Ok(events)) => self.events = Some(events.boxed()),
             Ok(Err(kube::Error::Api(status))) if status.code == 410 => self.revision = None,
             Ok(Err(error)) => {
@@ -225,7 +225,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         }
     }
 
-    async fn hear(&mut self) -> Option<Sighting<T>> {
+    async fn next_event(&mut self) -> Option<FeedEvent<T>> {
         let Some(events) = &mut self.events else {
             return None;
         };
@@ -245,11 +245,11 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                 self.revision = item.0.metadata().resource_version.clone();
-                Arc::into_inner(item.0).map(Sighting::Applied)
+                Arc::into_inner(item.0).map(FeedEvent::Applied)
             }
             WatchEvent::Deleted(item) => {
                 self.revision = item.0.metadata().resource_version.clone();
-                Arc::into_inner(item.0).map(Sighting::Deleted)
+                Arc::into_inner(item.0).map(FeedEvent::Deleted)
             }
             WatchEvent::Bookmark(bookmark) => {
                 self.revision = Some(bookmark.metadata.resource_version);
@@ -268,13 +268,13 @@ impl<T: Object + DeserializeOwned> Feed<T> {
     }
 
     /// Handles a transient error.
-    async fn failed(&mut self, verb: &str, error: &(impl std::fmt::Display + ?Sized)) -> Option<Sighting<T>> {
+    async fn failed(&mut self, verb: &str, error: &(impl std::fmt::Display + ?Sized)) -> Option<FeedEvent<T>> {
         tracing::warn!(resource = %self.resource, %error, "{verb} failed; retrying");
         self.clock.sleep(PAUSE_AFTER_ERROR).await;
         None
     }
 
-    async fn refused(&mut self, verb: &str, error: &kube::Error) -> Option<Sighting<T>> {
+    async fn refused(&mut self, verb: &str, error: &kube::Error) -> Option<FeedEvent<T>> {
         let kube::Error::Api(status) = error else {
             return self.failed(verb, error).await;
         };
@@ -284,7 +284,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         let first = !std::mem::replace(&mut self.reported, true);
         if matches!(status.code, 404 | 405) {
             if first {
-                return Some(Sighting::NotServed);
+                return Some(FeedEvent::NotServed);
             }
             self.clock.sleep(self.pause_when_unserved).await;
             self.pause_when_unserved = (self.pause_when_unserved * 2).min(LONGEST_PAUSE_WHEN_UNSERVED);

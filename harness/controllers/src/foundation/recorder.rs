@@ -25,11 +25,11 @@ const REMEMBERED: usize = 4096;
 pub(super) struct Recorder {
     clock: Clock,
     names: Stream,
-    said: BTreeMap<String, Said>,
+    recent: BTreeMap<String, Recent>,
 }
 
 #[derive(Clone)]
-struct Said {
+struct Recent {
     name: String,
     count: u32,
     at: Timestamp,
@@ -46,7 +46,7 @@ impl Recorder {
         Self {
             clock,
             names,
-            said: BTreeMap::new(),
+            recent: BTreeMap::new(),
         }
     }
 
@@ -66,22 +66,22 @@ impl Recorder {
         let key = format!("{component}\n{about:?}\n{severity:?}\n{reason}\n{message}");
         let what = format!("event {reason} about {}", about.name.as_deref().unwrap_or_default());
         let collection = Request::new(format!("/api/v1/namespaces/{namespace}/events"));
-        if let Some(said) = self.said.get_mut(&key)
-            && now.duration_since(said.at) < REPETITION
+        if let Some(recent) = self.recent.get_mut(&key)
+            && now.duration_since(recent.at) < REPETITION
         {
-            said.count += 1;
-            said.at = now;
-            let patch = json!({ "count": said.count, "lastTimestamp": Time(whole_seconds(now)) });
-            let request = collection.patch(&said.name, &PatchParams::default(), &Patch::Merge(patch));
+            recent.count += 1;
+            recent.at = now;
+            let patch = json!({ "count": recent.count, "lastTimestamp": Time(whole_seconds(now)) });
+            let request = collection.patch(&recent.name, &PatchParams::default(), &Patch::Merge(patch));
             return Some(Record { what, request });
         }
         self.forget(now);
         let suffix = self.names.text(16, b"0123456789abcdef");
         let name = format!("{}.{suffix}", about.name.as_deref().unwrap_or_default());
         let event = event(&name, &namespace, component, (about, *severity, reason, message), now);
-        self.said.insert(
+        self.recent.insert(
             key,
-            Said {
+            Recent {
                 name,
                 count: 1,
                 at: now,
@@ -92,11 +92,12 @@ impl Recorder {
     }
 
     fn forget(&mut self, now: Timestamp) {
-        if self.said.len() >= REMEMBERED {
-            self.said.retain(|_, said| now.duration_since(said.at) < REPETITION);
+        if self.recent.len() >= REMEMBERED {
+            self.recent
+                .retain(|_, recent| now.duration_since(recent.at) < REPETITION);
         }
-        if self.said.len() >= REMEMBERED {
-            self.said.clear();
+        if self.recent.len() >= REMEMBERED {
+            self.recent.clear();
         }
     }
 }

@@ -93,20 +93,20 @@ impl Engine {
     async fn work(&mut self) {
         self.wake_workers();
         loop {
-            self.begin_what_is_due();
+            self.start_due_keys();
             let due = self.workers.iter().filter_map(|worker| worker.next_due()).min();
             let clock = self.clock.clone();
             tokio::select! {
                 biased;
                 Some(done) = self.under_way.next(), if !self.under_way.is_empty() => self.finish(done),
-                Some(update) = self.feeds.next(), if !self.feeds.is_empty() => self.take_in(update),
+                Some(update) = self.feeds.next(), if !self.feeds.is_empty() => self.apply_update(update),
                 Some(()) = self.records.next(), if !self.records.is_empty() => {}
                 () = sleep_until(&clock, due) => {}
             }
         }
     }
 
-    fn begin_what_is_due(&mut self) {
+    fn start_due_keys(&mut self) {
         let now = self.clock.now();
         for worker in 0..self.workers.len() {
             loop {
@@ -146,7 +146,7 @@ impl Engine {
                 caches: &self.caches,
                 now: self.clock.now(),
             };
-            next = self.workers[worker].go_on(ticket, &action, &Ok(None), view);
+            next = self.workers[worker].continue_plan(ticket, &action, &Ok(None), view);
         }
     }
 
@@ -157,19 +157,19 @@ impl Engine {
             action,
             outcome,
         } = done;
-        let changes = self.learn(&action, &outcome);
-        self.show(&changes);
+        let changes = self.store_response(&action, &outcome);
+        self.notify_workers(&changes);
         let view = View {
             caches: &self.caches,
             now: self.clock.now(),
         };
-        if let Some(next) = self.workers[worker].go_on(ticket, &action, &outcome, view) {
+        if let Some(next) = self.workers[worker].continue_plan(ticket, &action, &outcome, view) {
             self.start(worker, ticket, next);
         }
     }
 
     /// Stores a response in the caches.
-    fn learn(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
+    fn store_response(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
         match (action, outcome) {
             (Action::Create { resource, .. }, Ok(Some(object))) => self.caches.accept(resource, object),
             (
@@ -184,25 +184,25 @@ impl Engine {
         }
     }
 
-    fn take_in(&mut self, update: Update) {
+    fn apply_update(&mut self, update: Update) {
         let mut changes = update(&mut self.caches);
-        let mut moved = self.moved_the_catalog(&changes);
-        self.show(&changes);
+        let mut moved = self.changes_catalog(&changes);
+        self.notify_workers(&changes);
         for _ in 1..BATCH {
             let Some(Some(update)) = self.feeds.next().now_or_never() else {
                 break;
             };
             changes = update(&mut self.caches);
-            moved |= self.moved_the_catalog(&changes);
-            self.show(&changes);
+            moved |= self.changes_catalog(&changes);
+            self.notify_workers(&changes);
         }
         if moved {
-            self.follow_the_catalog();
+            self.update_metadata_watches();
         }
         self.wake_workers();
     }
 
-    fn show(&mut self, changes: &[Change]) {
+    fn notify_workers(&mut self, changes: &[Change]) {
         let view = View {
             caches: &self.caches,
             now: self.clock.now(),
@@ -230,7 +230,7 @@ impl Engine {
         }
     }
 
-    fn moved_the_catalog(&self, changes: &[Change]) -> bool {
+    fn changes_catalog(&self, changes: &[Change]) -> bool {
         let Some(watched) = &self.metadata else {
             return false;
         };
@@ -239,7 +239,7 @@ impl Engine {
     }
 
     /// Starts and stops metadata watches to match the kinds that are currently served.
-    fn follow_the_catalog(&mut self) {
+    fn update_metadata_watches(&mut self) {
         let Some(watched) = &mut self.metadata else {
             return;
         };
@@ -285,7 +285,7 @@ impl Engine {
             self.feeds.push(updates.take_until(Box::pin(ended)).boxed());
             watched.insert(resource, token);
         }
-        self.show(&changes);
+        self.notify_workers(&changes);
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) trait AnyWorker: Send {
     /// Decides the next due key and returns its first action with a ticket.
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)>;
     /// Processes the outcome of a ticket's action; returns the next action.
-    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action>;
+    fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action>;
 }
 
 /// A controller with its queue.
@@ -70,7 +70,7 @@ impl<C: Controller> Worker<C> {
     }
 
     fn grant(&mut self, queue: Queue<C::Key>, now: Timestamp) {
-        for (key, at) in queue.wishes {
+        for (key, at) in queue.requests {
             let at = at.unwrap_or(now);
             if self.busy.contains(&key) {
                 let again = self.again.entry(key).or_insert(at);
@@ -152,9 +152,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
             }
             let key = self.due.pop(view.now)?;
             let plan = self.controller.decide(&key, view);
-            let mut concerned = Queue::default();
-            self.controller.decided(&mut concerned);
-            self.grant(concerned, view.now);
+            let mut affected_keys = Queue::default();
+            self.controller.decided(&mut affected_keys);
+            self.grant(affected_keys, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
                 self.failures.clear(&key);
@@ -177,7 +177,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
         }
     }
 
-    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
+    fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
         let key = self.under_way.get(&ticket)?.key.clone();
         let mut queue = Queue::default();
         self.controller.performed(&key, action, outcome, view, &mut queue);

@@ -41,7 +41,7 @@ pub(super) struct Knowledge {
     /// Results of existence checks of owners that are not in the graph.
     pub answers: BTreeMap<String, bool>,
     /// Objects for which an event about an owner in another namespace was emitted.
-    pub told: BTreeSet<String>,
+    pub reported: BTreeSet<String>,
 }
 
 /// The state of an owner, as seen by a dependent.
@@ -96,13 +96,13 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
         .map(|owner| (owner, standing(owner, node, graph, knowledge)))
         .collect();
     let are = |wanted: Standing| standings.iter().any(|(_, standing)| *standing == wanted);
-    let mut plan = elsewhere(uid, node, graph, knowledge);
+    let mut plan = report_foreign_owner(uid, node, graph, knowledge);
     if are(Standing::Unclear) {
         return plan;
     }
     if are(Standing::Unknown) {
         for (owner, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Unknown) {
-            if let Some(read) = ask(owner, node, knowledge) {
+            if let Some(read) = check_existence(owner, node, knowledge) {
                 plan.push(Reason::OwnerUnknown, read);
             }
         }
@@ -150,7 +150,7 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
 
 fn standing(owner: &OwnerReference, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Standing {
     if let Some(present) = graph.get(&owner.uid)
-        && present.is_meant_by(owner, node)
+        && present.matches_reference(owner, node)
     {
         return if present.waits_for_dependents() {
             Standing::Waiting
@@ -179,7 +179,7 @@ fn type_of<'a>(owner: &OwnerReference, knowledge: &'a Knowledge) -> Option<&'a R
     knowledge.types.get(&(group.to_owned(), owner.kind.clone()))
 }
 
-fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
+fn check_existence(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
     let resource = type_of(owner, knowledge)?.clone();
     let namespace = if resource.namespaced {
         node.key.namespace.as_str()
@@ -196,17 +196,17 @@ fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Act
 }
 
 /// Emits an event on the dependent whose owner is in another namespace.
-fn elsewhere(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
+fn report_foreign_owner(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
     let mut plan = Plan::nothing();
-    if knowledge.told.contains(uid) {
+    if knowledge.reported.contains(uid) {
         return plan;
     }
-    let misplaced = node.owners.iter().find(|owner| {
+    let foreign = node.owners.iter().find(|owner| {
         graph
             .get(&owner.uid)
             .is_some_and(|known| known.resource.namespaced && known.key.namespace != node.key.namespace)
     });
-    if let Some(owner) = misplaced {
+    if let Some(owner) = foreign {
         let message = format!(
             "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
             owner.api_version, owner.kind, node.key.namespace, owner.name, owner.uid, node.key.namespace

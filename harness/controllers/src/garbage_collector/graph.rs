@@ -37,23 +37,23 @@ impl Node {
         }
     }
 
-    fn is_ending_by(&self, finalizer: &str) -> bool {
+    fn is_deleting_with(&self, finalizer: &str) -> bool {
         self.deleting && self.finalizers.iter().any(|present| present == finalizer)
     }
 
     /// Whether it waits in foreground deletion for its dependents.
     pub(super) fn waits_for_dependents(&self) -> bool {
-        self.is_ending_by(FOREGROUND)
+        self.is_deleting_with(FOREGROUND)
     }
 
     /// Whether its deletion orphans its dependents.
     pub(super) fn orphans_dependents(&self) -> bool {
-        self.is_ending_by(ORPHAN)
+        self.is_deleting_with(ORPHAN)
     }
 
     /// Whether an owner reference identifies this object: name and kind match, and the namespace if the owner
     /// has one.
-    pub(super) fn is_meant_by(&self, reference: &OwnerReference, dependent: &Self) -> bool {
+    pub(super) fn matches_reference(&self, reference: &OwnerReference, dependent: &Self) -> bool {
         let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         self.resource.group == group
             && self.resource.kind == reference.kind.as_str()

@@ -68,7 +68,7 @@ impl Namespaces {
             plan.push(Reason::Empties, delete);
             plan.actions.push(Action::List { resource, namespace });
         }
-        plan.look_by(now);
+        plan.requeue_by(now);
         plan
     }
 
@@ -91,14 +91,14 @@ impl Namespaces {
             if plan.actions.is_empty() {
                 return self.next(namespace, view);
             }
-            plan.look_by(view.now);
+            plan.requeue_by(view.now);
             return plan;
         }
         let watched = |resource: &String| view.caches.watches(resource);
         if !round.remains.counts.keys().all(watched) {
             let period = SignedDuration::try_from(UNWATCHED).unwrap_or_default();
             round.stale = true;
-            plan.look_by(view.now.saturating_add(period).unwrap_or(Timestamp::MAX));
+            plan.requeue_by(view.now.saturating_add(period).unwrap_or(Timestamp::MAX));
         }
         plan
     }

@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use super::taints::drives_pods_away;
+use super::taints::has_eviction_taint;
 use super::view::{NEVER_POSTED, NodeView, ready_condition};
 use super::zones::Permission;
 
@@ -49,13 +49,13 @@ impl Observations {
 
     /// The same, with signs of life from `pulses`, which are not written to the API server.
     #[must_use]
-    pub fn asking(mut self, pulses: Option<Pulses>) -> Self {
+    pub fn with_pulses(mut self, pulses: Option<Pulses>) -> Self {
         self.pulses = pulses;
         self
     }
 
     /// The first monitor round at or after `moment`.
-    pub fn look_at_or_after(&self, moment: Timestamp) -> Timestamp {
+    pub fn round_at_or_after(&self, moment: Timestamp) -> Timestamp {
         let period = i128::try_from(self.monitor_period.as_nanos()).unwrap_or(i128::MAX);
         if period == 0 {
             return moment;
@@ -71,7 +71,7 @@ impl Observations {
     pub fn node_seen(&mut self, node: &Node, now: Timestamp) {
         let name = node.name_any();
         let heartbeat = heartbeat(node);
-        let look = self.look_at_or_after(now);
+        let look = self.round_at_or_after(now);
         match self.nodes.get_mut(&name) {
             Some(known) if known.uid == node.metadata.uid => {
                 if known.heartbeat != heartbeat {
@@ -104,7 +104,7 @@ impl Observations {
                 );
             }
         }
-        if drives_pods_away(node)
+        if has_eviction_taint(node)
             && let Some(known) = self.nodes.get_mut(node.metadata.name.as_deref().unwrap_or_default())
             && known.permission == Permission::Granted
         {
@@ -120,7 +120,7 @@ impl Observations {
     }
 
     /// Restarts the grace period of every kubelet.
-    pub fn all_heard(&mut self, now: Timestamp) {
+    pub fn restart_grace_periods(&mut self, now: Timestamp) {
         for known in self.nodes.values_mut() {
             known.last_sign = known.last_sign.max(now);
         }
@@ -137,7 +137,7 @@ impl Observations {
             return;
         };
         let name = lease.name_any();
-        let look = self.look_at_or_after(now);
+        let look = self.round_at_or_after(now);
         self.renewals.insert(name.clone(), renewed.0);
         if let Some(known) = self.nodes.get_mut(&name)
             && known.renewed.is_none_or(|before| before < renewed.0)
@@ -154,7 +154,7 @@ impl Observations {
 
     /// Records that the pods of a silent node have been marked not ready for the silence that began at `since`;
     /// `None` when that failed.
-    pub fn pods_marked(&mut self, name: &str, since: Option<Timestamp>) {
+    pub fn pods_marked_not_ready(&mut self, name: &str, since: Option<Timestamp>) {
         if let Some(known) = self.nodes.get_mut(name) {
             known.pods_marked_for = since;
         }
@@ -165,7 +165,7 @@ impl Observations {
         let known = self.nodes.get(node.metadata.name.as_deref()?)?;
         let uid = known.uid.as_deref().unwrap_or_default();
         let beat = self.pulses.as_ref().and_then(|pulses| pulses.last(uid, now));
-        let heard = beat.map(|beat| self.look_at_or_after(beat));
+        let heard = beat.map(|beat| self.round_at_or_after(beat));
         Some(NodeView {
             node,
             posted: known.heartbeat.is_some(),

@@ -24,7 +24,7 @@ const PROBLEMS: [(&str, &str); 4] = [
 ];
 
 /// Whether the node has a `NoExecute` taint of this controller.
-pub fn drives_pods_away(node: &Node) -> bool {
+pub fn has_eviction_taint(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
     taints
         .unwrap_or_default()
@@ -44,18 +44,18 @@ pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Opt
         .as_ref()
         .and_then(|spec| spec.taints.as_deref())
         .unwrap_or_default();
-    let asked = asked_for(node, permission);
-    let is_asked = |taint: &Taint| {
-        asked
+    let required = required_taints(node, permission);
+    let is_required = |taint: &Taint| {
+        required
             .iter()
             .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
     };
     let mut taints: Vec<Taint> = present
         .iter()
-        .filter(|taint| !is_ours(taint, node, permission) || is_asked(taint))
+        .filter(|taint| !is_managed_taint(taint, node, permission) || is_required(taint))
         .cloned()
         .collect();
-    for (key, effect) in &asked {
+    for (key, effect) in &required {
         if !taints.iter().any(|taint| taint.key == *key && taint.effect == *effect) {
             taints.push(Taint {
                 key: (*key).to_owned(),
@@ -68,17 +68,17 @@ pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Opt
     (taints != present).then_some(taints)
 }
 
-fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static str)> {
-    let mut asked = Vec::new();
+fn required_taints(node: &Node, permission: Permission) -> Vec<(&'static str, &'static str)> {
+    let mut required = Vec::new();
     let key = match ready_condition(node).map(|ready| ready.status.as_str()) {
         Some("False") => Some(NOT_READY),
         Some("Unknown") => Some(UNREACHABLE),
         _ => None,
     };
     if let Some(key) = key {
-        asked.push((key, NO_SCHEDULE));
+        required.push((key, NO_SCHEDULE));
         if matches!(permission, Permission::Granted | Permission::Used) {
-            asked.push((key, NO_EXECUTE));
+            required.push((key, NO_EXECUTE));
         }
     }
     let conditions = node
@@ -91,18 +91,18 @@ fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static
             .iter()
             .any(|condition| condition.type_ == kind && condition.status == "True")
         {
-            asked.push((key, NO_SCHEDULE));
+            required.push((key, NO_SCHEDULE));
         }
     }
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
-        asked.push((UNSCHEDULABLE, NO_SCHEDULE));
+        required.push((UNSCHEDULABLE, NO_SCHEDULE));
     }
-    asked
+    required
 }
 
 /// Whether this controller may remove the taint. The zone decides about `NoExecute` taints; they stay on a node
 /// that has lost its Ready condition.
-fn is_ours(taint: &Taint, node: &Node, permission: Permission) -> bool {
+fn is_managed_taint(taint: &Taint, node: &Node, permission: Permission) -> bool {
     let about_problems = taint.key == UNSCHEDULABLE || PROBLEMS.iter().any(|(_, key)| taint.key == *key);
     match taint.effect.as_str() {
         NO_SCHEDULE => about_problems || is_about_readiness(taint),

@@ -111,7 +111,7 @@ pub enum Permission {
 
 /// The health of a node in a monitor round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeLook<'a> {
+pub struct NodeReport<'a> {
     /// The node's name.
     pub name: &'a str,
     /// Its zone.
@@ -135,7 +135,7 @@ pub struct Verdict {
     pub next: Option<Timestamp>,
     /// Whether the cluster recovered from a full disruption. Every grace period then restarts, because silence
     /// during the disruption proves nothing.
-    pub came_back: bool,
+    pub recovered: bool,
 }
 
 /// The state of the zones, and their waiting nodes.
@@ -155,8 +155,8 @@ struct Known {
 
 impl Zones {
     /// Evaluates all nodes of the cluster.
-    pub fn look(&mut self, sights: &[NodeLook<'_>], now: Timestamp, limits: &Limits) -> Verdict {
-        let (counts, present) = count(sights);
+    pub fn look(&mut self, reports: &[NodeReport<'_>], now: Timestamp, limits: &Limits) -> Verdict {
+        let (counts, present) = count(reports);
         self.known.retain(|zone, _| present.contains(&zone));
         for zone in present {
             self.known
@@ -173,14 +173,14 @@ impl Zones {
             .keys()
             .all(|zone| self.known.get(*zone).is_some_and(|known| down(known.state)));
         let goes_down = all_are_down && !all_were_down;
-        let came_back = all_were_down && !all_are_down;
+        let recovered = all_were_down && !all_are_down;
         for (zone, known) in &mut self.known {
             known.waiting.clear();
             let state = states.get(zone).copied();
             if goes_down {
                 known.limiter.change(None, now);
             } else if let Some(state) =
-                state.filter(|state| came_back || (!all_are_down && known.state != Some(*state)))
+                state.filter(|state| recovered || (!all_are_down && known.state != Some(*state)))
             {
                 let (good, bad) = counts.get(zone).copied().unwrap_or_default();
                 known.limiter.change(interval(state, good + bad, limits), now);
@@ -188,16 +188,16 @@ impl Zones {
             known.state = state.or(known.state);
         }
         let mut permissions = BTreeMap::new();
-        for sight in sights {
-            let permission = if goes_down { Permission::Withheld } else { after(sight) };
-            if permission != sight.permission {
-                permissions.insert(sight.name.to_owned(), permission);
+        for report in reports {
+            let permission = if goes_down { Permission::Withheld } else { after(report) };
+            if permission != report.permission {
+                permissions.insert(report.name.to_owned(), permission);
             }
             if permission == Permission::Withheld
-                && sight.readiness == Readiness::Bad
-                && let Some(known) = self.known.get_mut(&sight.zone)
+                && report.readiness == Readiness::Bad
+                && let Some(known) = self.known.get_mut(&report.zone)
             {
-                known.waiting.push(sight.name.to_owned());
+                known.waiting.push(report.name.to_owned());
             }
         }
         let granted = self.grant(now);
@@ -205,7 +205,7 @@ impl Zones {
         Verdict {
             permissions: permissions.into_iter().collect(),
             next: granted.next,
-            came_back,
+            recovered,
         }
     }
 
@@ -232,11 +232,11 @@ impl Zones {
 }
 
 /// The permission of a node before this round grants any.
-fn after(sight: &NodeLook<'_>) -> Permission {
-    match (sight.permission, sight.readiness) {
+fn after(report: &NodeReport<'_>) -> Permission {
+    match (report.permission, report.readiness) {
         (Permission::Unsettled | Permission::Withheld, _) | (_, Readiness::Good) => Permission::Withheld,
         // Someone removed the taint: the node queues for it again.
-        (Permission::Used, Readiness::Bad) if !sight.is_tainted => Permission::Withheld,
+        (Permission::Used, Readiness::Bad) if !report.is_tainted => Permission::Withheld,
         (permission, Readiness::Bad | Readiness::Unstated) => permission,
     }
 }
@@ -244,16 +244,16 @@ fn after(sight: &NodeLook<'_>) -> Permission {
 type Counts<'a> = BTreeMap<&'a Zone, (usize, usize)>;
 
 /// The healthy and unhealthy nodes of each zone that has counted nodes, and all zones.
-fn count<'a>(sights: &'a [NodeLook<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
+fn count<'a>(reports: &'a [NodeReport<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
     let mut counts = Counts::new();
-    for sight in sights.iter().filter(|sight| sight.counts) {
-        let (good, bad) = counts.entry(&sight.zone).or_default();
-        match sight.readiness {
+    for report in reports.iter().filter(|report| report.counts) {
+        let (good, bad) = counts.entry(&report.zone).or_default();
+        match report.readiness {
             Readiness::Good => *good += 1,
             Readiness::Bad | Readiness::Unstated => *bad += 1,
         }
     }
-    (counts, sights.iter().map(|sight| &sight.zone).collect())
+    (counts, reports.iter().map(|report| &report.zone).collect())
 }
 
 /// The state of a zone with these numbers of healthy and unhealthy nodes.

@@ -45,7 +45,7 @@ impl PodGc {
     }
 
     #[cfg(test)]
-    pub(super) fn remembers_nothing(&self) -> bool {
+    pub(super) fn is_empty_state(&self) -> bool {
         self.missing.is_empty() && self.finished.is_empty()
     }
 

@@ -189,7 +189,7 @@ mod tests {
         std::iter::from_fn(|| backlog.next(now)).map(|pod| pod.name).collect()
     }
 
-    fn for_lack_of(reason: Reason) -> Diagnosis {
+    fn unschedulable_because(reason: Reason) -> Diagnosis {
         Diagnosis {
             nodes: 1,
             reasons: BTreeMap::from([(reason, 1)]),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_important_go_first_and_then_those_who_have_waited() {
+    fn higher_priority_comes_first_then_longer_waiting() {
         let mut backlog = Backlog::default();
         for (name, priority, since) in [("c", 0, 1), ("b", 0, 2), ("a", 0, 2), ("d", 9, 3)] {
             backlog.add(pod(name), priority, at(since));
@@ -207,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_waits_for_a_change_that_helps_and_rests_first() {
+    fn a_pod_waits_for_a_helpful_change_and_its_backoff() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         backlog.next(at(0));
-        backlog.wait(&pod("a"), for_lack_of(Reason::Taint));
+        backlog.wait(&pod("a"), unschedulable_because(Reason::Taint));
         backlog.changed(Change::PodGone, at(0));
         assert_eq!(backlog.next_wake(), None);
         backlog.changed(Change::Node, at(0));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_double_up_to_ten_seconds() {
+    fn the_backoff_doubles_up_to_ten_seconds() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         let mut now = at(0);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_removed_is_never_next() {
+    fn a_removed_pod_is_not_scheduled() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         backlog.add(pod("b"), 0, at(0));

@@ -122,7 +122,7 @@ impl Controller for Scheduler {
             self.backlog.changed(Helpful::PodPlaced, view.now);
         } else if is_storage(change) {
             self.backlog.changed(Helpful::Storage, view.now);
-            self.look_at_volumes(view);
+            self.check_volume_bindings(view);
         }
         self.wake(queue);
     }
@@ -133,7 +133,7 @@ impl Controller for Scheduler {
 
     fn decide(&mut self, slot: &usize, view: View<'_>) -> Plan<Reason> {
         self.slots.remove(slot);
-        self.give_up_on_volumes(view);
+        self.expire_volume_bindings(view);
         let mut plan = Plan::nothing();
         while plan.actions.is_empty() {
             let Some(pod) = self.next(view.now) else {
@@ -360,7 +360,7 @@ impl Scheduler {
             }
         }
         if plan.actions.is_empty() {
-            self.look_at_volumes(view);
+            self.check_volume_bindings(view);
         }
         plan
     }
@@ -387,7 +387,7 @@ impl Scheduler {
         if let Ok(preemption) = preemption {
             for victim in &preemption.victims {
                 plan.actions
-                    .extend(report::give_way(&victim.pod, &pod.pod, &preemption.node, view.now));
+                    .extend(report::evict_victim(&victim.pod, &pod.pod, &preemption.node, view.now));
             }
             for displaced in &preemption.displaced {
                 self.cluster.withdraw(displaced);
@@ -407,7 +407,7 @@ impl Scheduler {
     }
 
     /// Finds pods whose volumes are all bound, and pods whose provisioner gave up.
-    fn look_at_volumes(&mut self, view: View<'_>) {
+    fn check_volume_bindings(&mut self, view: View<'_>) {
         let waiting: Vec<ObjectKey> = self
             .assumed
             .iter()
@@ -438,7 +438,7 @@ impl Scheduler {
         }
     }
 
-    fn give_up_on_volumes(&mut self, view: View<'_>) {
+    fn expire_volume_bindings(&mut self, view: View<'_>) {
         let late: Vec<ObjectKey> = self
             .assumed
             .iter()

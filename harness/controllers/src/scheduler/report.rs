@@ -62,7 +62,7 @@ pub fn unschedulable(pod: &Pod, message: &str, nominated: Option<&str>, now: Tim
 }
 
 /// Evicts a victim: writes its condition, deletes it with its grace period, and emits an event.
-pub fn give_way(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Vec<Action> {
+pub fn evict_victim(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Vec<Action> {
     if victim.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_can_be_taken_away() {
+    fn subtraction_reverses_addition() {
         let list = |value| Amounts::of(&serde_json::from_value(value).unwrap());
         let mut sum = list(json!({ "cpu": "1", "memory": "1Gi", "example.com/gpu": "2" }));
         let before = sum.clone();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_asks_for_nothing_still_counts_in_scores() {
+    fn a_container_without_requests_counts_in_scores() {
         let spec = serde_json::from_value(json!({ "containers": [container("1"), { "name": "b" }] })).unwrap();
         assert_eq!(scored_requests(&spec), [1100, 2 * ASSUMED_MEMORY]);
     }

@@ -75,7 +75,7 @@ impl Controller for TaintEviction {
                 Some(_) => reprieve(pod),
                 None => Plan::nothing(),
             },
-            Verdict::Goes => evict(pod, view.now),
+            Verdict::Evict => evict(pod, view.now),
             Verdict::StaysFor(duration) => {
                 let since = *self.since.entry(uid).or_insert(view.now);
                 let end = since.saturating_add(duration).unwrap_or(Timestamp::MAX);

@@ -20,7 +20,7 @@ pub enum Verdict {
     /// The pod may stay for this time.
     StaysFor(SignedDuration),
     /// The pod must be evicted.
-    Goes,
+    Evict,
 }
 
 /// Evaluates the `NoExecute` taints of a node against a pod's tolerations. The shortest matching toleration
@@ -29,7 +29,7 @@ pub fn verdict(taints: &[&Taint], tolerations: &[Toleration]) -> Verdict {
     let mut shortest = None;
     for taint in taints {
         let Some(used) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
-            return Verdict::Goes;
+            return Verdict::Evict;
         };
         if let Some(seconds) = used.toleration_seconds {
             shortest = Some(shortest.map_or(seconds, |known: i64| known.min(seconds)));
@@ -37,7 +37,7 @@ pub fn verdict(taints: &[&Taint], tolerations: &[Toleration]) -> Verdict {
     }
     match shortest {
         None => Verdict::Stays,
-        Some(seconds) if seconds <= 0 => Verdict::Goes,
+        Some(seconds) if seconds <= 0 => Verdict::Evict,
         Some(seconds) => Verdict::StaysFor(SignedDuration::from_secs(seconds)),
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     use crate::foundation::Caches;
 
     #[test]
-    fn a_pod_gets_the_claim_of_its_own_volume_once() {
+    fn a_claim_is_created_once_for_an_ephemeral_volume() {
         let mut caches = Caches::default();
         let pod: Pod = serde_json::from_value(json!({
             "metadata": { "name": "p", "namespace": "n", "uid": "u" },

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finalizers_of_others_stay() {
+    fn foreign_finalizers_stay() {
         let claim: PersistentVolumeClaim = serde_json::from_value(claim(true, &["other", CLAIM_FINALIZER])).unwrap();
         let plan = decide(&claim, CLAIM_FINALIZER, || false);
         let patch = json!({ "metadata": { "finalizers": ["other"] } });

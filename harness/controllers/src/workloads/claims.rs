@@ -67,10 +67,10 @@ mod tests {
     #[case::of_another_owner("v", "a", false, false, false, None)]
     #[case::an_orphan("", "a", false, false, true, Some("adopt"))]
     #[case::an_orphan_that_is_not_selected("", "b", false, false, false, None)]
-    #[case::an_orphan_on_its_way_out("", "a", true, false, false, None)]
-    #[case::an_owner_on_its_way_out_adopts_nothing("", "a", false, true, false, None)]
-    #[case::an_owner_on_its_way_out_releases_nothing("u", "b", false, true, false, None)]
-    fn what_is_claimed(
+    #[case::a_terminating_orphan("", "a", true, false, false, None)]
+    #[case::a_terminating_owner_does_not_adopt("", "a", false, true, false, None)]
+    #[case::a_terminating_owner_does_not_release("u", "b", false, true, false, None)]
+    fn owners_claim_matching_objects(
         #[case] controller: &str,
         #[case] app: &str,
         #[case] pod_deleting: bool,

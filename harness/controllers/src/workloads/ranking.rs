@@ -27,8 +27,8 @@ fn first_to_go(one: &Pod, other: &Pod, neighbours: &BTreeMap<String, usize>, now
         .then_with(|| by(&|pod| i64::from(pods::is_ready(pod))))
         .then_with(|| by(&deletion_cost))
         .then_with(|| {
-            let crowd = |pod: &Pod| pods::node(pod).and_then(|node| neighbours.get(node)).copied();
-            Reverse(crowd(one)).cmp(&Reverse(crowd(other)))
+            let pods_on_node = |pod: &Pod| pods::node(pod).and_then(|node| neighbours.get(node)).copied();
+            Reverse(pods_on_node(one)).cmp(&Reverse(pods_on_node(other)))
         })
         .then_with(|| by(&|pod| age_bucket(pods::ready_since(pod), now)))
         .then_with(|| by(&|pod| -i64::from(pods::restarts(pod))))

@@ -48,9 +48,9 @@ pub struct Memory {
     /// When each volume became unneeded.
     unneeded_since: BTreeMap<String, Timestamp>,
     /// Volumes for which the pods have a Multi-Attach event.
-    told: BTreeSet<String>,
+    multi_attach_reported: BTreeSet<String>,
     /// Pending events about a volume.
-    pub news: BTreeMap<String, News>,
+    pub results: BTreeMap<String, AttachResult>,
 }
 
 impl Memory {
@@ -59,14 +59,14 @@ impl Memory {
         self.unused.is_empty()
             && self.going.is_empty()
             && self.unneeded_since.is_empty()
-            && self.told.is_empty()
-            && self.news.is_empty()
+            && self.multi_attach_reported.is_empty()
+            && self.results.is_empty()
     }
 }
 
 /// The result of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum AttachResult {
     /// The volume is attached.
     Attached,
     /// The attachment failed, with the error.
@@ -120,16 +120,16 @@ pub fn matters(node: Transition<'_, Node>) -> bool {
 }
 
 /// The event to emit about a changed attachment.
-pub fn news_of(attachment: Transition<'_, VolumeAttachment>) -> Option<News> {
+pub fn attachment_event(attachment: Transition<'_, VolumeAttachment>) -> Option<AttachResult> {
     let after = attachment.after?.status.as_ref()?;
     let before = attachment.before.and_then(|before| before.status.as_ref());
     if after.attached {
-        return (!before?.attached).then_some(News::Attached);
+        return (!before?.attached).then_some(AttachResult::Attached);
     }
     let error = after.attach_error.as_ref()?;
     let known = before.and_then(|before| before.attach_error.as_ref());
     let message = error.message.clone().unwrap_or_default();
-    (known != Some(error)).then_some(News::Failed(message))
+    (known != Some(error)).then_some(AttachResult::Failed(message))
 }
 
 /// Decides about one node. `attachments` contains the attachments of all nodes, by volume.
@@ -158,13 +158,13 @@ pub fn decide(
         now,
         &mut decision.plan,
     );
-    remember_going(caches, name, going.keys(), memory);
+    track_pending_detachments(caches, name, going.keys(), memory);
     if let Some(node) = node.filter(|node| is_managed(node)) {
         report(caches, node, &memory.going, &mut decision.plan);
     }
     let deletions = going.into_values().map(|attachment| Action::delete(&**attachment));
     decision.plan.actions.extend(deletions);
-    tell_news(&needed, memory, &mut decision.plan);
+    emit_attachment_events(&needed, memory, &mut decision.plan);
     attach(caches, name, attachments, &needed, memory, &mut decision);
     decision
 }
@@ -214,7 +214,7 @@ fn detach<'a>(
 ) -> BTreeMap<String, &'a Arc<VolumeAttachment>> {
     let mut going = BTreeMap::new();
     let mut unneeded = BTreeMap::new();
-    remember_unused(caches, name, node, memory);
+    track_unused(caches, name, node, memory);
     for attachment in caches.volume_attachments.indexed(name) {
         let Some(volume) = &attachment.spec.source.persistent_volume_name else {
             continue;
@@ -239,7 +239,7 @@ fn detach<'a>(
         } else {
             unneeded.insert(volume.clone(), since);
             if !healthy {
-                plan.look_by(forced_at);
+                plan.requeue_by(forced_at);
             }
             continue;
         }
@@ -283,17 +283,17 @@ fn report(caches: &Caches, node: &Node, going: &BTreeSet<String>, plan: &mut Pla
 }
 
 /// Emits events about attachments on the pods.
-fn tell_news(needed: &BTreeMap<String, Needed>, memory: &mut Memory, plan: &mut Plan<Reason>) {
-    for (volume, news) in std::mem::take(&mut memory.news) {
+fn emit_attachment_events(needed: &BTreeMap<String, Needed>, memory: &mut Memory, plan: &mut Plan<Reason>) {
+    for (volume, results) in std::mem::take(&mut memory.results) {
         let Some(needed) = needed.get(&volume) else { continue };
         plan.reasons.push(Reason::Tell(volume.clone()));
         for pod in &needed.pods {
-            plan.actions.push(match &news {
-                News::Attached => {
+            plan.actions.push(match &results {
+                AttachResult::Attached => {
                     let message = format!("AttachVolume.Attach succeeded for volume {volume:?} ");
                     Action::event(&**pod, Severity::Normal, "SuccessfulAttachVolume", message)
                 }
-                News::Failed(why) => {
+                AttachResult::Failed(why) => {
                     let message = format!("AttachVolume.Attach failed for volume {volume:?} : {why}");
                     Action::event(&**pod, Severity::Warning, "FailedAttachVolume", message)
                 }
@@ -311,14 +311,16 @@ fn attach(
     memory: &mut Memory,
     decision: &mut Decision,
 ) {
-    memory.told.retain(|volume| needed.contains_key(volume));
+    memory
+        .multi_attach_reported
+        .retain(|volume| needed.contains_key(volume));
     for (volume, needed) in needed {
         let Some((driver, handle)) = fit::handle(&needed.volume) else {
             continue;
         };
         let key = ObjectKey::cluster(attachment_name(&driver, &handle, name));
         if caches.volume_attachments.get(&key).is_some() {
-            memory.told.remove(volume);
+            memory.multi_attach_reported.remove(volume);
             continue;
         }
         let elsewhere: Vec<&str> = attachments
@@ -331,7 +333,7 @@ fn attach(
             .collect();
         if !elsewhere.is_empty() && !may_be_shared(&needed.volume) {
             decision.waits_for.push(volume.clone());
-            if memory.told.insert(volume.clone()) {
+            if memory.multi_attach_reported.insert(volume.clone()) {
                 decision.plan.reasons.push(Reason::MultiAttach(volume.clone()));
                 for pod in &needed.pods {
                     let message = multi_attach_message(caches, volume, pod, &elsewhere);
@@ -341,7 +343,7 @@ fn attach(
             }
             continue;
         }
-        memory.told.remove(volume);
+        memory.multi_attach_reported.remove(volume);
         let mut attachment = VolumeAttachment {
             spec: VolumeAttachmentSpec {
                 attacher: driver,
@@ -406,7 +408,12 @@ fn unique_name(caches: &Caches, volume: &str) -> Option<String> {
 }
 
 /// The attachments that are deleted now, and earlier ones that still exist.
-fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &'a String>, memory: &mut Memory) {
+fn track_pending_detachments<'a>(
+    caches: &Caches,
+    name: &str,
+    going: impl Iterator<Item = &'a String>,
+    memory: &mut Memory,
+) {
     let attached = caches.volume_attachments.indexed(name);
     let deleted = attached.filter(|attachment| attachment.metadata.deletion_timestamp.is_some());
     let volumes = deleted.filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_ref());
@@ -419,7 +426,7 @@ fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &
 }
 
 /// The attached volumes that the node does not use or, if it is gone, did not use last.
-fn remember_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
+fn track_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
     let attached = caches.volume_attachments.indexed(name);
     let volumes = attached.filter_map(|attachment| attachment.spec.source.persistent_volume_name.clone());
     let unused = |volume: &String| match node {

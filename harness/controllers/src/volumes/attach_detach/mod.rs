@@ -62,10 +62,10 @@ impl Controller for AttachDetach {
                 queue.add(change.key.name.clone());
             }
         } else if change.of::<PersistentVolumeClaim>().is_some() {
-            self.look_at_users(&change.key, view, queue);
+            self.enqueue_users(&change.key, view, queue);
         } else if let Some(volume) = change.of::<PersistentVolume>() {
             for claim in volume.both().filter_map(super::binder::claim_of) {
-                self.look_at_users(&claim, view, queue);
+                self.enqueue_users(&claim, view, queue);
             }
         } else if let Some(attachment) = change.of::<VolumeAttachment>() {
             self.attachment_changed(attachment, &change.key, queue);
@@ -94,7 +94,7 @@ impl Controller for AttachDetach {
 }
 
 impl AttachDetach {
-    fn look_at_users(&self, claim: &ObjectKey, view: View<'_>, queue: &mut Queue<String>) {
+    fn enqueue_users(&self, claim: &ObjectKey, view: View<'_>, queue: &mut Queue<String>) {
         for pod in self.users.of(claim) {
             if let Some(node) = view.caches.pods.get(pod).and_then(|pod| node_of(pod)) {
                 queue.add(node.to_owned());
@@ -125,9 +125,9 @@ impl AttachDetach {
                 queue.add(node.clone());
             }
         }
-        if let Some(news) = decide::news_of(attachment) {
+        if let Some(results) = decide::attachment_event(attachment) {
             let memory = self.memory.entry(latest.spec.node_name.clone()).or_default();
-            memory.news.insert(volume, news);
+            memory.results.insert(volume, results);
         }
     }
 }

@@ -137,7 +137,7 @@ fn a_volume_is_attached_to_the_node_of_its_pod() {
 }
 
 #[test]
-fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
+fn an_attached_volume_is_reported_with_one_event_on_its_pods() {
     let mut world = World::new();
     world.pod("p", "a");
     world.attachment("a", false);
@@ -156,7 +156,7 @@ fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
 }
 
 #[test]
-fn a_volume_is_reported_until_it_is_detached_unless_this_controller_detaches_it() {
+fn a_volume_stays_in_volumes_attached_unless_this_controller_deletes_its_attachment() {
     let list = ["kubernetes.io/csi/d^h"];
     let mut world = World::new();
     world.attachment("a", true);
@@ -182,7 +182,7 @@ fn a_volume_is_reported_until_it_is_detached_unless_this_controller_detaches_it(
 }
 
 #[test]
-fn what_somebody_else_wrote_into_the_list_of_attached_volumes_stays() {
+fn foreign_entries_of_volumes_attached_stay() {
     let mut world = World::new();
     world.reports("a", &["somebody/volume", "kubernetes.io/csi/d^gone"]);
     let plan = world.decide("a", NOW);
@@ -234,7 +234,7 @@ fn a_volume_in_use_is_detached_by_force_from_a_dead_node(
 }
 
 #[test]
-fn the_look_at_an_unhealthy_node_is_due_after_six_minutes() {
+fn the_forced_detachment_is_due_after_six_minutes() {
     let mut world = World::new();
     world.attachment("a", true);
     world.node("a", "Unknown", &["kubernetes.io/csi/d^h"], json!([]));
@@ -245,7 +245,7 @@ fn the_look_at_an_unhealthy_node_is_due_after_six_minutes() {
 }
 
 #[test]
-fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
+fn an_exclusive_volume_waits_until_it_is_detached_from_another_node() {
     let mut world = World::new();
     world.attachment("a", true);
     world.pod("old", "a");
@@ -279,7 +279,7 @@ fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
 }
 
 #[test]
-fn what_a_node_that_is_gone_used_is_detached_after_six_minutes() {
+fn used_volumes_of_a_deleted_node_are_detached_after_six_minutes() {
     let mut world = World::new();
     world.attachment("gone", true);
     let six_minutes_later = NOW + SignedDuration::from_mins(6);
@@ -292,7 +292,7 @@ fn what_a_node_that_is_gone_used_is_detached_after_six_minutes() {
 }
 
 #[test]
-fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
+fn unused_volumes_of_a_deleted_node_are_detached_immediately() {
     let mut world = World::new();
     world.attachment("a", true);
     world.pod("p", "a");
@@ -307,7 +307,7 @@ fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
 }
 
 #[test]
-fn an_attachment_of_a_volume_that_is_not_there_stays() {
+fn an_attachment_of_a_missing_volume_stays() {
     let mut world = World::new();
     world.put::<VolumeAttachment>(json!({
         "metadata": { "name": "foreign", "uid": "foreign" },

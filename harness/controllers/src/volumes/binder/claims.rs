@@ -39,7 +39,7 @@ pub fn decide(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
             Ok(()) => bind(volume, claim),
             Err(mismatch) => {
                 let message = format!("Cannot bind to requested volume {named:?}: {}", mismatch.text());
-                tell(
+                emit(
                     claim,
                     Reason::Mismatch(mismatch),
                     Severity::Warning,
@@ -82,7 +82,7 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
         return bind(volume, claim);
     }
     match class {
-        Some(_) if waits => tell(
+        Some(_) if waits => emit(
             claim,
             Reason::FirstConsumer,
             Severity::Normal,
@@ -90,14 +90,14 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
             "waiting for first consumer to be created before binding".to_owned(),
         ),
         Some(class) if class.provisioner != NO_PROVISIONER => provision(claim, class),
-        None if !class_name.is_empty() => tell(
+        None if !class_name.is_empty() => emit(
             claim,
             Reason::NoVolume,
             Severity::Warning,
             "ProvisioningFailed",
             format!("storageclass.storage.k8s.io {class_name:?} not found"),
         ),
-        _ => tell(
+        _ => emit(
             claim,
             Reason::NoVolume,
             Severity::Normal,
@@ -123,11 +123,11 @@ fn default_class(caches: &Caches) -> Option<&Arc<StorageClass>> {
 
 fn provision(claim: &PersistentVolumeClaim, class: &StorageClass) -> Plan<Reason> {
     let provisioner = &class.provisioner;
-    let asked = PROVISIONER
+    let is_requested = PROVISIONER
         .iter()
         .all(|key| claim.annotations().get(*key) == Some(provisioner));
-    if asked {
-        return tell(
+    if is_requested {
+        return emit(
             claim,
             Reason::Provision,
             Severity::Normal,
@@ -214,7 +214,7 @@ fn phase(claim: &PersistentVolumeClaim) -> &str {
     status.and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-fn tell(
+fn emit(
     claim: &PersistentVolumeClaim,
     reason: Reason,
     severity: Severity,

@@ -85,10 +85,10 @@ impl Controller for Binder {
                 queue.add(Key::Claim(ObjectKey::of(&**claim)));
             }
             if volume.after.is_some_and(|volume| claim_of(volume).is_none()) {
-                self.look_at_unbound(queue);
+                self.enqueue_unbound(queue);
             }
         } else if change.of::<StorageClass>().is_some() {
-            self.look_at_unbound(queue);
+            self.enqueue_unbound(queue);
         }
     }
 
@@ -128,7 +128,7 @@ impl Binder {
         }
     }
 
-    fn look_at_unbound(&self, queue: &mut Queue<Key>) {
+    fn enqueue_unbound(&self, queue: &mut Queue<Key>) {
         for claim in &self.unbound {
             queue.add(Key::Claim(claim.clone()));
         }

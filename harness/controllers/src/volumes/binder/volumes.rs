@@ -20,7 +20,7 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
         .and_then(|reference| reference.uid.as_deref())
         .unwrap_or_default();
     let Some(key) = super::claim_of(volume).filter(|_| !uid.is_empty()) else {
-        return become_phase(volume, "Available", "", now);
+        return set_phase(volume, "Available", "", now);
     };
     let claim = caches
         .claims
@@ -31,7 +31,7 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
     };
     let bound_to = fit::volume_of(claim);
     if bound_to == volume.name_any() {
-        return become_phase(volume, "Bound", "", now);
+        return set_phase(volume, "Bound", "", now);
     }
     // The claim's own decision sets its volume name next.
     if bound_to.is_empty() {
@@ -52,7 +52,7 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
 /// delete a volume that has neither, and cannot recycle any volume.
 fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
     if !matches!(phase(volume), "Released" | "Failed") {
-        return become_phase(volume, "Released", "", now);
+        return set_phase(volume, "Released", "", now);
     }
     let name = volume.name_any();
     let csi = volume.spec.as_ref().is_some_and(|spec| spec.csi.is_some());
@@ -68,7 +68,7 @@ fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
         ),
         _ => return Plan::nothing(),
     };
-    let mut plan = become_phase(volume, "Failed", &message, now);
+    let mut plan = set_phase(volume, "Failed", &message, now);
     if !plan.actions.is_empty() {
         plan.actions
             .push(Action::event(volume, Severity::Warning, event, message));
@@ -76,7 +76,7 @@ fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
     plan
 }
 
-fn become_phase(volume: &PersistentVolume, wanted: &'static str, message: &str, now: Timestamp) -> Plan<Reason> {
+fn set_phase(volume: &PersistentVolume, wanted: &'static str, message: &str, now: Timestamp) -> Plan<Reason> {
     if phase(volume) == wanted {
         return Plan::nothing();
     }

@@ -74,9 +74,9 @@ fn has_deadline(spec: &DeploymentSpec) -> bool {
         .is_some_and(|seconds| seconds != i32::MAX)
 }
 
-fn say(scene: &mut Scene<'_>, status: &str, reason: &str, message: String) {
-    let said = condition(PROGRESSING, status, reason, message, scene.now);
-    set_condition(scene.deployment.status.get_or_insert_default(), said);
+fn set_progressing(scene: &mut Scene<'_>, status: &str, reason: &str, message: String) {
+    let updated = condition(PROGRESSING, status, reason, message, scene.now);
+    set_condition(scene.deployment.status.get_or_insert_default(), updated);
 }
 
 /// Sets the Progressing condition when a rollout is paused or resumed. A timed out deployment keeps its
@@ -88,9 +88,9 @@ pub fn note_pause(scene: &mut Scene<'_>) {
     }
     let was_paused = has_reason(current, PAUSED);
     if scene.is_paused() && !was_paused {
-        say(scene, "Unknown", PAUSED, "Deployment is paused".to_owned());
+        set_progressing(scene, "Unknown", PAUSED, "Deployment is paused".to_owned());
     } else if !scene.is_paused() && was_paused {
-        say(
+        set_progressing(
             scene,
             "Unknown",
             "DeploymentResumed",
@@ -103,7 +103,7 @@ pub fn note_pause(scene: &mut Scene<'_>) {
 pub fn note_found(scene: &mut Scene<'_>, name: &str) {
     if has_deadline(scene.spec) && progressing(&scene.deployment).is_none() {
         let message = format!("Found new replica set \"{name}\"");
-        say(scene, "True", "FoundNewReplicaSet", message);
+        set_progressing(scene, "True", "FoundNewReplicaSet", message);
     }
 }
 
@@ -120,11 +120,11 @@ pub fn note_created(scene: &mut Scene<'_>, name: &str) {
     {
         Some(failure) => {
             let message = failure.message.clone();
-            say(scene, "False", "ReplicaSetCreateError", message);
+            set_progressing(scene, "False", "ReplicaSetCreateError", message);
         }
         None => {
             let message = format!("Created new replica set \"{name}\"");
-            say(scene, "True", "NewReplicaSetCreated", message);
+            set_progressing(scene, "True", "NewReplicaSetCreated", message);
         }
     }
 }
@@ -143,7 +143,7 @@ pub fn sync_rollout_status(scene: &mut Scene<'_>) {
     if has_deadline(scene.spec) {
         let settled = status.replicas == status.updated_replicas && has_reason(current.as_ref(), DONE);
         if !settled {
-            judge(scene, &before, &mut status, current.as_ref());
+            evaluate_progress(scene, &before, &mut status, current.as_ref());
         }
     } else {
         remove_condition(&mut status, PROGRESSING);
@@ -156,7 +156,7 @@ pub fn sync_rollout_status(scene: &mut Scene<'_>) {
 }
 
 /// Evaluates the rollout: complete, progressing, or past its deadline.
-fn judge(
+fn evaluate_progress(
     scene: &Scene<'_>,
     before: &DeploymentStatus,
     status: &mut DeploymentStatus,
@@ -254,14 +254,14 @@ fn count(scene: &Scene<'_>) -> DeploymentStatus {
         conditions: before.conditions,
     };
     let least = numbers::replicas(scene.spec) - numbers::max_unavailable(scene.spec);
-    let said = if available >= least {
+    let updated = if available >= least {
         let message = "Deployment has minimum availability.".to_owned();
         condition(AVAILABLE, "True", "MinimumReplicasAvailable", message, scene.now)
     } else {
         let message = "Deployment does not have minimum availability.".to_owned();
         condition(AVAILABLE, "False", "MinimumReplicasUnavailable", message, scene.now)
     };
-    set_condition(&mut status, said);
+    set_condition(&mut status, updated);
     status
 }
 

@@ -180,11 +180,11 @@ pub fn clean_up(scene: &mut Scene<'_>) {
         let observed = set.now.status.as_ref().and_then(|status| status.observed_generation);
         set.actual() == 0 && set.replicas() == 0 && observed >= set.now.metadata.generation
     };
-    let goes: Vec<_> = alive
+    let surplus: Vec<_> = alive
         .into_iter()
         .take(surplus)
         .filter(unused)
         .filter_map(|set| set.existing().cloned())
         .collect();
-    scene.deletions.extend(goes);
+    scene.deletions.extend(surplus);
 }

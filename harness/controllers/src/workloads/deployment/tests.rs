@@ -207,7 +207,7 @@ fn history_is_kept_to_its_limit() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_counted_and_avoided() {
+fn a_name_collision_is_counted_and_avoided() {
     let mut world = World::new(1);
     world.create(deployment(1, &json!({ "type": "RollingUpdate" })));
     let taken = next_set_name(&world.get::<Deployment>("d")).unwrap();

@@ -55,7 +55,7 @@ fn sizes(world: &World) -> Vec<usize> {
 }
 
 #[test]
-fn endpoints_fill_slices_and_stay_where_they_are() {
+fn endpoints_fill_slices_and_stay_in_them() {
     let mut world = World::new(1);
     let service = service(&json!(["IPv4"]));
     look(&mut world, &service, Vec::new());

@@ -29,16 +29,16 @@ pub(super) fn finished_at(status: &JobStatus) -> Option<Timestamp> {
 
 /// The verdict: already recorded in the status, or from failures and deadlines.
 pub(super) fn verdict(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> Verdict {
-    let said = |condition: &JobCondition| {
+    let reason_and_message = |condition: &JobCondition| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         (text(&condition.reason), text(&condition.message))
     };
     if let Some(condition) = condition_of(&scene.status, "SuccessCriteriaMet") {
-        let (reason, message) = said(condition);
+        let (reason, message) = reason_and_message(condition);
         return Verdict::Success { reason, message };
     }
     if let Some(condition) = condition_of(&scene.status, "FailureTarget") {
-        let (reason, message) = said(condition);
+        let (reason, message) = reason_and_message(condition);
         return Verdict::Failure { reason, message };
     }
     if exceeds_backoff_limit(scene, tally) {

@@ -76,7 +76,7 @@ fn wanted(scene: &Scene<'_>, tally: &Tally, active: usize) -> usize {
 /// The surplus pods: all but one per index, then as many as needed in deletion order.
 fn surplus(scene: &Scene<'_>, active: &[&Arc<Pod>], at_least: usize) -> Vec<Arc<Pod>> {
     let mut left: Vec<Arc<Pod>> = active.iter().map(|pod| Arc::clone(pod)).collect();
-    let mut goes = Vec::new();
+    let mut surplus_pods = Vec::new();
     if scene.is_indexed() {
         let completions = scene.spec.completions.unwrap_or_default();
         ranking::sort_for_deletion(&mut left, &BTreeMap::new(), scene.now);
@@ -85,13 +85,13 @@ fn surplus(scene: &Scene<'_>, active: &[&Arc<Pod>], at_least: usize) -> Vec<Arc<
         let (kept, doubled) = left
             .into_iter()
             .partition(|pod| indexes::index_of(pod, completions).is_some_and(|index| seen.insert(index)));
-        (left, goes) = (kept, doubled);
+        (left, surplus_pods) = (kept, doubled);
     }
     ranking::sort_for_deletion(&mut left, &BTreeMap::new(), scene.now);
-    let more = at_least.saturating_sub(goes.len());
-    goes.extend(left.into_iter().take(more));
-    goes.truncate(BURST);
-    goes
+    let more = at_least.saturating_sub(surplus_pods.len());
+    surplus_pods.extend(left.into_iter().take(more));
+    surplus_pods.truncate(BURST);
+    surplus_pods
 }
 
 fn new_pod(scene: &Scene<'_>, prefix: String) -> Pod {

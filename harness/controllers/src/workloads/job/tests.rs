@@ -89,7 +89,7 @@ fn every_ended_pod_is_counted_once(#[case] change: Value) {
 }
 
 #[test]
-fn the_wait_doubles_with_each_failure_and_ends_at_ten_minutes() {
+fn the_backoff_doubles_with_each_failure_up_to_ten_minutes() {
     let mut world = World::new(1);
     world.create(job(&json!({ "completions": 1, "parallelism": 1 })));
     let mut waits = Vec::new();

@@ -105,7 +105,7 @@ pub(crate) struct Shell<W> {
     /// Events to record in the next decision about an object.
     notes: BTreeMap<ObjectKey, Vec<Note>>,
     /// Objects whose current plan emits events with generated names.
-    telling: BTreeMap<ObjectKey, Note>,
+    creation_event: BTreeMap<ObjectKey, Note>,
 }
 
 impl<W: Workload> Shell<W> {
@@ -115,11 +115,11 @@ impl<W: Workload> Shell<W> {
             orphans: Orphans::default(),
             failures: BTreeMap::new(),
             notes: BTreeMap::new(),
-            telling: BTreeMap::new(),
+            creation_event: BTreeMap::new(),
         }
     }
 
-    fn say(&mut self, key: &ObjectKey, note: Note, queue: &mut Queue<ObjectKey>) {
+    fn record(&mut self, key: &ObjectKey, note: Note, queue: &mut Queue<ObjectKey>) {
         self.notes.entry(key.clone()).or_default().push(note);
         queue.add(key.clone());
     }
@@ -149,7 +149,7 @@ impl<W: Workload> Controller for Shell<W> {
         let notes = self.notes.remove(key).unwrap_or_default();
         let failure = self.failures.remove(key);
         let Some(root) = W::Root::cache(view.caches).get(key).cloned() else {
-            self.telling.remove(key);
+            self.creation_event.remove(key);
             let plan = self.workload.after(key, view);
             return translate::requests(plan, None::<&W::Root>, &[]);
         };
@@ -159,9 +159,9 @@ impl<W: Workload> Controller for Shell<W> {
             failure,
         };
         let plan = self.workload.decide(&root, scene);
-        match translate::telling(&plan) {
-            Some(note) => self.telling.insert(key.clone(), note),
-            None => self.telling.remove(key),
+        match translate::creation_event(&plan) {
+            Some(note) => self.creation_event.insert(key.clone(), note),
+            None => self.creation_event.remove(key),
         };
         translate::requests(plan, Some(&*root), &notes)
     }
@@ -176,13 +176,13 @@ impl<W: Workload> Controller for Shell<W> {
     ) {
         match (action, outcome) {
             (Action::Create { .. }, Ok(Some(created))) => {
-                if let Some(told) = self.telling.get(key) {
+                if let Some(event) = self.creation_event.get(key) {
                     let name = created["metadata"]["name"].as_str().unwrap_or_default();
                     let note = Note {
-                        message: told.message.replace("{}", name),
-                        ..told.clone()
+                        message: event.message.replace("{}", name),
+                        ..event.clone()
                     };
-                    self.say(key, note, queue);
+                    self.record(key, note, queue);
                 }
             }
             (Action::Create { .. } | Action::Delete { .. }, Err(failure)) => {
@@ -197,7 +197,7 @@ impl<W: Workload> Controller for Shell<W> {
                 } else {
                     (Attempt::Delete, "FailedDelete", "deleting")
                 };
-                if self.telling.contains_key(key) || what == Attempt::Delete {
+                if self.creation_event.contains_key(key) || what == Attempt::Delete {
                     let note = Note::warning(reason, format!("Error {verb}: {message}"));
                     self.notes.entry(key.clone()).or_default().push(note);
                 }

@@ -27,7 +27,7 @@ macro_rules! with_object {
 }
 
 /// The event of a creation that needs the generated name.
-pub(super) fn telling(plan: &plan::Plan) -> Option<Note> {
+pub(super) fn creation_event(plan: &plan::Plan) -> Option<Note> {
     plan.actions.iter().find_map(|action| match action {
         plan::Action::Create { note: Some(note), .. } if note.message.contains("{}") => Some(note.clone()),
         _ => None,
@@ -40,7 +40,7 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
         deadline: plan.deadline,
         ..Plan::default()
     };
-    let say = |requests: &mut Plan<Reason>, note: &Note| {
+    let record = |requests: &mut Plan<Reason>, note: &Note| {
         let Some(root) = root else { return };
         let severity = if note.warning {
             Severity::Warning
@@ -51,14 +51,14 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
         requests.push(Reason::Event, event);
     };
     for note in notes {
-        say(&mut requests, note);
+        record(&mut requests, note);
     }
     for action in &plan.actions {
         match action {
             plan::Action::Create { object, note } => {
                 requests.push(Reason::Missing(object.kind()), with_object!(object, create));
                 if let Some(note) = note.as_ref().filter(|note| !note.message.contains("{}")) {
-                    say(&mut requests, note);
+                    record(&mut requests, note);
                 }
             }
             plan::Action::Update { object } => {
@@ -82,10 +82,10 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
             } => {
                 requests.push(Reason::Surplus(target.kind), delete(target, *foreground));
                 if let Some(note) = note {
-                    say(&mut requests, note);
+                    record(&mut requests, note);
                 }
             }
-            plan::Action::Record(note) => say(&mut requests, note),
+            plan::Action::Record(note) => record(&mut requests, note),
         }
     }
     requests

@@ -204,7 +204,7 @@ fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>
     }
     if !identity::has_identity(pod, scene.spec, &scene.owner.name, ordinal) {
         let mut changed = Pod::clone(pod);
-        identity::give_identity(&mut changed, scene.spec, &scene.owner.name, ordinal);
+        identity::set_identity(&mut changed, scene.spec, &scene.owner.name, ordinal);
         plan.update(changed);
     }
     claims::retain(plan, scene, pod, ordinal, false);

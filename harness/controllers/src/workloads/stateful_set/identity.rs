@@ -42,14 +42,14 @@ pub fn new(set: &StatefulSet, spec: &StatefulSetSpec, template: &PodTemplateSpec
     pod_spec.hostname = Some(name.clone());
     pod_spec.subdomain = spec.service_name.clone().filter(|service| !service.is_empty());
     pod.metadata.name = Some(name);
-    give_identity(&mut pod, spec, &owner.name, ordinal);
+    set_identity(&mut pod, spec, &owner.name, ordinal);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(REVISION.to_owned(), revision.to_owned());
     pod
 }
 
 /// Sets the labels and volumes of the ordinal.
-pub fn give_identity(pod: &mut Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) {
+pub fn set_identity(pod: &mut Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) {
     let name = pod_name(set, ordinal);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_NAME.to_owned(), name);
