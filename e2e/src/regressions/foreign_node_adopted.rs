@@ -1,4 +1,5 @@
-//! R68 `foreign-node-adopted`: a node of nobody's was taken for a machine's, because neither named a VM.
+//! R68 `foreign-node-adopted`: a foreign node was taken for a machine's node, because neither had a provider
+//! ID.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -33,7 +34,7 @@ fn neither_names_one() -> Scenario {
     let untouched = || all(FOREIGN.map(|name| unchanged("Node", name, "/metadata/labels")));
     story(
         "r68-foreign-nodes",
-        "Nodes that name no VM are there while a machine without one is made and deleted: they stay as they are.",
+        "Nodes without a provider ID exist while a machine without one is created and deleted: the nodes stay unchanged.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps(FOREIGN.map(node))

@@ -1,5 +1,5 @@
-//! R73 `missing-class-blocks-deletion`: machines could not be deleted after their class or its Secret had been removed by
-//! force, and nothing said why.
+//! R73 `missing-class-blocks-deletion`: machines could not be deleted after their class or its Secret had been
+//! removed by force, and no error was reported.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -63,7 +63,7 @@ fn class() -> Step {
     }))
 }
 
-/// An object goes that the deletion of three machines needs; twenty minutes later it is back.
+/// An object that the deletion of three machines needs is deleted; twenty minutes later it is created again.
 fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
     let told = |machine: &str| {
         all([
@@ -73,7 +73,7 @@ fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
     };
     story(
         name,
-        &format!("A {kind} is gone that machines need to be deleted: they say so, and go soon after it is back."),
+        &format!("A {kind} that deletions need is missing: machines report it, and are deleted after it is back."),
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))

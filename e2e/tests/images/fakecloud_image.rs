@@ -20,7 +20,7 @@ use crate::containers::{self, Authority, assert_ends_in_order, fails, files, get
 use crate::plane::Plane;
 use crate::programs;
 
-/// A fakecloud in a container, and where it is reached.
+/// A fakecloud in a container, with its addresses.
 pub struct Cloud {
     pub container: ContainerAsync<GenericImage>,
     pub grpc: SocketAddr,

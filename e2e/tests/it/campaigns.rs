@@ -1,4 +1,4 @@
-//! Campaigns: random plans that a sound mcm survives, and what a campaign tells of them.
+//! Campaigns: random plans that a correct mcm survives, and the report of a campaign.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -115,7 +115,7 @@ fn an_interrupted_campaign_ends_with_what_it_has() {
     let mut lines = BufReader::new(campaign.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is told of");
+    assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is reported");
     kill(Pid::from_raw(i32::try_from(campaign.id()).unwrap()), Signal::SIGINT).unwrap();
     let rest: Vec<String> = lines.collect();
     assert_eq!(campaign.wait().unwrap().code(), Some(1), "{rest:?}");
@@ -125,7 +125,7 @@ fn an_interrupted_campaign_ends_with_what_it_has() {
 
 #[test]
 fn a_campaign_goes_on_while_its_program_is_built_anew() {
-    // Where files can have a second name: in the folder of the program.
+    // In the program's folder, where files can have a second name.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let copy = folder.path().join("drydock");
     std::fs::hard_link(drydock_program().get_program(), &copy).unwrap();

@@ -1,4 +1,4 @@
-//! Bad input: one clear line and exit status 2.
+//! Invalid input: one clear line and exit status 2.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::drydock::{drydock, drydock_program, said};
 
-/// A kubeconfig of a server at a port where nobody listens.
+/// A kubeconfig for a port without a listener.
 const NOBODY: &str = "
 apiVersion: v1
 kind: Config
@@ -85,7 +85,7 @@ fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(words.contains(expected) && words.lines().count() == 1, "{words}");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 0, "something is left behind");
+    assert_eq!(left, 0, "files are left behind");
 }
 
 #[rstest]
@@ -135,7 +135,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
             };
             assert!(
                 !reason.trim().is_empty(),
-                "{} does not run on {stage}, for no reason",
+                "{} does not run on {stage}, without a reason",
                 scenario.name
             );
             assert!(words.contains(&format!("not on {stage}: {reason}")), "{words}");

@@ -1,4 +1,4 @@
-//! mcm may die at any moment between two effects, and a defect that this protects against is found.
+//! mcm may crash between any two effects; a defect in this protection is detected.
 
 use crate::drydock::{drydock, holds_secret, said, simulate};
 

@@ -1,4 +1,4 @@
-//! The wall clock as people meet it: reports, another controller, and ends that leave nothing behind.
+//! The wall-clock stage as users run it: reports, another controller, and clean ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -83,7 +83,7 @@ fn another_controller_is_tested_by_the_same_scenario() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// `drydock up` in that folder of temporary files, once it is up, with what it printed.
+/// Starts `drydock up` with this temporary folder; returns it with its output when it is up.
 fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = drydock_program()
         .arg("up")
@@ -99,14 +99,14 @@ fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     (child, output, words)
 }
 
-/// A connection to the fakecloud of `up`: it ends when that process does.
+/// A connection to the fakecloud of `up`, which closes when that process ends.
 fn tie(words: &str) -> TcpStream {
     let address = words.split("answers gRPC on ").nth(1).unwrap();
     TcpStream::connect(address.split(';').next().unwrap()).unwrap()
 }
 
 fn wait_for_end(mut tie: TcpStream) {
-    // Either end of file or a reset; what the server greets with comes before.
+    // Either end of file or a reset; the server's greeting comes first.
     let _ = tie.read_to_end(&mut Vec::new());
 }
 
@@ -155,7 +155,7 @@ fn a_port_in_use_is_one_clear_line() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Interrupts `drydock run` at the moment that a program is started; then nothing of it is there.
+/// Interrupts `drydock run` when it starts a program; asserts that nothing of it is left.
 fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut child = drydock_program()
@@ -166,7 +166,7 @@ fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The moment that is meant is when the program that writes this log has been started.
+    // The program that writes this log has been started.
     while child.try_wait().unwrap().is_none() && !has_file(folder.path(), log) {
         std::thread::yield_now();
     }
@@ -183,7 +183,7 @@ fn has_file(folder: &Path, name: &str) -> bool {
     folders.into_iter().any(|entry| entry.path().join(name).exists())
 }
 
-/// The command lines of processes that name this folder.
+/// The command lines of processes that mention this folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

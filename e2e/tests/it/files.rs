@@ -1,4 +1,4 @@
-//! A scenario in Rust and one in a file are the same value, and the example runs.
+//! A scenario in Rust equals its file form, and the example passes.
 
 use std::path::Path;
 

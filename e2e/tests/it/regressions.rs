@@ -1,4 +1,5 @@
-//! The regression corpus: every known bug is found by its invariant, mcm has none of them, and the page says so.
+//! The regression corpus: every known bug is detected by its invariant, mcm has none of them, and the page
+//! matches.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,10 +11,10 @@ use crate::drydock::{drydock, said};
 const SHARES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/regressions/shares.json");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/regressions.md");
 
-/// In how many parts the corpus is run: none takes longer than a test should.
+/// The number of parts of the corpus, so that none takes longer than a test should.
 const PARTS: usize = 32;
 
-/// Every 32nd entry: what is found is what the page says.
+/// Checks every 32nd entry: the page lists what detects it.
 #[rstest]
 fn a_known_bug_is_found_as_the_page_says(
     #[values(
@@ -56,7 +57,7 @@ fn a_known_bug_is_found_as_the_page_says(
 }
 
 #[test]
-#[ignore = "long: the whole corpus in one go, for what the page sums up"]
+#[ignore = "long: the whole corpus in one run, for the page's summary"]
 fn every_known_bug_is_found_and_the_page_says_by_what() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["regressions", "--shares", SHARES, "--document", "page.md"];

@@ -1,4 +1,4 @@
-//! Plans: what one says happens, again and again to the bit; what it cannot mean is told with its place.
+//! Plans: they are followed reproducibly; errors are reported with their position.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::drydock::{drydock, said};
 
-/// A crash that the planted defect does not survive, a lost answer and a late watch, in half a minute.
+/// A crash that the defect does not survive, a lost response and a late watch, in half a minute.
 const SHORT: &str = "
 scenario:
   name: short
@@ -26,7 +26,7 @@ disturbances:
 - lag: {process: mcm, effect: 2, by: 3s}
 ";
 
-/// What the runs of these arguments left in their JSON result.
+/// The JSON results of the runs with these arguments.
 fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     let mut all = vec!["run", "--json", "result.json"];
     all.extend(arguments);
@@ -54,7 +54,7 @@ fn a_plan_gives_the_same_trace_each_time_in_a_process_of_its_own(#[case] times: 
     }
 }
 
-/// mcm is killed right after a write and right before a call of the cloud, and stands still for a while.
+/// mcm is killed right after a write and right before a cloud call, and is paused for some time.
 const ON_A_WALL_CLOCK: &str = "
 base: lifecycle
 disturbances:

@@ -1,11 +1,11 @@
-//! Every scenario in virtual time with production's timeouts. `make sim` takes more seeds.
+//! Every scenario in virtual time with production timeouts. `make sim` runs more seeds.
 
 use rstest::rstest;
 use scenario::StageKind;
 
 use crate::drydock::{said, simulate};
 
-/// In how many parts the scenarios are run: none takes longer than a test should.
+/// The number of parts, so that none takes longer than a test should.
 const PARTS: usize = 12;
 
 #[rstest]
