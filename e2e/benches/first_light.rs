@@ -75,7 +75,7 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
     machines: u32,
 
-    /// Leaves the peer out, even where it is at hand
+    /// Skips the peer, even if it is available
     #[arg(long)]
     no_peer: bool,
 
@@ -95,7 +95,7 @@ fn main() -> Result<()> {
     let peer = if arguments.no_peer { None } else { peer::find() };
     match &peer {
         Some(programs) => eprintln!("peer: {}", programs.version()?),
-        None => eprintln!("peer: not at hand; DRYDOCK_PEER_BIN names a folder with etcd and kube-apiserver"),
+        None => eprintln!("peer: not available; DRYDOCK_PEER_BIN names a folder with etcd and kube-apiserver"),
     }
 
     let runtime = tokio::runtime::Builder::new_multi_thread()

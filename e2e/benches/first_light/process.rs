@@ -101,8 +101,8 @@ impl Drydock {
         let mut process = Process::start(&mut command)?;
         let output = process.child.stdout.take().context("no standard output")?;
         let mut output = BufReader::new(output).lines();
-        let told = line_with(&mut output, "export KUBECONFIG=", START_LIMIT).await?;
-        let (_, path) = told.split_once('=').unwrap_or_default();
+        let line = line_with(&mut output, "export KUBECONFIG=", START_LIMIT).await?;
+        let (_, path) = line.split_once('=').unwrap_or_default();
         Ok(Self {
             process,
             kubeconfig: path.into(),

@@ -29,7 +29,7 @@ pub(super) fn entries() -> Vec<Entry> {
         entry(
             "A20",
             "node-request-counts-as-automatic",
-            case("A20", asked_beside_automatic(), &["I4", "I11", EXPECTED]),
+            case("A20", requested_beside_automatic(), &["I4", "I11", EXPECTED]),
         ),
         entry(
             "A21",
@@ -107,7 +107,7 @@ fn creation_fails() -> Scenario {
     .eventually(joining() + seconds(180), phase("m-1", Phase::RunningPreserved))
 }
 
-fn asked_beside_automatic() -> Scenario {
+fn requested_beside_automatic() -> Scenario {
     let one = Pool { maximum: 1, ..pool(3) };
     let entries = || status(POOL, "preservedFailedReplicas", 2);
     settled(

@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
         cases: vec![
             Case {
                 id: "R03",
-                scenario: collected_meanwhile(),
+                scenario: orphan_collection_during_creation(),
                 mutant: true,
                 breaks: &["I3"],
             },
@@ -41,7 +41,7 @@ pub(super) fn entry() -> Entry {
 
 /// The deletion of the first machine triggers the orphan collection while the second attempt has created a VM
 /// that is not recorded yet.
-fn collected_meanwhile() -> Scenario {
+fn orphan_collection_during_creation() -> Scenario {
     story(
         "r03-create-vs-collector",
         "The orphan collection runs during the second attempt to create a machine: its VM stays.",

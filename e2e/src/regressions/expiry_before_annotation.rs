@@ -27,8 +27,8 @@ pub(super) fn entry() -> Entry {
             case("R76", automatically(), &["I5"]),
             case("R76/b", without_node(), &["I5"]),
             case("R76/lag", late_watch(), &[]),
-            case("R76/now", asked_late("r76-now", "now"), &[]),
-            case("R76/when-failed", asked_late("r76-when-failed", "when-failed"), &[]),
+            case("R76/now", requested_late("r76-now", "now"), &[]),
+            case("R76/when-failed", requested_late("r76-when-failed", "when-failed"), &[]),
         ],
         open: "a crash at each write: `drydock crash preservation` does that",
     }
@@ -67,7 +67,7 @@ fn late_watch() -> Scenario {
 }
 
 /// A user requests the preservation a second before the machine fails.
-fn asked_late(name: &str, word: &str) -> Scenario {
+fn requested_late(name: &str, word: &str) -> Scenario {
     settled(
         story(
             name,

@@ -21,7 +21,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![Case {
             id: "R68",
-            scenario: neither_names_one(),
+            scenario: no_provider_ids(),
             mutant: true,
             breaks: &["I10", "I16", EXPECTED],
         }],
@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-fn neither_names_one() -> Scenario {
+fn no_provider_ids() -> Scenario {
     let node = |name| apply(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }));
     let untouched = || all(FOREIGN.map(|name| unchanged("Node", name, "/metadata/labels")));
     story(

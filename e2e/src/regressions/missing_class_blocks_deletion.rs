@@ -65,7 +65,7 @@ fn class() -> Step {
 
 /// An object that the deletion of three machines needs is deleted; twenty minutes later it is created again.
 fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
-    let told = |machine: &str| {
+    let reports = |machine: &str| {
         all([
             phase(machine, Phase::Terminating),
             field("Machine", machine, "/status/lastOperation/state", "Failed"),
@@ -81,7 +81,7 @@ fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
     .steps(removed(kind, object))
     .step(wait(seconds(5)))
     .step(keep(0))
-    .eventually(slack(), all(MACHINES.map(told)))
+    .eventually(slack(), all(MACHINES.map(reports)))
     .step(wait(seconds(20 * 60)))
     .step(restored)
     .eventually(seconds(300), all(MACHINES.map(machine_gone)))

@@ -229,7 +229,7 @@ pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
         at: At::BeforeCommit,
         by: Duration::from_secs(5),
     };
-    let made = Rule {
+    let created = Rule {
         matches: Match {
             verbs: vec![Verb::Create],
             resource: Some(Pattern::new("machines")),
@@ -237,7 +237,10 @@ pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
         },
         ..Rule::new("made", late.clone())
     };
-    [api_trouble(&[Verb::Patch], sets, late), api_fault_by(Client::Mcm, made)]
+    [
+        api_trouble(&[Verb::Patch], sets, late),
+        api_fault_by(Client::Mcm, created),
+    ]
 }
 
 /// Merges a patch into an object.

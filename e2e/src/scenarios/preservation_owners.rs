@@ -27,7 +27,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         not_during_a_rollout(),
         zones(),
         zone_outage(),
-        autoscaler_does_not_get_it(),
+        autoscaler_cannot_remove_it(),
         autoscaler_wants_it(),
         scaled_down_in_order(),
         raised_while_full(),
@@ -161,7 +161,7 @@ fn zone_outage() -> Scenario {
     )
 }
 
-fn autoscaler_does_not_get_it() -> Scenario {
+fn autoscaler_cannot_remove_it() -> Scenario {
     let both_stay = || all([phase("md-a-1", Phase::RunningPreserved), kept("md-a-2")]);
     let tells = |times: usize| told("MachineDeployment", POOL, "PreservedMachineStays", times);
     let story = Scenario::new(

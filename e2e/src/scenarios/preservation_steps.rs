@@ -129,7 +129,7 @@ pub(super) fn kept_running(machine: &str) -> Condition {
 /// The Node has the condition `Preserved` with this status and reason, which is written after the machine's
 /// phase.
 pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
-    let told = |position: u32| {
+    let condition_is = |position: u32| {
         let part = |name: &str, is: &str| {
             let pointer = format!("/status/conditions/{position}/{name}");
             field("Node", machine, &pointer, is)
@@ -140,7 +140,7 @@ pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition 
             part("reason", reason),
         ])
     };
-    any((0..6).map(told))
+    any((0..6).map(condition_is))
 }
 
 /// An operator sets the expiry.

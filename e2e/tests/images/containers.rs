@@ -123,11 +123,11 @@ pub async fn log(container: &ContainerAsync<GenericImage>) -> String {
 }
 
 /// Asserts that the container exits with status 0 in time after SIGTERM.
-pub async fn assert_ends_in_order(container: &ContainerAsync<GenericImage>) {
+pub async fn assert_stops_gracefully(container: &ContainerAsync<GenericImage>) {
     let clock = Clock::wall();
-    let told = clock.now();
+    let signalled = clock.now();
     container.stop_with_timeout(Some(10)).await.unwrap();
-    let took = Duration::try_from(clock.now().duration_since(told)).unwrap();
+    let took = Duration::try_from(clock.now().duration_since(signalled)).unwrap();
     assert_eq!(
         container.exit_code().await.unwrap(),
         Some(0),

@@ -173,7 +173,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn ctrl_c_at_any_moment_leaves_nothing() {
+async fn ctrl_c_in_any_phase_leaves_nothing_behind() {
     let mut clusters = Vec::new();
     let later = MOMENTS.map(|moment| (PARTS[0], moment));
     let parts = PARTS[1..].iter().map(|part| (*part, Duration::ZERO));
@@ -183,9 +183,9 @@ async fn ctrl_c_at_any_moment_leaves_nothing() {
         running.says(part).await;
         tokio::time::sleep(moment).await;
         running.interrupt();
-        let (status, said, told) = running.ends(END_LIMIT).await;
-        assert_eq!(status, Some(2), "{part}: {told}");
-        assert!(told.ends_with("drydock: interrupted\n"), "{part}: {told}");
+        let (status, said, error) = running.ends(END_LIMIT).await;
+        assert_eq!(status, Some(2), "{part}: {error}");
+        assert!(error.ends_with("drydock: interrupted\n"), "{part}: {error}");
         session.assert_nothing_is_left(part, &said).await;
         clusters.extend(cluster(&said));
     }
@@ -196,7 +196,7 @@ async fn ctrl_c_at_any_moment_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_is_one_line_in_time_and_leaves_nothing() {
+async fn missing_requirements_fail_fast_with_one_line_and_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.yaml");
     std::fs::write(&wrong, "kind: [").unwrap();
@@ -242,10 +242,10 @@ async fn what_is_missing_or_wrong_is_one_line_in_time_and_leaves_nothing() {
         (with(&absent), LACK_LIMIT, "the Docker engine has no image nothing:here"),
     ];
     for (mut session, limit, expected) in cases {
-        let (status, said, told) = session.start().ends(limit).await;
-        assert_eq!(status, Some(2), "{expected}: {told}");
-        assert!(told.contains(expected), "{expected}: {told}");
-        assert_eq!(told.lines().count(), 1, "{expected}: {told}");
+        let (status, said, error) = session.start().ends(limit).await;
+        assert_eq!(status, Some(2), "{expected}: {error}");
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert_eq!(error.lines().count(), 1, "{expected}: {error}");
         session.assert_nothing_is_left(expected, &said).await;
     }
 }

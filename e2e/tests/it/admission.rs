@@ -259,8 +259,8 @@ async fn answer(client: &kube::Client, object: &Value) -> Result<(), String> {
 
 async fn check(client: &kube::Client) {
     for Refused { name, object, says } in refused() {
-        let told = answer(client, &object).await.expect_err(name);
-        assert!(told.contains(says), "{name}: {told}");
+        let refusal = answer(client, &object).await.expect_err(name);
+        assert!(refusal.contains(says), "{name}: {refusal}");
     }
     for object in taken() {
         assert_eq!(answer(client, &object).await, Ok(()), "{object}");
@@ -268,7 +268,7 @@ async fn check(client: &kube::Client) {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
+async fn invalid_objects_are_rejected_with_a_message_that_names_the_fix() {
     let timeouts = Timeouts::short();
     let plane = ControlPlane::start(0, 1, &timeouts, NAMESPACE, Role::Both)
         .await
@@ -279,7 +279,7 @@ async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn so_it_is_by_the_real_api_server() {
+async fn the_real_api_server_rejects_the_same_objects() {
     if let Some(cluster) = Cluster::start().await {
         Role::Both.install(&cluster.client, NAMESPACE).await.unwrap();
         check(&cluster.client).await;

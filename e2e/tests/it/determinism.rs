@@ -38,7 +38,7 @@ fn seeds_give_different_traces_and_each_gives_its_own_again(#[case] seeds: usize
 }
 
 #[test]
-fn an_iteration_in_hash_order_is_noticed() {
+fn an_iteration_in_hash_order_is_detected() {
     let job = Job {
         hash_order: true,
         ..Job::new(lifecycle(), StageKind::Sim, 7)
@@ -108,15 +108,15 @@ fn mcm_is_away() -> Scenario {
 #[case::a_vm_dies(named("vm_dies"))]
 #[case::a_node_is_unreachable(named("unreachable_node"))]
 #[case::mcm_is_away(mcm_is_away())]
-fn a_run_goes_the_same_way_whether_every_renewal_is_made_or_not(#[case] scenario: Scenario) {
-    goes_the_same_way(scenario);
+fn a_run_is_the_same_with_and_without_pulses(#[case] scenario: Scenario) {
+    assert_same_run(scenario);
 }
 
 #[test]
 #[ignore = "long: two hours and three days with every renewal"]
-fn a_long_run_goes_the_same_way_whether_every_renewal_is_made_or_not() {
-    goes_the_same_way(named("drain_timeout"));
-    goes_the_same_way(named("preserve_recovers"));
+fn a_long_run_is_the_same_with_and_without_pulses() {
+    assert_same_run(named("drain_timeout"));
+    assert_same_run(named("preserve_recovers"));
 }
 
 fn named(name: &str) -> Scenario {
@@ -124,7 +124,7 @@ fn named(name: &str) -> Scenario {
     scenarios.find(|scenario| scenario.name == name).unwrap()
 }
 
-fn goes_the_same_way(scenario: Scenario) {
+fn assert_same_run(scenario: Scenario) {
     let job = Job {
         narrate: true,
         ..Job::new(scenario, StageKind::Sim, 7)

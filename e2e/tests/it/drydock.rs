@@ -106,7 +106,7 @@ fn holds_web_token(text: &str) -> bool {
 }
 
 #[test]
-fn a_token_of_a_service_account_is_known_by_its_form() {
+fn a_service_account_token_is_recognized_by_its_form() {
     assert!(holds_web_token(
         "authorization: Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtY20ifQ.c2ln"
     ));
@@ -127,7 +127,7 @@ fn holds_token(text: &str) -> bool {
 }
 
 #[test]
-fn a_bootstrap_token_is_known_by_its_form() {
+fn a_bootstrap_token_is_recognized_by_its_form() {
     assert!(holds_token("token=abc123.0123456789abcdef\n"));
     assert!(!holds_token("drydock.fakecloud.v1 at 127.0.0.1:7300"));
 }

@@ -12,7 +12,7 @@ use stage::plane::envtest;
 use stage::ports::free_port;
 
 use crate::drydock::{drydock_program, holds_secret, said};
-use crate::existing::assert_none_is_needed;
+use crate::existing::assert_none_is_required;
 
 const FAILS: &str = "
 name: fails
@@ -28,7 +28,7 @@ steps:
 ";
 
 #[test]
-fn a_failed_run_leaves_a_folder_without_secrets_however_much_is_logged() {
+fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("fails.yaml"), FAILS).unwrap();
     let output = drydock_program()
@@ -126,7 +126,7 @@ fn ctrl_c_leaves_no_process_and_no_file_behind() {
 }
 
 #[test]
-fn children_end_with_a_drydock_that_is_killed() {
+fn child_processes_end_when_drydock_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (mut child, _output, words) = up(folder.path());
     let tie = tie(&words);
@@ -136,7 +136,7 @@ fn children_end_with_a_drydock_that_is_killed() {
 }
 
 #[test]
-fn a_port_in_use_is_one_clear_line() {
+fn a_port_in_use_fails_with_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -209,7 +209,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
 fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
     match envtest::Programs::find() {
         Ok(_) => interrupted_run_leaves_nothing("envtest", log),
-        Err(missing) => assert_none_is_needed(&missing),
+        Err(missing) => assert_none_is_required(&missing),
     }
 }
 

@@ -60,7 +60,7 @@ impl Cluster {
             .unwrap();
         assert!(found.status.success(), "{}", said(&found));
         if !found.stdout.is_empty() {
-            assert_none_is_needed("scripts/kubernetes/build has not made one");
+            assert_none_is_required("scripts/kubernetes/build has not made one");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ impl Drop for Cluster {
 }
 
 /// If `DRYDOCK_NEEDS_CONTROL_PLANE` is set, a test that needs a real control plane fails without one.
-pub(crate) fn assert_none_is_needed(because: &str) {
+pub(crate) fn assert_none_is_required(because: &str) {
     let needed = std::env::var_os("DRYDOCK_NEEDS_CONTROL_PLANE").is_some();
     assert!(!needed, "there is no control plane: {because}");
 }
@@ -154,7 +154,7 @@ fn assert_refused(output: &Output, because: &str) {
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_interrupted() {
+async fn a_cluster_has_one_session_at_a_time_and_sessions_leave_nothing_behind() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
 
@@ -177,7 +177,7 @@ async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_in
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was() {
+async fn an_existing_cluster_is_paired_with_an_embedded_one_and_left_unchanged() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
     let its_nodes = [
@@ -197,7 +197,7 @@ async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was()
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn a_session_does_not_begin_beside_another_machine_controller() {
+async fn a_session_does_not_start_beside_another_machine_controller() {
     let Some(cluster) = Cluster::start().await else { return };
     let held = Lease {
         metadata: ObjectMeta {
@@ -222,7 +222,7 @@ async fn a_session_does_not_begin_beside_another_machine_controller() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up_within_ten_seconds() {
+fn a_silent_server_fails_within_ten_seconds() {
     let folder = tempfile::tempdir().unwrap();
     // The server accepts connections and never responds.
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();

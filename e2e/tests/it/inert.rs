@@ -65,7 +65,7 @@ fn says_that_it_runs(write: &Write) -> bool {
 }
 
 /// The world of a seed without preservation requests and with a maximum of zero.
-fn of_nobody(seed: u64) -> Plan {
+fn without_requests(seed: u64) -> Plan {
     let plan = generate::plan(suite::find(PRESERVATION).unwrap(), seed, None);
     let mut plan = serde_json::to_value(plan).unwrap();
     let steps = plan["scenario"]["steps"].as_array_mut().unwrap();
@@ -114,10 +114,10 @@ fn shorten(scenario: &mut Scenario) {
 }
 
 #[test]
-fn where_nobody_is_preserved_every_object_and_vm_is_treated_as_without_preservation() {
+fn unpreserved_worlds_are_handled_as_without_preservation() {
     let (mut failed, mut rolled_out) = (0, 0);
     for seed in (1..=WORLDS).map(|number| SMALLEST * number) {
-        let [off, on] = pair(&of_nobody(seed), None);
+        let [off, on] = pair(&without_requests(seed), None);
         for run in [&off, &on] {
             assert!(run.passed(), "seed {seed}: {:?}", run.failure);
             assert_eq!(run.occurred.preservations, BTreeMap::new(), "seed {seed}");
@@ -135,8 +135,8 @@ fn where_nobody_is_preserved_every_object_and_vm_is_treated_as_without_preservat
 }
 
 #[test]
-fn a_write_to_machines_that_nobody_preserves_is_found() {
-    let [off, on] = pair(&of_nobody(SMALLEST), Some("R78"));
+fn a_write_to_unpreserved_machines_is_detected() {
+    let [off, on] = pair(&without_requests(SMALLEST), Some("R78"));
     let found = difference(&off.writes, &on.writes, str::to_owned).unwrap();
     assert!(found.contains("machines/"), "{found}");
 }
@@ -231,7 +231,7 @@ fn without_uids(text: &str) -> String {
 }
 
 #[test]
-fn while_one_machine_is_kept_others_are_treated_as_without_preservation() {
+fn while_one_machine_is_preserved_others_are_handled_as_without_preservation() {
     let plan = Plan::new(one_is_kept(), 7);
     let [off, on] = pair(&plan, None);
     for run in [&off, &on] {

@@ -120,7 +120,7 @@ async fn becomes(api: &Api<Node>, name: &str, condition: &'static str, states: &
 }
 
 #[tokio::test]
-async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_demand() {
+async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_demand() {
     let world = World::up(&["--nodes", "20", "--pods-per-node", "2", "--zones", "near,far"]);
     assert!(world.words.contains("20 of 20 nodes Ready in "), "{}", world.words);
     assert!(world.words.contains("40 of 40 pods Running in "), "{}", world.words);
@@ -199,7 +199,7 @@ async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_dem
 }
 
 #[test]
-fn a_world_whose_drydock_was_killed_is_told() {
+fn a_world_whose_drydock_was_killed_is_reported() {
     let mut world = World::up(&[]);
     world.child.kill().unwrap();
     world.child.wait().unwrap();
@@ -214,10 +214,10 @@ fn a_world_whose_drydock_was_killed_is_told() {
 
 #[rstest]
 #[case::no_world(&["list"], "no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT")]
-#[case::nobody_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
+#[case::no_listener_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
 #[case::no_address(&["list", "--cloud", "nowhere"], "\"grpc://nowhere\" is not the address of a driver")]
 #[case::half_of_the_files(&["list", "--cloud", "127.0.0.1:1", "--tls-ca", "x"], "--tls-ca, --tls-cert and --tls-key belong together")]
-fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
+fn a_missing_world_fails_with_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = nodes(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -233,7 +233,7 @@ fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[cas
 #[case::too_many_nodes(&["up", "--nodes", "10001"], "10000")]
 #[case::pods_without_nodes(&["up", "--pods-per-node", "2"], "--pods-per-node needs nodes")]
 #[case::nodes_without_a_cloud(&["up", "--without", "fakecloud", "--nodes", "2"], "without fakecloud there are none")]
-fn bad_input_is_status_2_and_says_what_would_do(#[case] arguments: &[&str], #[case] expected: &str) {
+fn invalid_input_fails_with_status_2_and_the_valid_values(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = crate::drydock::drydock(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

@@ -198,7 +198,7 @@ async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> boo
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
+async fn consumers_change_only_preservation_requests_of_a_node() {
     let Some(cluster) = Cluster::start().await else { return };
     let administrator = &cluster.client;
     Role::Both.install(administrator, NAMESPACE).await.unwrap();
@@ -221,13 +221,13 @@ async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
     install_policy(administrator).await;
     cordon_is(&consumer, Result::is_err).await;
     for Refused { name, patch, says } in refused() {
-        let told = answer(&consumer, &patch).await.expect_err(name);
+        let refusal = answer(&consumer, &patch).await.expect_err(name);
         for words in [
             says.as_str(),
             keys::PRESERVE_ANNOTATION,
             keys::PRESERVE_WHEN_FAILED_ANNOTATION,
         ] {
-            assert!(told.contains(words), "{name}: {told}");
+            assert!(refusal.contains(words), "{name}: {refusal}");
         }
         for client in [administrator, &mcm, &operator] {
             assert_eq!(answer(client, &patch).await, Ok(()), "{name}");

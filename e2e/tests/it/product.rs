@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::drydock::{cargo, drydock_program};
 
 #[test]
-fn mcm_by_itself_has_no_mutants() {
+fn mcm_without_features_has_no_mutants() {
     let output = cargo()
         .args(["tree", "--offline", "--package", "mcm", "--edges", "normal,features"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -39,22 +39,22 @@ fn control_plane() -> (Running, PathBuf) {
     up.args(["up", "--without=mcm,fakecloud"]).stdout(Stdio::piped());
     let mut running = Running(up.spawn().unwrap());
     let output = BufReader::new(running.0.stdout.take().unwrap());
-    let told = output
+    let line = output
         .lines()
         .map(Result::unwrap)
         .find(|line| line.contains("export KUBECONFIG="));
-    let told = told.expect("the path of its kubeconfig");
-    let path = told.split_once('=').unwrap().1.into();
+    let line = line.expect("the path of its kubeconfig");
+    let path = line.split_once('=').unwrap().1.into();
     (running, path)
 }
 
 /// Certificates of both sides, from `fakecloud certificates`.
 fn certificates(folder: &Path) {
-    let made = program("fakecloud")
+    let generated = program("fakecloud")
         .args(["certificates", "--namespace=default", "--name=mcm", "--output=tls"])
         .current_dir(folder)
         .status();
-    assert!(made.unwrap().success());
+    assert!(generated.unwrap().success());
 }
 
 fn mcm(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
@@ -113,7 +113,7 @@ async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_driver_that_registers_over_tls_dies_and_comes_back_and_nothing_is_lost() {
+async fn a_driver_registered_over_tls_restarts_without_losses() {
     let folder = tempfile::tempdir().unwrap();
     let (_up, kubeconfig) = control_plane();
     certificates(folder.path());

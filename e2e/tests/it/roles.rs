@@ -114,7 +114,7 @@ fn asked() -> BTreeSet<Access> {
 }
 
 #[test]
-fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
+fn the_roles_grant_exactly_the_permissions_that_mcm_and_fakecloud_use() {
     let (granted, asked) = (granted(), asked());
     let missing: Vec<String> = asked
         .iter()
@@ -134,7 +134,7 @@ fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
 }
 
 #[test]
-fn mcm_and_fakecloud_are_refused_nothing_over_https() {
+fn mcm_and_fakecloud_are_denied_nothing_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock_program()
         .args([

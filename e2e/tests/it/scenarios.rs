@@ -40,7 +40,7 @@ fn a_suite_is_run_by_its_name_and_each_scenario_once() {
 }
 
 #[test]
-fn each_injected_error_struck_once() {
+fn each_injected_error_has_one_hit() {
     let folder = tempfile::tempdir().unwrap();
     let (_, runs) = simulate(folder.path(), &["create_errors", "--seed", "4"]);
     assert_eq!(

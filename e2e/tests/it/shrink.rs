@@ -26,7 +26,7 @@ fn found(folder: &Path) -> String {
 }
 
 #[test]
-fn a_controller_that_creates_without_asking_is_found_and_shrunk_to_a_short_story() {
+fn a_controller_that_creates_without_a_lookup_is_detected_and_shrunk_to_a_short_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let plan = found(folder.path());
     let output = drydock(folder.path(), &["shrink", &plan, "--output", "small.yaml"]);

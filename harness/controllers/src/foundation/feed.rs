@@ -291,7 +291,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
             return None;
         }
         if first {
-            tracing::warn!(resource = %self.resource, %error, "{verb} is forbidden; retrying every {PAUSE_WHEN_REFUSED:?}");
+            tracing::warn!(resource = %self.resource, %error, "{verb} forbidden; retry every {PAUSE_WHEN_REFUSED:?}");
         }
         self.clock.sleep(PAUSE_WHEN_REFUSED).await;
         None
