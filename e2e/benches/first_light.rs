@@ -1,8 +1,8 @@
-//! `make bench`: how fast and how small the programs are, as a user meets them.
+//! `make bench`: speed and size of the programs, as users experience them.
 //!
-//! Every figure is taken from real processes: they are started, asked over HTTPS, and their CPU time and memory read from
-//! the kernel. Where an etcd and a kube-apiserver are at hand, they answer the same load in the same run. The sections
-//! are modules; what the figures mean is in `docs/reference/benchmarks.md`.
+//! All figures come from real processes: the benchmark starts them, sends requests over HTTPS, and reads their
+//! CPU time and memory from the kernel. If an etcd and a kube-apiserver are available, they get the same load
+//! in the same run. The sections are modules; `docs/reference/benchmarks.md` explains the figures.
 
 #[path = "first_light/endurance.rs"]
 mod endurance;
@@ -41,17 +41,17 @@ use figures::Figures;
 
 /// The program under test, built in the same profile as this one.
 const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
-/// No section may take longer; all of them together stay well below their sum.
+/// The timeout of a section; all of them together stay well below the sum.
 const SECTION_LIMIT: Duration = Duration::from_secs(300);
-/// The same for the section that is long by nature.
+/// The same for the long section.
 const ENDURANCE_LIMIT: Duration = Duration::from_mins(120);
 /// The same for rollouts of many machines.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
-/// The same for the section that makes machines several times over, on both sides.
+/// The same for the section that creates machines several times, on both sides.
 const MACHINES_LIMIT: Duration = Duration::from_mins(40);
 const SECTIONS: [&str; 7] = ["start", "api", "sim", "world", "machine", "rollout", "endurance"];
 
-/// Measures start, API, simulation, worlds of many nodes, and machines.
+/// Measures start, API, simulation, worlds with many nodes, and machines.
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
@@ -75,7 +75,7 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
     machines: u32,
 
-    /// Leaves the peer out, even where it is at hand
+    /// Skips the peer, even if it is available
     #[arg(long)]
     no_peer: bool,
 
@@ -95,7 +95,7 @@ fn main() -> Result<()> {
     let peer = if arguments.no_peer { None } else { peer::find() };
     match &peer {
         Some(programs) => eprintln!("peer: {}", programs.version()?),
-        None => eprintln!("peer: not at hand; DRYDOCK_PEER_BIN names a folder with etcd and kube-apiserver"),
+        None => eprintln!("peer: not available; DRYDOCK_PEER_BIN names a folder with etcd and kube-apiserver"),
     }
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -151,7 +151,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs a section; what it started ends with it, however it ends.
+/// Runs a section; everything that it started ends with it.
 async fn bounded(section: &str, limit: Duration, work: impl Future<Output = Result<()>>) -> Result<()> {
     eprintln!("measuring {section}");
     match tokio::time::timeout(limit, work).await {

@@ -1,6 +1,6 @@
-//! The scenarios and the regression corpus, one a file, each a short story in the builder's words.
+//! The scenarios and the regression corpus, one per file, written with the builder of the crate `scenario`.
 //!
-//! What must not live here: how a stage does what it is asked, and how a run is judged (crate `harness`).
+//! Stages and the evaluation of runs belong to the crate `harness`.
 
 mod regressions;
 mod scenarios;

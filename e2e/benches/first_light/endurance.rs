@@ -11,10 +11,10 @@ use crate::figures::Figures;
 use crate::process::seconds_since;
 use crate::{DRYDOCK, kernel};
 
-/// How often memory is looked at.
+/// The interval of memory samples.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// Lets `nodes` renew their leases for 48 virtual hours.
+/// Runs `nodes` nodes that renew their leases for 48 virtual hours.
 pub async fn measure(figures: &mut Figures, nodes: u32) -> Result<()> {
     let clock = Clock::wall();
     let from = clock.now();
@@ -30,14 +30,14 @@ pub async fn measure(figures: &mut Figures, nodes: u32) -> Result<()> {
             status = child.wait() => break status?,
             () = clock.sleep(SAMPLE) => {
                 let resident = kernel::family(id).and_then(|family| kernel::sum(&family, kernel::resident_mebibytes));
-                // It may have ended meanwhile.
+                // It may have ended in the meantime.
                 samples.extend(resident.ok());
             }
         }
     };
     ensure!(status.success(), "drydock idle failed: {status}");
     let seconds = seconds_since(&clock, from);
-    // Virtual time passes evenly here: the first tenth is the start, the rest is compared in halves.
+    // Virtual time passes evenly here: the first tenth is start-up; the rest is compared in halves.
     let steady = samples.get(samples.len() / 10..).unwrap_or_default();
     let (earlier, later) = steady.split_at(steady.len() / 2);
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Figures: what was measured, as a table for people and as JSON for programs.
+//! Figures: measurements, as a table and as JSON.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ pub struct Figure {
     name: String,
     value: f64,
     unit: &'static str,
-    /// The same of the peer, in the same run.
+    /// The peer's value in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<f64>,
-    /// How many times better ours is: above one, it is faster or takes less.
+    /// The ratio to the peer: above one, ours is faster or smaller.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
 }
 
-/// All of a run, in the order they were taken.
+/// All figures of a run, in their order.
 #[derive(Debug, Default)]
 pub struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// Adds one; `peer` where the peer did the same.
+    /// Adds a figure; with `peer` if the peer was measured too.
     pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str, peer: Option<f64>) {
         let more_is_better = unit.ends_with("/s");
         let ratio = peer
@@ -39,7 +39,7 @@ impl Figures {
         });
     }
 
-    /// A JSON array with one object a figure.
+    /// A JSON array with one object per figure.
     pub fn json(&self) -> Result<Vec<u8>> {
         Ok(serde_json::to_vec_pretty(&self.0)?)
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Three digits that matter, and never an exponent.
+/// Three significant digits, without an exponent.
 fn readable(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,

@@ -1,13 +1,13 @@
-//! What the kernel says of a process: CPU time and memory, of itself alone or with all that it started.
+//! Kernel statistics of a process: CPU time and memory, of itself or of its whole process tree.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The kernel counts CPU time for users in hundredths of a second.
+/// The kernel reports CPU time in hundredths of a second.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// CPU time used so far, user and system, all threads.
+/// CPU time so far in seconds, user and system, all threads.
 pub fn cpu_seconds(process: u32) -> Result<f64> {
     let text = read(process, "stat")?;
     // The second field is the program's name in brackets, which may contain anything.
@@ -20,17 +20,17 @@ pub fn cpu_seconds(process: u32) -> Result<f64> {
     Ok((ticks(11)? + ticks(12)?) / TICKS_A_SECOND)
 }
 
-/// The most memory it ever had resident, in MiB.
+/// The peak of resident memory, in MiB.
 pub fn peak_mebibytes(process: u32) -> Result<f64> {
     mebibytes(process, "VmHWM:")
 }
 
-/// What it has resident now, in MiB.
+/// The current resident memory, in MiB.
 pub fn resident_mebibytes(process: u32) -> Result<f64> {
     mebibytes(process, "VmRSS:")
 }
 
-/// It and everything that it started and that still runs.
+/// The process and all of its running descendants.
 pub fn family(process: u32) -> Result<Vec<u32>> {
     let mut members = vec![process];
     let mut next = 0;
@@ -38,7 +38,7 @@ pub fn family(process: u32) -> Result<Vec<u32>> {
         next += 1;
         let tasks = format!("/proc/{member}/task");
         for task in std::fs::read_dir(&tasks).with_context(|| format!("cannot read {tasks}"))? {
-            // A thread may end between the two.
+            // A thread may end between the two calls.
             let Ok(children) = std::fs::read_to_string(task?.path().join("children")) else {
                 continue;
             };
@@ -48,7 +48,7 @@ pub fn family(process: u32) -> Result<Vec<u32>> {
     Ok(members)
 }
 
-/// The sum of a figure over all of a family.
+/// The sum of a figure over all processes of a tree.
 pub fn sum(family: &[u32], figure: fn(u32) -> Result<f64>) -> Result<f64> {
     family.iter().map(|&member| figure(member)).sum()
 }

@@ -1,4 +1,5 @@
-//! The load: a few thousand objects through create, get, patch, list and delete over HTTPS, one request in flight and many.
+//! The load: a few thousand objects through create, get, patch, list and delete over HTTPS, with one and with
+//! many requests in flight.
 
 use std::fmt::Debug;
 
@@ -19,11 +20,11 @@ use crate::objects::{self, NAMESPACE};
 use crate::peer::{Peer, Programs};
 use crate::process::{Drydock, seconds_since};
 
-/// Requests in flight at the same time, in the second part of each step.
+/// Concurrent requests in the second part of each step.
 const MANY: usize = 32;
-/// Requests of each step that go one after the other: one in ten.
+/// The share of sequential requests per step: one in ten.
 const ALONE: usize = 10;
-/// Lists of all objects, one after the other.
+/// The number of sequential lists of all objects.
 const LISTS: usize = 10;
 
 /// Loads both.
@@ -84,7 +85,7 @@ fn report(figures: &mut Figures, mine: &Load, other: Option<&Load>, count: usize
     figures.add(name, mine.cpu_seconds(), "s", other.map(Load::cpu_seconds));
 }
 
-/// What one kind of object took.
+/// The cost of one kind of object.
 struct Load {
     kind: &'static str,
     steps: Vec<Step>,
@@ -100,7 +101,7 @@ impl Load {
 struct Step {
     name: String,
     requests: f64,
-    /// How often the whole of it was done, to see more than the kernel's hundredth of a second.
+    /// The number of repetitions, to exceed the kernel's resolution of a hundredth of a second.
     repeats: f64,
     seconds: f64,
     cpu_seconds: f64,
@@ -116,7 +117,7 @@ impl Step {
     }
 }
 
-/// Reads the CPU time of whatever serves.
+/// Reads the CPU time of the serving processes.
 type Cpu<'a> = &'a dyn Fn() -> Result<f64>;
 
 async fn load_both(client: &Client, cpu: Cpu<'_>, count: usize) -> Result<[Load; 2]> {
@@ -157,7 +158,7 @@ where
         let _ = api.delete(&objects::name(index), &DeleteParams::default()).await?;
         Ok(())
     };
-    // Other objects of the kind, such as the bundle of root certificates, may be there.
+    // Other objects of the kind, such as the root certificate bundle, may exist.
     let list = async |_| {
         let listed = api.list(&ListParams::default()).await?;
         ensure!(

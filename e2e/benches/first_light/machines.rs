@@ -1,7 +1,8 @@
-//! Machines: how fast `mcm` makes and deletes them, what that costs, and what they cost when nothing happens.
+//! Machines: how fast `mcm` creates and deletes them, at what cost, and the cost of idle machines.
 //!
-//! The API server, fakecloud and mcm are processes of their own, with production's flags and a cloud that boots at once.
-//! What mcm asks of the API server is read from its metrics; CPU and memory are those of its process alone.
+//! The API server, fakecloud and mcm run as separate processes, with production flags and a cloud whose VMs
+//! boot immediately. The number of API requests comes from mcm's metrics; CPU and memory are those of the mcm
+//! process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,23 +28,24 @@ use crate::peer::{Peer, Programs, free_port};
 use crate::process::{Drydock, Process, seconds_since};
 use crate::{DRYDOCK, kernel};
 
-/// How long mcm is left alone to see what that costs.
+/// The idle time for the idle cost.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long all machines may take, each way.
+/// The timeout for all machines, for creation and for deletion.
 const LIMIT: Duration = Duration::from_mins(10);
-/// Requests under way at the same time.
+/// Concurrent requests.
 const AT_ONCE: usize = 32;
-/// How long fakecloud and mcm may take to be up, and how often that is looked at.
+/// The timeout for the start of fakecloud and mcm, and the polling interval.
 const START_LIMIT: Duration = Duration::from_secs(30);
 const START_PROBE: Duration = Duration::from_millis(50);
-/// What each answer of a cloud takes that is not on this machine.
+/// The latency of a cloud that is not on this host.
 const LATENCY: Duration = Duration::from_millis(50);
-/// Enough of them for `drydock up` to expect that Leases are renewed as seldom as in production.
+/// So many nodes that `drydock up` configures Lease renewals as rare as in production.
 const MANY_KUBELETS: u32 = 1000;
-/// How many times as many machines as usual one world has, to see what they cost when idle.
+/// The factor of machines in one world, for their idle cost.
 const MANY: u32 = 5;
 
-/// Makes and deletes `count` machines with a fast and with a slow cloud, and rests with them and with many more.
+/// Creates and deletes `count` machines with a fast and with a slow cloud, and idles with them and with many
+/// more.
 pub async fn measure(figures: &mut Figures, peer: Option<&Programs>, count: u32) -> Result<()> {
     for latency in [Duration::ZERO, LATENCY] {
         let ours = with_ours(count, latency).await?;
@@ -63,7 +65,8 @@ pub async fn measure(figures: &mut Figures, peer: Option<&Programs>, count: u32)
 }
 
 async fn with_ours(count: u32, latency: Duration) -> Result<Measured> {
-    // The nodes' kubelets renew their Leases as in production: the control plane must be as patient.
+    // The nodes' kubelets renew their Leases as in production, so the control plane needs the same grace
+    // period.
     let kubelets = format!("--kubelets={}", count.max(MANY_KUBELETS));
     let drydock = Drydock::start_with(&["--without=mcm,fakecloud", &kubelets]).await?;
     let measured = Box::pin(run(&drydock.kubeconfig, count, latency)).await;
@@ -83,15 +86,15 @@ async fn with_peer(programs: &Programs, count: u32, latency: Duration) -> Result
     measured
 }
 
-/// What one world showed.
+/// The measurements of one world.
 #[derive(Debug)]
 struct Measured {
     count: f64,
     created: f64,
     deleted: f64,
-    /// From each machine's creation to its Running, sorted.
+    /// The time from each machine's creation to Running, sorted.
     joins: Vec<f64>,
-    /// Requests until all ran, and until all were gone.
+    /// The requests until all machines ran, and until all were gone.
     creating: Requests,
     deleting: Requests,
     cpu: f64,
@@ -187,7 +190,7 @@ struct Pair {
     fakecloud: Process,
     /// The port of mcm's metrics.
     metrics: u16,
-    // Last: the processes above may still read it while they end.
+    // Last: the processes above may still read it while they stop.
     _folder: TempDir,
 }
 
@@ -240,7 +243,7 @@ impl Pair {
     }
 }
 
-/// A cloud whose VMs boot and end at once.
+/// A cloud whose VMs boot and stop immediately.
 fn configuration(latency: Duration) -> String {
     format!(
         "bootDelay: 0s\nterminationDelay: 0s\ncallLatency: {}ms\nkubelet:\n  startDelay: 0s\n",
@@ -254,7 +257,7 @@ fn flag(name: &str, value: &Path) -> std::ffi::OsString {
     flag
 }
 
-/// The program of that name, built in the same profile as this one.
+/// A program, built in the same profile as this one.
 fn beside(name: &str) -> Result<PathBuf> {
     let path = Path::new(DRYDOCK).with_file_name(name);
     ensure!(
@@ -299,7 +302,7 @@ struct Machines {
 }
 
 impl Machines {
-    /// Seconds from the first creation to the last Running, and from each one's creation to its own.
+    /// Seconds from the first creation to the last Running, and from each machine's creation to its own.
     async fn create(&self) -> Result<(f64, Vec<f64>)> {
         let from = self.clock.now();
         let creating = futures::stream::iter(0..self.count).map(|number| async move {
@@ -326,7 +329,7 @@ impl Machines {
         Ok((last.duration_since(from).as_secs_f64(), joins))
     }
 
-    /// When each machine was first seen Running.
+    /// When each machine was first observed Running.
     async fn until_all_run(&self) -> Result<BTreeMap<String, Timestamp>> {
         let mut ran = BTreeMap::new();
         let mut events = std::pin::pin!(objects::watch(self.api.clone()));
@@ -343,7 +346,7 @@ impl Machines {
         Ok(ran)
     }
 
-    /// Seconds from the first deletion to the end of the last machine.
+    /// Seconds from the first deletion until the last machine is gone.
     async fn delete(&self) -> Result<f64> {
         let from = self.clock.now();
         let deleting = futures::stream::iter(0..self.count).map(|number| async move {

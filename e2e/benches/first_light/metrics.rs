@@ -1,4 +1,4 @@
-//! What mcm says of itself on its metrics port.
+//! mcm's metrics.
 
 use std::net::Ipv4Addr;
 use std::ops::Sub;
@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The requests that it made of API servers, answered or not.
+/// The API requests that it sent, with or without a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Requests {
-    /// All.
+    /// All requests.
     pub all: f64,
-    /// Those that write.
+    /// Write requests.
     pub writes: f64,
 }
 
@@ -46,7 +46,7 @@ pub async fn requests(port: u16) -> Result<Requests> {
     Ok(requests)
 }
 
-/// Whether it leads; one that does not answer yet does not.
+/// Whether mcm leads; false if it does not respond yet.
 pub async fn leads(port: u16) -> bool {
     let page = page(port).await.unwrap_or_default();
     page.lines().any(|line| line == "mcm_leader 1")

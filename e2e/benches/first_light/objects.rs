@@ -1,4 +1,4 @@
-//! What the load is made of: clients, and objects of a realistic size.
+//! The content of the load: clients, and objects of realistic size.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use kube::{Client, Config};
 use mcm_api::Machine;
 use serde_json::json;
 
-/// Where the objects of the load are.
+/// The namespace of the load's objects.
 pub const NAMESPACE: &str = "default";
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(20);
 
-/// A client that repeats nothing.
+/// A client without retries.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     connect(Kubeconfig::read_from(kubeconfig)?).await
 }
 
-/// The same of a kubeconfig in memory.
+/// The same for a kubeconfig in memory.
 pub async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     Ok(Client::try_from(config)?)
 }
 
-/// All machines, over and over: a watch may end at any time, and then goes on or starts again by itself.
+/// A watch of all machines that restarts by itself.
 pub fn watch(machines: Api<Machine>) -> impl Stream<Item = Event<Machine>> {
     let events = watcher(machines, watcher::Config::default()).default_backoff();
     events.filter_map(async |event| event.ok())
@@ -62,7 +62,7 @@ pub fn definition() -> Result<CustomResourceDefinition> {
     }))?)
 }
 
-/// Creates the definitions of the machine API where they are not, and waits until they are served.
+/// Creates the missing definitions of the machine API, and waits until they are served.
 pub async fn install_machine_api(client: &Client) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in mcm_api::crd::all() {
@@ -97,7 +97,7 @@ pub fn config_map(index: usize) -> Result<ConfigMap> {
     }))?)
 }
 
-/// A Machine as a set would make it, of about 1 KB.
+/// A Machine as a set creates it, of about 1 KB.
 pub fn machine(index: usize) -> Result<Machine> {
     Ok(serde_json::from_value(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",

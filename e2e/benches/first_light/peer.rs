@@ -1,6 +1,6 @@
-//! The peer: a real etcd and kube-apiserver, where they are at hand.
+//! The peer: a real etcd and kube-apiserver, if available.
 //!
-//! Looked for in `DRYDOCK_PEER_BIN`, then in PATH, then where downloads are cached:
+//! Searched in `DRYDOCK_PEER_BIN`, then in PATH, then in the download cache:
 //! `${DRYDOCK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/drydock}/kubernetes-*/bin`.
 
 use std::fs::File;
@@ -19,19 +19,19 @@ use tokio::process::Command;
 use crate::objects;
 use crate::process::Process;
 
-/// How long it may take to be ready.
+/// The timeout for its start.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How often it is asked meanwhile: a port that nobody listens on yet gives no event.
+/// The polling interval during the start: a port without a listener gives no event.
 const START_PROBE: Duration = Duration::from_millis(20);
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     etcd: PathBuf,
     apiserver: PathBuf,
 }
 
-/// Finds the programs; the newest of the cache.
+/// Finds the programs; the newest version in the cache.
 pub fn find() -> Option<Programs> {
     if let Some(folder) = std::env::var_os("DRYDOCK_PEER_BIN") {
         return Programs::inside(Path::new(&folder));
@@ -69,7 +69,7 @@ impl Programs {
         (etcd.is_file() && apiserver.is_file()).then_some(Self { etcd, apiserver })
     }
 
-    /// What the API server says of itself.
+    /// The version of the API server.
     pub fn version(&self) -> Result<String> {
         let output = std::process::Command::new(&self.apiserver).arg("--version").output()?;
         Ok(format!(
@@ -79,13 +79,13 @@ impl Programs {
     }
 }
 
-/// A running peer; its processes are killed and its files removed when it is dropped.
+/// A running peer; dropping it kills its processes and removes its files.
 #[derive(Debug)]
 pub struct Peer {
     apiserver: Process,
     etcd: Process,
     kubeconfig: Kubeconfig,
-    // Last: the processes above may still write into it while they end.
+    // Last: the processes above may still write into it while they stop.
     folder: TempDir,
 }
 
@@ -115,7 +115,7 @@ impl Peer {
                 format!("--initial-advertise-peer-urls={peer_url}"),
                 format!("--initial-cluster=default={peer_url}"),
             ])
-            // It keeps nothing across a power failure, as ours does not.
+            // Without fsync, because our server does not persist either.
             .arg("--unsafe-no-fsync");
         let etcd = logged(&mut etcd, &path("etcd.log"))?;
 
@@ -150,7 +150,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Writes the administrator's kubeconfig into a file that goes with the peer.
+    /// Writes the administrator's kubeconfig into a file that is removed with the peer.
     pub fn write_kubeconfig(&self) -> Result<PathBuf> {
         let path = self.folder.path().join("kubeconfig");
         write_private(&path, &serde_json::to_string(&self.kubeconfig)?)?;
@@ -167,12 +167,12 @@ impl Peer {
         Ok(self.apiserver.cpu_seconds()? + self.etcd.cpu_seconds()?)
     }
 
-    /// The most memory both ever had resident, in MiB.
+    /// The peak of resident memory of both, in MiB.
     pub fn peak_mebibytes(&self) -> Result<f64> {
         Ok(self.apiserver.peak_mebibytes()? + self.etcd.peak_mebibytes()?)
     }
 
-    /// Ends both. The API server would wait for its connections, and nobody needs what it would save.
+    /// Kills both. A graceful shutdown of the API server would wait for its connections.
     pub async fn stop(self) -> Result<()> {
         self.apiserver.kill().await?;
         self.etcd.kill().await
@@ -217,12 +217,12 @@ fn logged(command: &mut Command, log: &Path) -> Result<Process> {
     Process::start(command)
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 pub fn free_port() -> Result<u16> {
     ports::free_port().map_err(anyhow::Error::msg)
 }
 
-/// Writes a file that only this user can read.
+/// Writes a file that only the current user can read.
 fn write_private(path: &Path, text: &str) -> Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;

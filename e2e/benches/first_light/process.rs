@@ -1,4 +1,4 @@
-//! Processes: starting them, and ending them with everything they started.
+//! Processes: starts them, and stops them with their descendants.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use crate::{DRYDOCK, kernel};
 
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long `drydock up` may take to say where its kubeconfig is.
+/// How long `drydock up` may take to print the path of its kubeconfig.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
 /// Seconds since `from`, by the wall clock.
@@ -40,7 +40,7 @@ impl Process {
         Ok(Self { child, id })
     }
 
-    /// Its number.
+    /// The process ID.
     pub fn id(&self) -> u32 {
         self.id
     }
@@ -55,7 +55,7 @@ impl Process {
         kernel::peak_mebibytes(self.id)
     }
 
-    /// Asks it to end, and ends it when it does not.
+    /// Sends SIGTERM, and kills the process if it does not end.
     pub async fn stop(mut self) -> Result<()> {
         kill(Pid::from_raw(i32::try_from(self.id)?), Signal::SIGTERM)?;
         if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
@@ -64,12 +64,12 @@ impl Process {
         Ok(())
     }
 
-    /// Ends it without notice.
+    /// Kills the process.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub fn alive(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("it ended at its start: {status}"),
@@ -81,7 +81,7 @@ impl Process {
 /// A running `drydock up`.
 #[derive(Debug)]
 pub struct Drydock {
-    /// The process that serves.
+    /// The server process.
     pub process: Process,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
@@ -89,7 +89,7 @@ pub struct Drydock {
 }
 
 impl Drydock {
-    /// Starts the control plane alone; returns when it serves.
+    /// Starts a control plane without programs; returns when it serves.
     pub async fn start() -> Result<Self> {
         Self::start_with(&["--without=mcm,fakecloud"]).await
     }
@@ -101,8 +101,8 @@ impl Drydock {
         let mut process = Process::start(&mut command)?;
         let output = process.child.stdout.take().context("no standard output")?;
         let mut output = BufReader::new(output).lines();
-        let told = line_with(&mut output, "export KUBECONFIG=", START_LIMIT).await?;
-        let (_, path) = told.split_once('=').unwrap_or_default();
+        let line = line_with(&mut output, "export KUBECONFIG=", START_LIMIT).await?;
+        let (_, path) = line.split_once('=').unwrap_or_default();
         Ok(Self {
             process,
             kubeconfig: path.into(),
@@ -110,7 +110,7 @@ impl Drydock {
         })
     }
 
-    /// The next line that it prints with this text in it.
+    /// The next printed line that contains this text.
     pub async fn line_with(&mut self, text: &str, limit: Duration) -> Result<String> {
         line_with(&mut self.output, text, limit).await
     }

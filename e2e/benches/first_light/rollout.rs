@@ -1,5 +1,5 @@
-//! Deployments of machines: from nothing to many, all of them replaced, back to nothing; and many small deployments that
-//! rest. VMs boot at once, so that the time is the controller's.
+//! Deployments of machines: scaled up from zero, rolled out, scaled down to zero; and many small idle
+//! deployments. VMs boot immediately, so that the time is the controller's.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,15 +22,15 @@ use crate::kernel;
 use crate::objects::{self, NAMESPACE};
 use crate::process::{Drydock, seconds_since};
 
-/// How long one step of a deployment may take.
+/// The timeout for one step of a deployment.
 const LIMIT: Duration = Duration::from_mins(10);
-/// How long the small deployments are left alone to see what that costs.
+/// The idle time of the small deployments, for their idle cost.
 const IDLE: Duration = Duration::from_secs(30);
-/// The small deployments, and the machines of each.
+/// The number of small deployments, and the machines of each.
 const SMALL: (u32, u32) = (200, 5);
 const CLASSES: [&str; 2] = ["class-a", "class-b"];
 
-/// Rolls deployments of these sizes, and lets small ones rest.
+/// Rolls deployments of these sizes, and idles with small ones.
 pub async fn measure(figures: &mut Figures, sizes: &[u32], small: bool) -> Result<()> {
     for size in sizes {
         roll(figures, *size).await.with_context(|| format!("{size} machines"))?;
@@ -139,7 +139,8 @@ async fn rest(figures: &mut Figures) -> Result<()> {
     world.drydock.process.stop().await
 }
 
-/// Whether the deployment has so many machines, all of the newest template and available, and says so of its newest spec.
+/// Whether the deployment has this number of machines, all of the newest template and available, and its status
+/// matches the newest spec.
 fn is_steady(deployment: &MachineDeployment, size: u32) -> bool {
     let status = &deployment.status;
     let numbers = [status.replicas, status.updated_replicas, status.available_replicas];
@@ -151,14 +152,14 @@ fn is_steady(deployment: &MachineDeployment, size: u32) -> bool {
 struct World {
     drydock: Drydock,
     client: Client,
-    /// The process of mcm, and the port of its metrics.
+    /// The process of mcm, and its metrics port.
     mcm: u32,
     port: u16,
 }
 
 impl World {
     async fn start(machines: u32) -> Result<Self> {
-        // In a rollout there are more than the deployment has; Leases are those of production.
+        // A rollout has more machines than the deployment; Leases are renewed as in production.
         let kubelets = format!("--kubelets={}", 2 * machines);
         let mut drydock = Drydock::start_with(&["--boot-delay=0s", &kubelets]).await?;
         drydock.process.alive()?;
@@ -236,8 +237,8 @@ impl World {
         Ok(())
     }
 
-    /// Changes the spec; the seconds until there are as many machines as are wanted and no others, and the most that there
-    /// were at a time.
+    /// Changes the spec. Returns the seconds until exactly the wanted machines exist, and the maximum number of
+    /// machines at a time.
     async fn scaled(&self, clock: &Clock, name: &str, spec: Value, size: u32) -> Result<(f64, usize)> {
         let machines: Api<Machine> = Api::namespaced(self.client.clone(), NAMESPACE);
         let (mut there, mut most) = (BTreeSet::new(), 0);
@@ -273,7 +274,7 @@ impl World {
         Ok(is_steady(&self.deployments().get(name).await?, size))
     }
 
-    /// How many requests mcm has made so far, as its metrics say.
+    /// The number of mcm's API requests so far, from its metrics.
     async fn requests(&self) -> Result<f64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
         stream
@@ -290,7 +291,7 @@ impl World {
     }
 }
 
-/// The process of mcm among these, and the port that it was given.
+/// mcm's process among these, and its metrics port.
 fn mcm_of(family: &[u32]) -> Result<(u32, u16)> {
     for process in family {
         let command = std::fs::read(format!("/proc/{process}/cmdline"))?;

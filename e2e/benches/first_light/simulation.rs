@@ -1,4 +1,4 @@
-//! Virtual time: how much faster than the wall clock it passes, and how many seeds a minute that gives.
+//! Virtual time: its ratio to wall time, and the resulting number of seeds a minute.
 
 use anyhow::{Context, Result, ensure};
 use clock::Clock;
@@ -12,7 +12,7 @@ use crate::process::seconds_since;
 const SCENARIOS: [&str; 4] = ["lifecycle", "vm_dies", "create_errors", "kubelet_pause"];
 const SEEDS: u32 = 50;
 
-/// The part of the JSON result that is of interest here.
+/// The relevant part of the JSON result.
 #[derive(Deserialize)]
 struct Results {
     runs: Vec<Run>,
@@ -25,7 +25,7 @@ struct Run {
     wall_seconds: f64,
 }
 
-/// Runs the scenarios one at a time, the long idle run, and many seeds at the same time.
+/// Runs the scenarios one at a time, the long idle run, and many seeds in parallel.
 pub async fn measure(figures: &mut Figures) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let json = folder.path().join("results.json");
@@ -69,7 +69,7 @@ fn command(name: &str) -> Command {
     command
 }
 
-/// Runs a command that must pass; how many seconds it took, process start included.
+/// Runs a command that must succeed; returns its seconds, including process start.
 async fn run(command: &mut Command) -> Result<f64> {
     let clock = Clock::wall();
     let from = clock.now();

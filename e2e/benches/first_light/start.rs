@@ -1,4 +1,4 @@
-//! From nothing to the first successful write of a CustomResourceDefinition over HTTPS.
+//! From start to the first successful write of a CustomResourceDefinition over HTTPS.
 
 use anyhow::Result;
 use clock::Clock;
@@ -11,10 +11,10 @@ use crate::peer::{Peer, Programs};
 use crate::process::{self, Drydock, seconds_since};
 
 const RUNS: usize = 25;
-/// A start of the peer takes seconds.
+/// The number of starts; a start of the peer takes seconds.
 const PEER_RUNS: usize = 3;
 
-/// Starts each again and again.
+/// Starts each repeatedly.
 pub async fn measure(figures: &mut Figures, peer: Option<&Programs>) -> Result<()> {
     let clock = Clock::wall();
     let mut ours = Vec::new();
@@ -60,7 +60,7 @@ async fn write_definition(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The value below which that part of all values lies; nothing of nothing.
+/// The quantile of the values; `None` without values.
 fn quantile(values: &mut [f64], rank: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;

@@ -1,6 +1,7 @@
-//! A world of many nodes: how long they take to join, what they cost when nothing happens, and how long their pods take.
+//! A world with many nodes: the time to join, the idle cost, and the time of their pods.
 //!
-//! `drydock up` runs the API server and the controllers in one process and fakecloud in another; both count.
+//! `drydock up` runs the API server and the controllers in one process and fakecloud in another; both are
+//! measured.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,12 +21,12 @@ use crate::kernel;
 use crate::objects::{self, NAMESPACE};
 use crate::process::{Drydock, seconds_since};
 
-/// How long the world is left alone to see what that costs.
+/// The idle time for the idle cost.
 const IDLE: Duration = Duration::from_secs(30);
-/// How long nodes and pods may take.
+/// The timeout for nodes and pods.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Lets `count` nodes join, rest, and run a pod each.
+/// Lets `count` nodes join, idle, and run one pod each.
 pub async fn measure(figures: &mut Figures, count: u32) -> Result<()> {
     let clock = Clock::wall();
     let nodes = format!("--nodes={count}");
@@ -104,7 +105,7 @@ impl Pods {
         }
     }
 
-    /// Seconds from the Deployment's creation to the last pod's Running.
+    /// Seconds from the Deployment's creation until the last pod is Running.
     async fn run(&self, clock: &Clock) -> Result<f64> {
         let deployment: Deployment = serde_json::from_value(json!({
             "metadata": { "name": "load" },
@@ -126,14 +127,14 @@ impl Pods {
             .await
     }
 
-    /// Seconds from the Deployment's deletion to the last pod's end.
+    /// Seconds from the Deployment's deletion until the last pod is gone.
     async fn delete(&self, clock: &Clock) -> Result<f64> {
         let from = clock.now();
         let _ = self.deployments.delete("load", &DeleteParams::default()).await?;
         self.watch(clock, from, |_, all| all == 0).await
     }
 
-    /// Seconds until there are as many pods running, and pods at all, as is wanted.
+    /// Seconds until the wanted numbers of running pods and of all pods are reached.
     async fn watch(&self, clock: &Clock, from: Timestamp, done: impl Fn(usize, usize) -> bool) -> Result<f64> {
         let listed = self.pods.list(&ListParams::default().labels("app=load")).await?;
         let version = listed.metadata.resource_version.clone().unwrap_or_default();

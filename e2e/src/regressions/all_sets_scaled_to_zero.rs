@@ -1,5 +1,5 @@
-//! R50 `all-sets-scaled-to-zero`: in the midst of a rollout replicas changed so that nothing was to be distributed, and every
-//! set was scaled to nothing.
+//! R50 `all-sets-scaled-to-zero`: the replicas changed halfway through a rollout such that nothing was left to
+//! distribute, and every set was scaled to zero.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A rollout of three machines with its first new one.
+/// A rollout of three machines, after its first new machine.
 fn begun(name: &str, about: &str) -> Scenario {
     settled(story(name, about).step(class("class-b", "z1")), &[pool(3)])
         .step(to_class("class-b"))
@@ -34,18 +34,18 @@ fn begun(name: &str, about: &str) -> Scenario {
 fn nothing_to_distribute() -> Scenario {
     begun(
         "r50-nothing-to-distribute",
-        "In a rollout replicas grow by what the surge shrinks: no set loses its machines.",
+        "Replicas grow during a rollout by as much as the surge shrinks: no set loses its machines.",
     )
     .step(spec(json!({ "replicas": 4, "strategy": rolling(0, 1) })))
     .eventually(seconds(40 * 60), at_size(4))
 }
 
-/// The same with the first new machine alone, for as long as the deployment is paused.
+/// The same after the first new machine, while the deployment is paused.
 fn paused() -> Scenario {
     let stands = all([updated(1), status(POOL, "replicas", 4)]);
     begun(
         "r50-paused",
-        "In a rollout that is paused replicas grow by what the surge shrinks: every set keeps what it has.",
+        "Replicas grow during a paused rollout by as much as the surge shrinks: every set keeps its size.",
     )
     .step(spec(
         json!({ "paused": true, "replicas": 4, "strategy": rolling(0, 1) }),

@@ -1,5 +1,5 @@
-//! R18 `api-path-outage-meltdown`: the path between kubelets and API server broke while the controllers reached it; all nodes
-//! were replaced at once.
+//! R18 `api-path-outage-meltdown`: the kubelets lost their connection to the API server while the controllers
+//! kept theirs; all nodes were replaced at once.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -21,7 +21,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// For an hour no kubelet reaches the API server, so that a replacement cannot join either.
+/// For an hour no kubelet can connect to the API server, so that a replacement cannot join either.
 fn path_cut() -> Scenario {
     let rule = Rule {
         matches: Match {
@@ -32,7 +32,7 @@ fn path_cut() -> Scenario {
     };
     let story = story(
         "r18-path-outage",
-        "For an hour no kubelet reaches the API server: machines of a deployment are replaced one at a time.",
+        "For an hour no kubelet can connect to the API server: machines of a deployment are replaced one at a time.",
     );
     settled(story, &[pool(10)])
         .step(wait(seconds(60)))

@@ -1,4 +1,4 @@
-//! Latent defects that have no issue of their own, by their number in the appendix of the corpus: those about preservation.
+//! Latent defects of preservation without an issue of their own, by their number in the appendix of the corpus.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Code, Phase, keys};
@@ -29,7 +29,7 @@ pub(super) fn entries() -> Vec<Entry> {
         entry(
             "A20",
             "node-request-counts-as-automatic",
-            case("A20", asked_beside_automatic(), &["I4", "I11", EXPECTED]),
+            case("A20", requested_beside_automatic(), &["I4", "I11", EXPECTED]),
         ),
         entry(
             "A21",
@@ -56,7 +56,7 @@ fn ask(kind: &str, name: &str, word: &str) -> Step {
     annotate(kind, name, keys::PRESERVE_ANNOTATION, word)
 }
 
-/// The kernel of a node is dead, or well, for so many minutes.
+/// Makes the kernel of a node dead or healthy and waits for this number of minutes.
 fn kernel_is_dead(dead: &str, minutes: u64) -> Step {
     flap(
         "md-a-1",
@@ -67,13 +67,13 @@ fn kernel_is_dead(dead: &str, minutes: u64) -> Step {
     )
 }
 
-/// Pods so large that two nodes have room for one each.
+/// Pods so large that each of two nodes has room for one.
 fn fails_twice() -> Scenario {
     let serves = || pods("web").on("md-a-1").are(PodState::Ready).exactly(1);
     let empty = || all([kept("md-a-1"), pods("web").on("md-a-1").exactly(0)]);
     let story = story(
         "a08-fails-twice",
-        "A machine that is preserved fails, recovers and fails again: its pods leave both times.",
+        "A preserved machine fails, recovers and fails again: its pods are evicted both times.",
     );
     settled(story, &[pool(2)])
         .step(deployment(workload("web").replicas(2).cpu("1500m")))
@@ -92,7 +92,7 @@ fn creation_fails() -> Scenario {
     let expiry = |machine: &str, is: Value| field("Machine", machine, "/status/currentStatus/preserveExpiryTime", is);
     story(
         "a09-creation-fails",
-        "A machine whose creation fails again and again is preserved, and stays so until its expiry.",
+        "A machine whose creation fails repeatedly is preserved, and stays preserved until its expiry.",
     )
     .step(fail_calls("broken", CloudCall::CreateMachine, "m-1", Code::Internal))
     .step(create_machine("m-1"))
@@ -107,13 +107,13 @@ fn creation_fails() -> Scenario {
     .eventually(joining() + seconds(180), phase("m-1", Phase::RunningPreserved))
 }
 
-fn asked_beside_automatic() -> Scenario {
+fn requested_beside_automatic() -> Scenario {
     let one = Pool { maximum: 1, ..pool(3) };
     let entries = || status(POOL, "preservedFailedReplicas", 2);
     settled(
         story(
             "a20-asked-beside-automatic",
-            "One machine may be kept automatically, and is: another one whose Node asks for it is kept as well.",
+            "One machine is preserved automatically with a maximum of one: another one whose Node requests it is preserved as well.",
         ),
         &[one],
     )
@@ -134,7 +134,7 @@ fn node_asks() -> Scenario {
     settled(
         story(
             "a21-node-asks",
-            "A machine whose Node asks for it fails in a quiet cluster: it is kept at once.",
+            "A machine whose Node requests preservation fails in an otherwise idle cluster: it is preserved immediately.",
         ),
         &[pool(3)],
     )
@@ -146,7 +146,7 @@ fn node_asks() -> Scenario {
 fn quiet() -> Scenario {
     story(
         "a22-quiet",
-        "The time of a preserved machine is over in a quiet cluster: it runs on without delay.",
+        "A preservation expires in an otherwise idle cluster: the machine stays Running and is released without delay.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), well("m-1"))

@@ -1,4 +1,4 @@
-//! R81 `auto-max-picks-wrong-victim`: lowering the maximum released another machine than the documented one.
+//! R81 `auto-max-picks-wrong-victim`: lowering the maximum released another machine than documented.
 
 use std::time::Duration;
 
@@ -37,11 +37,11 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The machines were created at the same moment, so that their names tell which is the older one.
+/// The machines were created at the same time, so that their names break the tie.
 fn lowered(name: &str, disturbed: impl FnOnce(Scenario) -> Scenario) -> Scenario {
     let story = story(
         name,
-        "Three machines are kept, and the maximum is lowered to one: the two that were created first go, and no third.",
+        "Three machines are preserved, and the maximum is lowered to one: exactly the two that were created first are released.",
     );
     let five = Pool {
         maximum: 3,

@@ -1,5 +1,5 @@
-//! R80 `auto-preserve-stalls-roll`: a machine of a rollout failed and was kept in the place of its replacement, so that the
-//! rollout did not end for days.
+//! R80 `auto-preserve-stalls-roll`: a failed machine of a rollout was preserved instead of replaced, so that
+//! the rollout did not complete for days.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::Code;
@@ -19,15 +19,15 @@ pub(super) fn entry() -> Entry {
         group: Group::Preservation,
         confidence: Confidence::Symptom,
         cases: vec![case("R80", never_joins(), &["I11", "I4"])],
-        open: "marks that a machine takes along when it changes its set: the list is its deployment's",
+        open: "marks that move with a machine to another set: the list is its deployment's",
     }
 }
 
-/// The first machine of the new class cannot be initialised, so that it never joins.
+/// The first machine of the new class cannot be initialized, so that it never joins.
 fn never_joins() -> Scenario {
     let story = story(
         "r80-never-joins",
-        "The first machine of a rollout never joins, and one may be kept: it is replaced, and the rollout ends.",
+        "The first machine of a rollout never joins, and the maximum is one: it is replaced, and the rollout completes.",
     )
     .require_initialize()
     .step(class("class-b", "z1"));

@@ -1,5 +1,5 @@
-//! R60 `bad-class-burns-rollout`: a template whose nodes can never join made VM after VM, and healthy old ones were given up
-//! for it.
+//! R60 `bad-class-burns-rollout`: a template whose nodes can never join caused repeated creations of VMs, and
+//! healthy old machines were deleted for them.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::Code;
@@ -29,11 +29,11 @@ fn never_joins() -> Scenario {
     let usual = pool(3);
     let story = story(
         "r60-never-joins",
-        "Machines of a new class never join: for six hours every old one stays, and then the class is taken back.",
+        "Machines of a new class never join: for six hours every old one stays, and then the change is reverted.",
     )
     .steps(bad_class());
     settled(story, std::slice::from_ref(&usual))
-        // One VM each twenty minutes, in six hours.
+        // One VM every twenty minutes for six hours.
         .step(slow_call("made", CloudCall::CreateMachine, "md-a-*-*", seconds(1)))
         .step(to_class("class-bad"))
         .never(seconds(6 * 3600), struck("made", 20))
@@ -45,12 +45,12 @@ fn never_joins() -> Scenario {
         .eventually(seconds(30 * 60), all([at_size(3), usual.runs()]))
 }
 
-/// The cloud refuses each creation for an hour: it is asked now and then.
+/// The cloud rejects each creation for an hour: mcm retries with backoff.
 fn never_made() -> Scenario {
     let usual = pool(3);
     let story = story(
         "r60-b-never-made",
-        "The cloud refuses each machine of a new class for an hour: it is asked now and then, and every old one stays.",
+        "The cloud rejects each machine of a new class for an hour: mcm retries with backoff, and every old machine stays.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))

@@ -1,5 +1,5 @@
-//! R37 `bootstrap-token-expired`: machines with a long creation timeout of their own could not join, because their token
-//! had run out.
+//! R37 `bootstrap-token-expired`: machines with a longer creation timeout of their own could not join, because
+//! their token had expired.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
@@ -38,7 +38,7 @@ pub(super) fn entry() -> Entry {
 fn slow_boot() -> Scenario {
     story(
         "r37-token-expired",
-        "A machine that may take 50 minutes boots in 35: its bootstrap token is still good.",
+        "A machine with a creation timeout of 50 minutes boots in 35: its bootstrap token is still valid.",
     )
     .boots_in(seconds(35 * 60))
     .keeper(POOL, 0, json!({ "creationTimeout": "50m0s" }))
@@ -47,11 +47,11 @@ fn slow_boot() -> Scenario {
     .quiet_end(slack())
 }
 
-/// The token was made when the machine had twenty minutes; then a person gave it fifty.
+/// The token was created with a timeout of twenty minutes; then a user raised the timeout to fifty.
 fn old_token() -> Scenario {
     story(
         "r37-b-old-token",
-        "A creation succeeds after half an hour of errors, and the token of the first attempt would run out: it joins.",
+        "A creation succeeds after half an hour of errors, when the token of the first attempt is about to expire: the machine joins.",
     )
     .boots_in(seconds(10 * 60))
     .keeper(POOL, 0, json!({ "creationTimeout": "20m0s" }))

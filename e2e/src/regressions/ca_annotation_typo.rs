@@ -1,5 +1,5 @@
-//! R57 `ca-annotation-typo`: the annotation that keeps cluster-autoscaler away from the nodes of a rollout had a value that it
-//! does not read.
+//! R57 `ca-annotation-typo`: the annotation that protects the nodes of a rollout from cluster-autoscaler had a
+//! value that it does not recognize.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::keys;
@@ -29,7 +29,7 @@ fn kept_away() -> Scenario {
     };
     let story = story(
         "r57-kept-away",
-        "Cluster-autoscaler is kept away from the nodes of a rollout by the word that it reads.",
+        "The nodes of a rollout are protected from cluster-autoscaler by the annotation value that it recognizes.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])

@@ -1,5 +1,5 @@
-//! R20 `ca-breaks-meltdown-limit`: in an outage cluster-autoscaler took back a machine that had never come up, and the
-//! controller removed one that had a node.
+//! R20 `ca-breaks-meltdown-limit`: during an outage cluster-autoscaler released a machine that had never
+//! joined, and the controller deleted one that had a node.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -21,12 +21,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The zone's VMs stand still for two hours; the replacement of the first machine never boots. The number is lowered
-/// without a name.
+/// The zone's VMs freeze for two hours; the replacement of the first machine never boots. The replicas are
+/// lowered without selecting a machine.
 fn decreased() -> Scenario {
     let story = story(
         "r20-decreased",
-        "In an outage the number of replicas is lowered by one: the machine that never joined goes.",
+        "Replicas are lowered by one during an outage: the machine that never joined is deleted.",
     );
     settled(story, &[pool(4)])
         .step(wait(seconds(60)))

@@ -1,5 +1,5 @@
-//! R44 `ca-kills-replacement`: creation timeout and cluster-autoscaler's limit are equal; what it took back had been replaced
-//! a moment before, and a healthy machine went.
+//! R44 `ca-kills-replacement`: the creation timeout equals cluster-autoscaler's limit; the machine that it
+//! selected had just been replaced, and a healthy machine was deleted.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -20,12 +20,12 @@ pub(super) fn entry() -> Entry {
             case("R44/b", late("r44-b-late", 1290), &["I15", "I7"]),
             case("R44/at-once", late("r44-at-once", 1200), &[]),
         ],
-        open: "a look in each second of two minutes: three offsets; a scripted autoscaler that takes Failed for alive",
+        open: "an observation in each second of two minutes: three offsets; a simulated autoscaler that takes Failed for alive",
     }
 }
 
-/// Cluster-autoscaler gives a machine up that does not come up, so long after it was made; the creation timeout is twenty
-/// minutes.
+/// cluster-autoscaler gives up on a machine that does not join, this long after its creation; the creation
+/// timeout is twenty minutes.
 fn late(name: &str, after: u64) -> Scenario {
     let usual = pool(3);
     let four = Pool {
@@ -34,7 +34,7 @@ fn late(name: &str, after: u64) -> Scenario {
     };
     let story = story(
         name,
-        "A machine that never comes up is named about when it is replaced: none that runs goes.",
+        "cluster-autoscaler selects a machine that never joins about when it is replaced: no Running machine is deleted.",
     )
     .steps(bad_class())
     .steps(usual.names().iter().map(|name| usual.machine(name, usual.class)))

@@ -1,5 +1,5 @@
-//! R61 `ca-removes-idle-replacement`: the replacement of an unhealthy machine was taken away as unneeded while the old one
-//! still drained; when the drain ended its pods had no place.
+//! R61 `ca-removes-idle-replacement`: the replacement of an unhealthy machine was removed as unneeded while the
+//! old machine was still draining; after the drain its pods had no node.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -23,13 +23,13 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Each machine has one pod. A budget holds the drain of the first one up for an hour and a half, and cluster-autoscaler
-/// takes nodes that are empty for half an hour.
+/// Each machine has one pod. A disruption budget blocks the drain of the first one for an hour and a half, and
+/// cluster-autoscaler removes nodes that are empty for half an hour.
 fn idle_replacement() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     let story = story(
         "r61-idle-replacement",
-        "A machine is replaced and drains for long, and cluster-autoscaler removes idle nodes: the replacement is left for its pods.",
+        "A replaced machine drains for long, and cluster-autoscaler removes idle nodes: the replacement stays for the machine's pods.",
     );
     settled(story, &[pool(3)])
         .step(deployment(workload("web").replicas(3).cpu("1500m")))

@@ -1,5 +1,5 @@
-//! R43 `ca-trigger-double-scale-down`: a priority that a broken request had left on a machine was honoured at the next,
-//! unrelated scale-down.
+//! R43 `ca-trigger-double-scale-down`: a priority that an incomplete request had left on a machine was honoured
+//! by a later, unrelated scale-down.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::keys;
@@ -26,8 +26,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Cluster-autoscaler names a machine for a scale-down that is still to come, and takes the name back. Later it names
-/// another one.
+/// cluster-autoscaler selects a machine before a scale-down and reverts it. Later it selects another one.
 fn left_over() -> Scenario {
     let list = |list: Value| {
         let annotations = json!({
@@ -42,7 +41,7 @@ fn left_over() -> Scenario {
     };
     let story = story(
         "r43-left-over",
-        "A machine is named and the name taken back; later another one is named: that one goes alone.",
+        "The selection of a machine is reverted; later another one is selected: only that one is deleted.",
     );
     settled(story, &[pool(6)])
         .step(list(json!(format!("md-a-1~{}", TIMES[1]))))
@@ -62,11 +61,11 @@ fn priority() -> String {
     format!("/metadata/annotations/{}", keys::PRIORITY_ANNOTATION)
 }
 
-/// The answer to the request was lost, and it is sent again.
+/// The response to the request is lost, and the request is sent again.
 fn repeated() -> Scenario {
     let story = story(
         "r43-b-repeated",
-        "A request that names a machine and lowers the number is sent twice: one machine goes.",
+        "A request that selects a machine and lowers the replicas is sent twice: one machine is deleted.",
     );
     let stay = ["md-a-1", "md-a-2", "md-a-3", "md-a-4", "md-a-5"];
     settled(story, &[pool(6)])
@@ -79,12 +78,13 @@ fn repeated() -> Scenario {
         .eventually(seconds(1), all(stay.map(well)))
 }
 
-/// A priority that nobody marked is a person's: it stays, and the next scale-down names another machine all the same.
+/// A priority without the autoscaler's mark is a user's: it stays, and the next scale-down still selects
+/// another machine.
 fn old_protocol() -> Scenario {
     let chosen = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
     let story = story(
         "r43-old-protocol",
-        "A machine got the lowest priority and the number stayed; later another one is named: that one goes alone.",
+        "A machine gets the lowest priority without a scale-down; later another one is selected: only that one is deleted.",
     );
     settled(story, &[pool(6)])
         .step(merge("Machine", "md-a-1", chosen))

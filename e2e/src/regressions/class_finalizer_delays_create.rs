@@ -1,4 +1,4 @@
-//! R70 `class-finalizer-delays-create`: the first machine of a new class was made ten minutes late.
+//! R70 `class-finalizer-delays-create`: the first machine of a new class was created ten minutes late.
 
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ fn machine() -> Step {
     }))
 }
 
-/// Three objects in that order; the last one so many seconds after the others. What is told of classes comes two seconds
-/// late.
+/// Creates three objects in this order; the last one this number of seconds after the others. Watch events of
+/// classes arrive two seconds late.
 fn last(name: &str, what: &str, [first, second, last]: [Step; 3], later: u64) -> Scenario {
     let late = Rule {
         matches: Match {
@@ -115,7 +115,7 @@ fn last(name: &str, what: &str, [first, second, last]: [Step; 3], later: u64) ->
     story(
         name,
         &format!(
-            "A machine, its class and its Secret are new, the {what} comes last: creation begins within a minute of it."
+            "A machine, its class and its Secret are created, the {what} last: the creation of the VM starts within a minute of it."
         ),
     )
     .step(api_fault_by(Client::Mcm, late))

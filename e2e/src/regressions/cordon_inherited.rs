@@ -1,5 +1,5 @@
-//! R66 `cordon-inherited`: a replaced machine came back cordoned, because the node of the one before it had not been
-//! deleted.
+//! R66 `cordon-inherited`: a replaced machine came back cordoned, because the node of its predecessor had not
+//! been deleted.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -39,7 +39,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The node's deletion fails once, and the machine is made again under its name.
+/// The node's deletion fails once, and the machine is created again under its name.
 fn same_name() -> Scenario {
     let refusal = Rule {
         matches: Match {
@@ -52,7 +52,7 @@ fn same_name() -> Scenario {
     };
     story(
         "r66-same-name",
-        "The deletion of a node fails at first, and a machine of its name is made anew: it is not cordoned.",
+        "The deletion of a node fails at first, and a machine of the same name is created: it is not cordoned.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -65,12 +65,12 @@ fn same_name() -> Scenario {
     .always(seconds(60), field("Node", "m-1", "/spec/unschedulable", json!(null)))
 }
 
-/// In contrast: what a person asked for stays.
+/// For comparison: a user's cordon stays.
 fn by_a_person() -> Scenario {
     let cordoned = || field("Node", "m-1", "/spec/unschedulable", true);
     story(
         "r66-person",
-        "A person cordons a node, and its kubelet starts again: the node stays cordoned.",
+        "A user cordons a node, and its kubelet restarts: the node stays cordoned.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -1,5 +1,5 @@
-//! R42 `cordoned-leftover-after-roll`: a machine was named and its node cordoned, and before the controller looked the number
-//! was raised again; the empty node stayed for ever.
+//! R42 `cordoned-leftover-after-roll`: a machine was selected and its node cordoned, and the replicas were
+//! raised again before the controller reconciled; the empty node stayed forever.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -24,11 +24,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The number is back before anybody looked: the named machine goes all the same, for its node is cordoned.
+/// The replicas are back before a reconcile: the selected machine is deleted all the same, because its node is
+/// cordoned.
 fn taken_back(name: &str, rolls_to: Option<&str>) -> Scenario {
     let story = story(
         name,
-        "A machine is named and its node cordoned, and the number is raised again at once: it is replaced.",
+        "A machine is selected and its node cordoned, and the replicas are raised again at once: it is replaced.",
     )
     .step(class("class-b", "z1"));
     let mut story = settled(story, &[pool(6)])

@@ -1,4 +1,5 @@
-//! R38 `crashloop-never-failed`: machines whose creation failed again and again stood there beyond their creation timeout.
+//! R38 `crashloop-never-failed`: machines whose creation failed repeatedly stayed beyond their creation
+//! timeout.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Code, Phase};
@@ -37,7 +38,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Each attempt takes three minutes, and somebody writes the machine every minute.
+/// Each attempt takes three minutes, and a user writes the machine every minute.
 fn annotated() -> Scenario {
     let slow = Fault::of("slow", CloudCall::CreateMachine)
         .code(Code::DeadlineExceeded)
@@ -48,7 +49,7 @@ fn annotated() -> Scenario {
     });
     story(
         "r38-annotated",
-        "Creations fail after three minutes each while somebody annotates the machine: it is Failed when its time is over.",
+        "Creations fail after three minutes each while a user annotates the machine: it is Failed after its creation timeout.",
     )
     .step(inject(slow))
     .step(create_machine("m-1"))
@@ -58,11 +59,11 @@ fn annotated() -> Scenario {
     .eventually(seconds(1), struck("slow", 5))
 }
 
-/// The limit is over between two attempts.
+/// The timeout passes between two attempts.
 fn between_attempts() -> Scenario {
     story(
         "r38-b-between-attempts",
-        "There is no room for a machine, and its time is over between two attempts: it is Failed then.",
+        "The cloud has no capacity for a machine, and its creation timeout passes between two attempts: it is Failed at that time.",
     )
     .keeper(POOL, 0, json!({ "creationTimeout": "15m0s" }))
     .step(fail_calls(

@@ -1,5 +1,5 @@
-//! R39 `crashloop-runs-late`: a machine whose creation had failed at first was Running only ten minutes after its node had
-//! become ready.
+//! R39 `crashloop-runs-late`: a machine whose creation had failed at first was Running only ten minutes after
+//! its node had become ready.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;

@@ -1,5 +1,5 @@
-//! R45 `create-then-delete`: a named machine was deleted before the set's number was lowered; the set made another one, and
-//! took it away again.
+//! R45 `create-then-delete`: a selected machine was deleted before the set's replicas were lowered; the set
+//! created another one, and deleted it again.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -20,7 +20,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Writes of sets come late: the machine is marked long before its set knows of the lower number.
+/// Writes of sets are delayed: the machine is marked long before its set has the lower replicas.
 fn mark_before_number() -> Scenario {
     let usual = Pool {
         strategy: rolling(0, 1),
@@ -28,7 +28,7 @@ fn mark_before_number() -> Scenario {
     };
     let story = story(
         "r45-mark-before-number",
-        "A machine is marked before its set's number is lowered: it goes, and none is made.",
+        "A machine is marked before the replicas of its set are lowered: it is deleted, and none is created.",
     );
     settled(story, &[usual])
         .steps(late_sets("machinesets"))

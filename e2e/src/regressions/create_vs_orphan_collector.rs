@@ -1,5 +1,5 @@
-//! R03 `create-vs-orphan-collector`: a machine whose first creation failed got a VM by the second attempt, and lost it
-//! again within seconds to the collection of orphans.
+//! R03 `create-vs-orphan-collector`: a machine whose first creation failed got a VM by the second attempt, and
+//! the orphan collection deleted it within seconds.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
         cases: vec![
             Case {
                 id: "R03",
-                scenario: collected_meanwhile(),
+                scenario: orphan_collection_during_creation(),
                 mutant: true,
                 breaks: &["I3"],
             },
@@ -39,12 +39,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The deletion of the first machine has the collection look while the second attempt has made a VM that nobody has
-/// recorded.
-fn collected_meanwhile() -> Scenario {
+/// The deletion of the first machine triggers the orphan collection while the second attempt has created a VM
+/// that is not recorded yet.
+fn orphan_collection_during_creation() -> Scenario {
     story(
         "r03-create-vs-collector",
-        "While the second attempt to make a machine is under way, the collection of orphans looks: its VM stays.",
+        "The orphan collection runs during the second attempt to create a machine: its VM stays.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
@@ -67,12 +67,12 @@ fn collected_meanwhile() -> Scenario {
     .quiet_end(joining())
 }
 
-/// By the mutant each process leads: both serve the machine, and the second one asks the cloud before the first one's VM is
-/// there.
+/// With the defect every process leads: both reconcile the machine, and the second one calls the cloud before
+/// the first one's VM exists.
 fn two_processes() -> Scenario {
     story(
         "r03-b-two-processes",
-        "Two processes serve one class while a machine is made: one of them makes its only VM, and none collects it.",
+        "Two processes serve one class during a creation: one of them creates the machine's only VM, and neither collects it.",
     )
     .replicas(2)
     .keeper(POOL, 0, serde_json::Value::Null)

@@ -1,5 +1,5 @@
-//! R15 `credentials-rotated`: deletions hung with old credentials after the right ones had been given, or machines were
-//! dropped whose VMs another project's credentials did not show.
+//! R15 `credentials-rotated`: deletions kept using old credentials after they had been replaced, or machines
+//! were removed whose VMs were invisible with another project's credentials.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -47,11 +47,11 @@ fn token(token: &str) -> Step {
     })
 }
 
-/// A process starts with credentials that the cloud does not know, and they are corrected twenty minutes later.
+/// A process starts with invalid credentials, which are corrected twenty minutes later.
 fn rotated() -> Scenario {
     story(
         "r15-credentials-corrected",
-        "A machine is deleted while the cloud refuses the credentials: once they are right again its VM goes.",
+        "A machine is deleted while the cloud rejects the credentials: its VM is deleted after they are corrected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
@@ -69,8 +69,8 @@ fn rotated() -> Scenario {
     )
 }
 
-/// Credentials of another project, which is empty: nothing is found there, nothing is to be deleted, and a list has no
-/// VMs. They are right again when the machine has long gone.
+/// With the credentials of another, empty project lookups find no VM, deletions find none, and lists are empty.
+/// They are corrected long after the machine is gone.
 fn empty_project() -> Scenario {
     let empty = [
         CloudCall::GetMachineStatus,
@@ -80,7 +80,7 @@ fn empty_project() -> Scenario {
     let fault = |call: CloudCall| Fault::of(call.rpc(), call).lie();
     story(
         "r15-b-empty-project",
-        "A machine is deleted with the credentials of an empty project: once they are right again its VM is collected.",
+        "A machine is deleted with the credentials of an empty project: its VM is collected after they are corrected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))

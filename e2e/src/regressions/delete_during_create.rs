@@ -1,4 +1,5 @@
-//! R10 `delete-during-create`: a machine that was deleted during a slow creation vanished, and its VM stayed.
+//! R10 `delete-during-create`: a machine that was deleted during a slow creation disappeared, and its VM
+//! stayed.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -35,7 +36,7 @@ pub(super) fn entry() -> Entry {
 fn deleted_meanwhile() -> Scenario {
     story(
         "r10-delete-during-create",
-        "A machine is deleted while its creation takes five minutes: the deletion waits for its outcome, and nothing is left.",
+        "A machine is deleted while its creation takes five minutes: the deletion waits for the result, and nothing is left.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(slow_creation("slow", "md-a-1", seconds(300)))
@@ -48,12 +49,12 @@ fn deleted_meanwhile() -> Scenario {
     .quiet_end(seconds(60))
 }
 
-/// Nobody is left who knows of the creation: the machine goes, and its VM comes afterwards. Orphans are collected when a
-/// process has led for a period, and is gone by the next pass.
+/// No process knows of the creation: the machine is removed, and its VM appears afterwards. The orphan
+/// collection runs after a process has led for a period, and deletes it in the next pass.
 fn crashed_meanwhile() -> Scenario {
     story(
         "r10-crash-during-create",
-        "A machine is deleted while its creation takes five minutes, and the process dies: the VM comes late, and is collected.",
+        "A machine is deleted while its creation takes five minutes, and the process crashes: the VM appears late, and is collected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(slow_creation("slow", "md-a-1", seconds(300)))

@@ -1,4 +1,5 @@
-//! R12 `delete-says-notfound`: instances ran on unowned after a deletion that was said to be done, and was not.
+//! R12 `delete-says-notfound`: VMs kept running unowned after deletions that were reported as done but had not
+//! happened.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -28,7 +29,7 @@ fn lie() -> Scenario {
     let fault = Fault::of("lie", CloudCall::DeleteMachine).machine("md-a-1").times(1);
     story(
         "r12-deletion-was-a-lie",
-        "The cloud says that it deleted a VM, and has not: the VM is collected as an orphan.",
+        "The cloud reports a VM as deleted without deleting it: the VM is collected as an orphan.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

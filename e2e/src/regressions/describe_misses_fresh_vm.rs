@@ -1,5 +1,5 @@
-//! R08 `describe-misses-fresh-vm`: nodes came up without the set-up that follows a creation, because the cloud did not know
-//! the VM yet when it was asked for.
+//! R08 `describe-misses-fresh-vm`: nodes joined without the initialization after the creation, because the
+//! cloud did not find the VM yet.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Code, Phase};
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED],
         }],
-        open: "decided otherwise: NotFound from InitializeMachine skips it and goes on, as the documents of upstream have it; here it is Unavailable",
+        open: "decided otherwise: NotFound from InitializeMachine skips the initialization, as upstream documents it; here the error is Unavailable",
     }
 }
 
@@ -34,7 +34,7 @@ fn not_known_yet() -> Scenario {
         .times(3);
     story(
         "r08-not-initialized",
-        "A VM cannot be initialized three times: it is tried again, and the machine is not Running before.",
+        "The initialization of a VM fails three times: mcm retries, and the machine is not Running before.",
     )
     .require_initialize()
     .boots_in(seconds(1))

@@ -1,5 +1,6 @@
-//! R77 `double-vm-on-preserve`: after an update some machines had two VMs, and others could not be deleted. Our reading: a
-//! preservation wrote a machine as it was before it had a VM, and the next pass made another one.
+//! R77 `double-vm-on-preserve`: after an update some machines had two VMs, and others could not be deleted. Our
+//! interpretation: a preservation wrote a stale copy of a machine without its VM, and the next pass created
+//! another one.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Three machines are preserved a second after they were made, by what is watched ten seconds late.
+/// Three machines are preserved a second after their creation, with watch events that arrive ten seconds late.
 fn young_machines() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(10),
@@ -33,7 +34,7 @@ fn young_machines() -> Scenario {
     let there = |machine: &str| exists("Machine", machine);
     story(
         "r77-young-machines",
-        "Machines are preserved a second after they were made: each has one VM, and goes without a trace.",
+        "Machines are preserved a second after their creation: each has one VM, and its deletion leaves nothing behind.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))

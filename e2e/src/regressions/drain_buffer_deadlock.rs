@@ -1,5 +1,5 @@
-//! R33 `drain-buffer-deadlock`: a drain that failed left a listener behind that nobody read; it filled up, and no drain with
-//! volumes went on.
+//! R33 `drain-buffer-deadlock`: a failed drain left a listener whose channel nobody read; it filled up, and all
+//! drains with volumes stopped.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -51,7 +51,7 @@ fn drains() -> Scenario {
     };
     story(
         "r33-drains-with-volumes",
-        "Ten of twelve machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
+        "Ten of twelve machines with three volumes each are drained at once, and an eviction fails: all drains complete in time.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(storage_class())

@@ -1,4 +1,5 @@
-//! R32 `drain-of-never-joined`: machines that had never had a node could not be deleted: draining it failed for ever.
+//! R32 `drain-of-never-joined`: machines that had never had a node could not be deleted, because their drain
+//! failed forever.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -39,11 +40,11 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// No VM is ever made, so the machine has no node.
+/// No VM is ever created, so the machine has no node.
 fn without_vm() -> Scenario {
     story(
         "r32-never-joined",
-        "A machine is deleted that never had a VM nor a node: there is nothing to drain, and it goes.",
+        "A machine is deleted that never had a VM or a node: the drain has nothing to do, and the machine is deleted.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(fail_calls("broken", CloudCall::CreateMachine, "md-a-*", Code::Internal))
@@ -53,11 +54,11 @@ fn without_vm() -> Scenario {
     .eventually(seconds(120), machine_gone("md-a-1"))
 }
 
-/// The VM is there, and its kubelet is not yet.
+/// The VM exists, and its kubelet has not started yet.
 fn boots() -> Scenario {
     story(
         "r32-boots",
-        "A machine is deleted while its VM boots: there is nothing to drain, and it goes with its VM.",
+        "A machine is deleted while its VM boots: the drain has nothing to do, and machine and VM are deleted.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)
@@ -68,11 +69,11 @@ fn boots() -> Scenario {
     .eventually(seconds(120), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
 }
 
-/// The VM is there, and its kubelet never is.
+/// The VM exists, and its kubelet never starts.
 fn never_joins() -> Scenario {
     story(
         "r32-joins-never",
-        "The kubelet of a machine never starts: it is given up when its time is over, and leaves nothing behind.",
+        "The kubelet of a machine never starts: the machine fails after its creation timeout, and leaves nothing behind.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)

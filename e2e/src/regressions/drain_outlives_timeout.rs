@@ -1,5 +1,5 @@
-//! R27 `drain-outlives-timeout`: a drain with a limit of two hours lasted eleven, because the API server took its time for
-//! each eviction and attempts were counted, not time.
+//! R27 `drain-outlives-timeout`: a drain with a limit of two hours took eleven, because the API server was slow
+//! for each eviction, and attempts were counted instead of time.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED, "I13"],
         }],
-        open: "a deadline inside the wait for a volume; of no attempts at all A02 tells",
+        open: "a deadline inside the wait for a volume; A02 covers zero attempts",
     }
 }
 
@@ -46,7 +46,7 @@ fn slow_evictions() -> Scenario {
     };
     undrainable(
         "r27-slow-evictions",
-        "Each eviction takes 80 seconds and is refused: the drain ends by force when its time is up, not later.",
+        "Each eviction takes 80 seconds and is refused: the drain ends by force at its timeout, not later.",
     )
     .steps([evictions("slow", slow), evictions("refused", refused(429))])
     .never(drain_timeout() - seconds(5), machine_gone("md-a-1"))

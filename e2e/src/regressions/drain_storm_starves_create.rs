@@ -1,5 +1,5 @@
-//! R26 `drain-storm-starves-create`: while more than a hundred drains were blocked by a budget, new machines waited for
-//! hours.
+//! R26 `drain-storm-starves-create`: while a disruption budget blocked more than a hundred drains, new machines
+//! waited for hours.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{POOL, joining, story, well};
 
-/// On so many mcm works at a time.
+/// The number of machines that mcm reconciles concurrently.
 const WORKERS: u32 = 50;
 /// More than that.
 const DRAINED: u32 = 60;
@@ -28,7 +28,7 @@ pub(super) fn entry() -> Entry {
                 id: "R26",
                 scenario: storm(
                     "r26-drain-storm",
-                    "Sixty drains are blocked: a new machine is there as soon as ever, and each drain ends when its time is up.",
+                    "Sixty drains are blocked: a new machine is created without delay, and each drain ends at its timeout.",
                     DRAINED,
                 ),
                 mutant: true,
@@ -38,7 +38,7 @@ pub(super) fn entry() -> Entry {
                 id: "R26/b",
                 scenario: storm(
                     "r26-b-one-queue",
-                    "As many drains are blocked as are worked on at a time: a new machine is there as soon as ever.",
+                    "As many drains are blocked as mcm reconciles concurrently: a new machine is created without delay.",
                     WORKERS,
                 ),
                 mutant: true,

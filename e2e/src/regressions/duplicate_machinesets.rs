@@ -1,5 +1,5 @@
-//! R48 `duplicate-machinesets`: a deployment made three sets for one template, because it did not see those that it had
-//! made.
+//! R48 `duplicate-machinesets`: a deployment created three sets for one template, because it did not see those
+//! that it had created.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn rolls(name: &str, about: &str, verbs: &[Verb], action: Action, times: Option<
 fn late_watch() -> Scenario {
     rolls(
         "r48-late-watch",
-        "What is watched of sets is half a minute old: a rollout makes one set.",
+        "Watch events of sets arrive half a minute late: a rollout creates one set.",
         &[Verb::Watch],
         Action::LagWatch {
             by: Duration::from_secs(30),
@@ -50,7 +50,7 @@ fn late_watch() -> Scenario {
 fn lost_answer() -> Scenario {
     rolls(
         "r48-lost-answer",
-        "The answer to a set's creation is lost: a rollout makes one set.",
+        "The response to a set's creation is lost: a rollout creates one set.",
         &[Verb::Create],
         Action::Drop { at: At::AfterCommit },
         Some(1),

@@ -1,5 +1,5 @@
-//! R76 `expiry-before-annotation`: a failed machine that was to be kept was deleted between the two writes by which it was
-//! marked, or because its node was not found.
+//! R76 `expiry-before-annotation`: a failed machine was deleted between the two writes of its preservation, or
+//! because its node was not found.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ pub(super) fn entry() -> Entry {
             case("R76", automatically(), &["I5"]),
             case("R76/b", without_node(), &["I5"]),
             case("R76/lag", late_watch(), &[]),
-            case("R76/now", asked_late("r76-now", "now"), &[]),
-            case("R76/when-failed", asked_late("r76-when-failed", "when-failed"), &[]),
+            case("R76/now", requested_late("r76-now", "now"), &[]),
+            case("R76/when-failed", requested_late("r76-when-failed", "when-failed"), &[]),
         ],
         open: "a crash at each write: `drydock crash preservation` does that",
     }
 }
 
-/// A pool of which one machine may be kept.
+/// A pool with a maximum of one preserved machine.
 fn of_one(name: &str, about: &str) -> Scenario {
     let pool = Pool { maximum: 1, ..pool(3) };
     settled(story(name, about), &[pool])
@@ -43,7 +43,7 @@ fn of_one(name: &str, about: &str) -> Scenario {
 fn automatically() -> Scenario {
     of_one(
         "r76-automatically",
-        "A machine fails and is kept: from the write that says so its VM lives, until an expiry that counts from there.",
+        "A machine fails and is preserved: from that write on its VM exists, until an expiry that counts from the write.",
     )
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
@@ -51,7 +51,7 @@ fn automatically() -> Scenario {
     .eventually(3 * slack(), machine_gone("md-a-1"))
 }
 
-/// What is watched of machines is five seconds old while a machine fails.
+/// Watch events of machines arrive five seconds late when a machine fails.
 fn late_watch() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(5),
@@ -66,12 +66,12 @@ fn late_watch() -> Scenario {
     .always(seconds(3600), all([kept("md-a-1"), struck("api", 1)]))
 }
 
-/// Somebody asks for it a second before the machine fails.
-fn asked_late(name: &str, word: &str) -> Scenario {
+/// A user requests the preservation a second before the machine fails.
+fn requested_late(name: &str, word: &str) -> Scenario {
     settled(
         story(
             name,
-            "Somebody asks for a preservation a second before the machine fails: it is kept.",
+            "A user requests a preservation a second before the machine fails: the machine is preserved.",
         ),
         &[pool(3)],
     )
@@ -83,7 +83,7 @@ fn asked_late(name: &str, word: &str) -> Scenario {
     .always(slack(), kept("md-a-1"))
 }
 
-/// Its kubelet is refused, so it fails without ever having had a node.
+/// The kubelet is rejected, so the machine fails without ever having had a node.
 fn without_node() -> Scenario {
     let one = Pool {
         class: "class-bad",
@@ -91,7 +91,7 @@ fn without_node() -> Scenario {
     };
     story(
         "r76-b-without-node",
-        "A machine that never had a node fails, and its annotation asks for it: its VM lives until its expiry.",
+        "A machine that never had a node fails, and its annotation requests preservation: its VM exists until its expiry.",
     )
     .steps(bad_class())
     .step(one.machine("md-a-1", one.class))

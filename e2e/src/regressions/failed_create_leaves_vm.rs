@@ -1,4 +1,4 @@
-//! R09 `failed-create-leaves-vm`: servers of creations that had failed piled up; or creation never succeeded again after
+//! R09 `failed-create-leaves-vm`: VMs of failed creations accumulated; or creations never succeeded again after
 //! the quota had been raised.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
@@ -34,7 +34,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Three creations say that they failed, and have made a VM.
+/// Three creations report a failure after they have created a VM.
 fn after_effect() -> Scenario {
     let fault = Fault::of("failed", CloudCall::CreateMachine)
         .times(3)
@@ -42,7 +42,7 @@ fn after_effect() -> Scenario {
         .after_commit();
     story(
         "r09-failed-after-effect",
-        "Creations fail after they have made a VM: the next attempt takes it over.",
+        "Creations fail after they have created a VM: the next attempt adopts it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(inject(fault))
@@ -54,11 +54,11 @@ fn after_effect() -> Scenario {
     .quiet_end(joining())
 }
 
-/// For 25 minutes there is no room, five more than the first machine has.
+/// For 25 minutes there is no capacity, five minutes longer than the creation timeout of the first machine.
 fn no_room() -> Scenario {
     story(
         "r09-b-quota-raised",
-        "The quota is raised after 25 minutes: the first machine was given up by then, and its replacement succeeds.",
+        "The quota is raised after 25 minutes: the first machine has failed by then, and its replacement succeeds.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(fail_calls(

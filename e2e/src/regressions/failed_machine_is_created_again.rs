@@ -1,5 +1,5 @@
-//! A10 `failed-machine-is-created-again`: a machine whose VM came up under an older Node's name was Failed, and its creation
-//! began anew with each pass.
+//! A10 `failed-machine-is-created-again`: a machine whose VM got the name of an older Node was Failed, and
+//! every pass started its creation again.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A class whose nodes have other names than their machines.
+/// A class whose nodes have names different from their machines.
 pub(super) fn class_with_names() -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -44,7 +44,7 @@ pub(super) fn class_with_names() -> Step {
     }))
 }
 
-/// A machine of it.
+/// A machine of that class.
 pub(super) fn machine_of_that_class(name: &str) -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -54,12 +54,12 @@ pub(super) fn machine_of_that_class(name: &str) -> Step {
     }))
 }
 
-/// A Node that names no VM stands there from before; nobody collects it for an hour.
+/// A Node without a provider ID exists from before; it is not collected for an hour.
 fn old_node() -> Scenario {
     let twice = || calls_at_least(CloudCall::CreateMachine, "m-1", 2);
     story(
         "a10-old-node",
-        "A new VM has the name of an older node: it goes, and the machine is Failed and has no other VM made.",
+        "A new VM has the name of an older node: the VM is deleted, and the machine is Failed without another creation.",
     )
     .step(class_with_names())
     .step(apply(

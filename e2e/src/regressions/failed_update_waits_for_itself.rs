@@ -1,5 +1,5 @@
-//! A12 `failed-update-waits-for-itself`: a machine whose update in place had failed counted itself among those that are
-//! being replaced, and was never given up.
+//! A12 `failed-update-waits-for-itself`: a machine whose in-place update had failed counted itself among the
+//! machines being replaced, and was never replaced.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -33,7 +33,7 @@ fn fails() -> Scenario {
     };
     story(
         "a12-failed-update",
-        "An update in place fails, and then the node dies: the machine is given up in time, and replaced.",
+        "An in-place update fails, and then the node dies: the machine fails in time, and is replaced.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

@@ -1,5 +1,5 @@
-//! R69 `finalizer-retry-budget`: a new machine stayed without a phase for hours, because its key was dropped after too many
-//! conflicts on an old copy of it.
+//! R69 `finalizer-retry-budget`: a new machine stayed without a phase for hours, because its key was dropped
+//! after too many conflicts on a stale copy.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// What mcm watches of machines arrives four minutes late.
+/// Watch events of machines arrive four minutes late.
 fn lag() -> Scenario {
     let by = Duration::from_secs(240);
     let late = Rule {
@@ -42,7 +42,7 @@ fn lag() -> Scenario {
     };
     story(
         "r69-late-watch",
-        "What is watched of machines arrives four minutes late: soon after that has passed all of them are worked on.",
+        "Watch events of machines arrive four minutes late: soon after the delay ends all machines are reconciled.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(api_fault_by(Client::Mcm, late))

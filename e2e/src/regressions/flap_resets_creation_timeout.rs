@@ -1,5 +1,5 @@
-//! R35 `flap-resets-creation-timeout`: machines were given up long after their creation timeout, which counted from the
-//! last change of their phase.
+//! R35 `flap-resets-creation-timeout`: machines failed long after their creation timeout, which counted from
+//! the last change of their phase.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
 fn created_late() -> Scenario {
     story(
         "r35-created-late",
-        "A creation succeeds after a quarter of an hour, and the node never joins: the machine has twenty minutes, not more.",
+        "A creation succeeds after a quarter of an hour, and the node never joins: the machine fails after twenty minutes, not later.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)

@@ -1,5 +1,5 @@
-//! R36 `flap-resets-health-timeout`: a machine that is Unknown was never replaced although its node had been bad for
-//! hours, because a condition of the node changed all the time.
+//! R36 `flap-resets-health-timeout`: an Unknown machine was never replaced although its node had been unhealthy
+//! for hours, because a condition of the node changed all the time.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Phase;

@@ -1,4 +1,5 @@
-//! R68 `foreign-node-adopted`: a node of nobody's was taken for a machine's, because neither named a VM.
+//! R68 `foreign-node-adopted`: a foreign node was taken for a machine's node, because neither had a provider
+//! ID.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -20,7 +21,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![Case {
             id: "R68",
-            scenario: neither_names_one(),
+            scenario: no_provider_ids(),
             mutant: true,
             breaks: &["I10", "I16", EXPECTED],
         }],
@@ -28,12 +29,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-fn neither_names_one() -> Scenario {
+fn no_provider_ids() -> Scenario {
     let node = |name| apply(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }));
     let untouched = || all(FOREIGN.map(|name| unchanged("Node", name, "/metadata/labels")));
     story(
         "r68-foreign-nodes",
-        "Nodes that name no VM are there while a machine without one is made and deleted: they stay as they are.",
+        "Nodes without a provider ID exist while a machine without one is created and deleted: the nodes stay unchanged.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps(FOREIGN.map(node))

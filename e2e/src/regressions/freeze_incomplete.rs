@@ -1,5 +1,5 @@
-//! R17 `freeze-incomplete`: the controller of a control plane that had been moved was frozen, because the API server of
-//! its nodes was gone, and went on to remove the new control plane's workers as orphans.
+//! R17 `freeze-incomplete`: the controller of a migrated control plane was frozen, because the API server of
+//! its nodes was gone, but it still deleted the new control plane's workers as orphans.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -36,8 +36,9 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// For two hours no request for those objects is answered, and another control plane has VMs with the same tags. A
-/// machine is deleted meanwhile. Before the end the other one's VMs are adopted by nobody: they are orphans then.
+/// For two hours requests for these objects get no response, and another control plane has VMs with the same
+/// tags. A machine is deleted in the meantime. Before the end the other control plane releases its VMs: they
+/// are orphans from then on.
 fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     let refused = Action::Fail {
         code: 503,
@@ -54,7 +55,7 @@ fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     };
     let story = story(
         name,
-        "An API server is away for two hours: no VM is made, none is deleted, and none of another's is collected.",
+        "An API server is unavailable for two hours: no VM is created or deleted, and no VM of another control plane is collected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))

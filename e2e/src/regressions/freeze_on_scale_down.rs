@@ -1,5 +1,5 @@
-//! R23 `freeze-on-scale-down`: machines that drained counted against the limit, so that a big scale-down froze the set for
-//! good.
+//! R23 `freeze-on-scale-down`: draining machines counted against the limit, so that a large scale-down froze
+//! the set permanently.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -29,7 +29,7 @@ fn scaled_down(name: &str) -> Scenario {
     let frozen = |is: Value| field("MachineSet", &usual.set(), "/metadata/labels/freeze", is);
     let story = story(
         name,
-        "Of 20 machines 18 are to go, and drain for three minutes: the set is frozen meanwhile, and grows again later.",
+        "18 of 20 machines are deleted, and drain for three minutes: the set is frozen in the meantime, and scales up later.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())

@@ -1,5 +1,5 @@
-//! R22 `half-frozen`: freezing writes a label and a condition on two objects; when one of the writes was missing, the freeze
-//! never ended.
+//! R22 `half-frozen`: a freeze writes a label and a condition on two objects; when one of the writes was
+//! missing, the freeze never ended.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -27,12 +27,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A set says that it is frozen, and has no condition that says so.
+/// A set has the label of a freeze without the condition.
 fn half_a_set() -> Scenario {
     let label = json!({ "metadata": { "labels": { "freeze": "True" } } });
     let story = story(
         "r22-half-a-set",
-        "A set has the label of a freeze and not the condition: the label goes, and it grows.",
+        "A set has the label of a freeze without the condition: the label is removed, and the set scales up.",
     );
     settled(story, &[pool(3)])
         .step(merge("MachineSet", &pool(3).set(), label))
@@ -41,11 +41,11 @@ fn half_a_set() -> Scenario {
         .eventually(seconds(300), at_size(4))
 }
 
-/// A deployment says that it is frozen, and no set of it is.
+/// A deployment is marked as frozen, and none of its sets is.
 fn half_a_deployment() -> Scenario {
     let story = story(
         "r22-b-half-a-deployment",
-        "A deployment has the label of a freeze and its set has not: the word is taken back, and it grows.",
+        "A deployment has the label of a freeze and its set has not: the label is removed, and the deployment scales up.",
     );
     settled(story, &[pool(3)])
         .step(merge(
@@ -58,7 +58,8 @@ fn half_a_deployment() -> Scenario {
         .eventually(seconds(300), at_size(4))
 }
 
-/// A set is frozen and thawed sixteen times, and each time another one of the writes to it or to its deployment conflicts.
+/// A set is frozen and thawed sixteen times, and each time a different write to it or to its deployment
+/// conflicts.
 fn conflicts() -> Scenario {
     let usual = pool(6);
     let set = usual.set();
@@ -70,7 +71,7 @@ fn conflicts() -> Scenario {
             field("MachineDeployment", POOL, of_deployment, is),
         ])
     };
-    // Beside Available and Progressing a deployment has no other condition but that.
+    // Besides Available and Progressing a deployment has only this condition.
     let frozen = || {
         both(
             json!("True"),
@@ -103,7 +104,7 @@ fn conflicts() -> Scenario {
     let mut story = settled(
         story(
             "r22-conflicts",
-            "A set is frozen and thawed sixteen times, and each time another write conflicts: it is thawed, and grows.",
+            "A set is frozen and thawed sixteen times, and each time a different write conflicts: it is thawed, and scales up.",
         ),
         std::slice::from_ref(&usual),
     );

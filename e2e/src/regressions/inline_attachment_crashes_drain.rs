@@ -1,4 +1,4 @@
-//! A13 `inline-attachment-crashes-drain`: an attachment that names no PersistentVolume ended the drain that met it.
+//! A13 `inline-attachment-crashes-drain`: a VolumeAttachment without a PersistentVolume name crashed the drain.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// An attachment of a volume that stands in it, as those have that were moved from a driver inside Kubernetes.
+/// A VolumeAttachment with an inline volume, as for volumes migrated from in-tree drivers.
 fn inline() -> Scenario {
     let attachment = json!({
         "apiVersion": "storage.k8s.io/v1",
@@ -47,7 +47,7 @@ fn inline() -> Scenario {
     });
     story(
         "a13-inline-attachment",
-        "A node is drained to which a volume is attached that has no name: its pods leave, and the machine goes.",
+        "A node is drained to which an inline volume is attached: its pods are evicted, and the machine is deleted.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web")))

@@ -1,5 +1,5 @@
-//! R59 `inplace-transfer-loses-phase`: a machine changed its set, and the node lost the word of its agent, before the machine
-//! had taken note of its success.
+//! R59 `inplace-transfer-loses-phase`: a machine moved to the new set, and the node lost its agent's result,
+//! before the machine had recorded the success.
 
 use std::time::Duration;
 
@@ -30,11 +30,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// For a minute mcm cannot write that the first machine succeeded, and meanwhile the deployment is looked at.
+/// For a minute mcm cannot write the success of the first machine, and the deployment is reconciled in the
+/// meantime.
 fn unwritten_success() -> Scenario {
     let story = story(
         "r59-unwritten-success",
-        "A node says that its update succeeded, and for a minute its machine cannot say so: it changes its set afterwards, and does not fail.",
+        "A node reports the success of its update, and for a minute mcm cannot write it to the machine: the machine moves to the new set afterwards, and does not fail.",
     )
     .step(class("class-b", "z1"));
     let usual = in_place(1);
@@ -63,12 +64,13 @@ fn in_place(machines: u32) -> Pool {
     }
 }
 
-/// What the agent on a node writes at last.
+/// The result that a node's agent writes at the end.
 fn succeeded() -> Value {
     json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } })
 }
 
-/// Each machine is updated when its turn comes; its agent takes four minutes, and what is watched of nodes is late.
+/// The machines are updated one after the other; each agent takes four minutes, and watch events of nodes are
+/// late.
 fn three_in_place() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(30),
@@ -76,7 +78,7 @@ fn three_in_place() -> Scenario {
     let usual = in_place(3);
     let story = story(
         "r59-three-in-place",
-        "Three machines are updated in place: each changes its set when it has succeeded, and none fails.",
+        "Three machines are updated in place: each moves to the new set after its success, and none fails.",
     )
     .step(class("class-b", "z1"));
     let mut story = settled(story, std::slice::from_ref(&usual))

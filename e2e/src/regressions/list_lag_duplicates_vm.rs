@@ -1,5 +1,5 @@
-//! R07 `list-lag-duplicates-vm`: a cloud whose lookups lagged showed none of a machine's VMs, then several; all but one
-//! stayed.
+//! R07 `list-lag-duplicates-vm`: a cloud with delayed lookups showed none of a machine's VMs, then several; all
+//! but one stayed.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -40,7 +40,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// For a minute and a half the cloud does not show what it made, and the first status that says so is not written.
+/// For a minute and a half the cloud does not show the created VM, and the first status with it is not written.
 fn lags() -> Scenario {
     let lag = |name: &str, call| inject(Fault::of(name, call).stale(seconds(90)));
     let status = Rule {
@@ -53,7 +53,7 @@ fn lags() -> Scenario {
     };
     story(
         "r07-lookups-lag",
-        "Lookups lag a minute and a half behind a creation, and its status is not written: it gets no second VM.",
+        "Lookups lag a minute and a half behind a creation, and its status is not written: the machine gets no second VM.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps([
@@ -69,12 +69,12 @@ fn lags() -> Scenario {
     .quiet_end(joining())
 }
 
-/// Two VMs of the machine's name are there when it looks: the surplus one goes within a minute, and the machine takes the
-/// other.
+/// Two VMs of the machine's name exist at its creation: the surplus VM is deleted within a minute, and the
+/// machine adopts the other.
 fn surplus() -> Scenario {
     story(
         "r07-b-surplus",
-        "The cloud says that a machine has several VMs: within a minute one is left, and the machine becomes Running on it.",
+        "The cloud reports several VMs for a machine: within a minute one is left, and the machine becomes Running on it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(fail_call("first", CloudCall::CreateMachine, MACHINE, 1, Code::Unavailable))

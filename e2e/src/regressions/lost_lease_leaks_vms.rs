@@ -1,6 +1,6 @@
-//! R04 `lost-lease-leaks-vms`: nine VMs for three machines within twelve minutes. The API server answered slower than the
-//! leader may take for renewing its Lease, just while creations ran; the successor saw machines without a provider id and
-//! made their VMs again; three times.
+//! R04 `lost-lease-leaks-vms`: nine VMs for three machines within twelve minutes. The API server responded more
+//! slowly than the leader's renew deadline while creations were in progress; the successor saw machines without
+//! a provider ID and created their VMs again; three times.
 
 use std::time::Duration;
 
@@ -42,22 +42,37 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The leader is cut off from the API server after each machine's creation, while its answer is on its way; each time the
-/// other one leads. The second and third machine are held up before their creation, so that one of them is under way at
-/// each of the three times.
+/// The leader loses its connection to the API server after each machine's creation, before the response
+/// arrives; each time the standby takes over. The second and third machine are delayed before their creation,
+/// so that one is in progress at each of the three times.
 fn three_leaders_lost() -> Scenario {
     let cut = |name: &str, how| api_fault_by(Client::Leader, Rule::new(name, Action::Partition { how }));
     story(
         "r04-lost-lease",
-        "The leader loses its Lease three times, each time while a creation is under way: three machines have three VMs.",
+        "The leader loses its Lease three times, each time during a creation: three machines have three VMs.",
     )
     .replicas(2)
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps(MACHINES.map(|machine| {
-        slow_call(&format!("late-{machine}"), CloudCall::CreateMachine, machine, seconds(20))
+        slow_call(
+            &format!("late-{machine}"),
+            CloudCall::CreateMachine,
+            machine,
+            seconds(20),
+        )
     }))
-    .step(slow_call("ask-2", CloudCall::GetMachineStatus, MACHINES[1], seconds(20)))
-    .step(slow_call("ask-3", CloudCall::GetMachineStatus, MACHINES[2], seconds(50)))
+    .step(slow_call(
+        "ask-2",
+        CloudCall::GetMachineStatus,
+        MACHINES[1],
+        seconds(20),
+    ))
+    .step(slow_call(
+        "ask-3",
+        CloudCall::GetMachineStatus,
+        MACHINES[2],
+        seconds(50),
+    ))
     .step(keep(3))
     .eventually(seconds(30), vm_count(MACHINES[0], 1))
     .step(cut("cut-1", Cut::Hang))
@@ -76,8 +91,8 @@ fn three_leaders_lost() -> Scenario {
     .quiet_end(joining())
 }
 
-/// The leader stands still after it asked for the VM and before it makes one. When it wakes, the other one has led for
-/// long, and has made it; what it watches is behind, so that it does not know.
+/// The leader pauses after it requested the VM and before the cloud creates one. When it resumes, the standby
+/// has led for long, and has created the VM; the old leader's stale watches do not show it.
 fn a_leader_wakes_up() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(120),
@@ -92,7 +107,7 @@ fn a_leader_wakes_up() -> Scenario {
     };
     story(
         "r04-b-leader-wakes",
-        "A leader stands still before a creation for a minute; when it wakes, another leads, and it calls the cloud no more.",
+        "A leader pauses before a creation for a minute; when it resumes, another leads, and it no longer calls the cloud.",
     )
     .replicas(2)
     .creates_once()

@@ -1,5 +1,5 @@
-//! R73 `missing-class-blocks-deletion`: machines could not be deleted after their class or its Secret had been removed by
-//! force, and nothing said why.
+//! R73 `missing-class-blocks-deletion`: machines could not be deleted after their class or its Secret had been
+//! removed by force, and no error was reported.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -63,9 +63,9 @@ fn class() -> Step {
     }))
 }
 
-/// An object goes that the deletion of three machines needs; twenty minutes later it is back.
+/// An object that the deletion of three machines needs is deleted; twenty minutes later it is created again.
 fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
-    let told = |machine: &str| {
+    let reports = |machine: &str| {
         all([
             phase(machine, Phase::Terminating),
             field("Machine", machine, "/status/lastOperation/state", "Failed"),
@@ -73,7 +73,7 @@ fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
     };
     story(
         name,
-        &format!("A {kind} is gone that machines need to be deleted: they say so, and go soon after it is back."),
+        &format!("A {kind} that deletions need is missing: machines report it, and are deleted after it is back."),
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
@@ -81,7 +81,7 @@ fn without(name: &str, kind: &str, object: &str, restored: Step) -> Scenario {
     .steps(removed(kind, object))
     .step(wait(seconds(5)))
     .step(keep(0))
-    .eventually(slack(), all(MACHINES.map(told)))
+    .eventually(slack(), all(MACHINES.map(reports)))
     .step(wait(seconds(20 * 60)))
     .step(restored)
     .eventually(seconds(300), all(MACHINES.map(machine_gone)))

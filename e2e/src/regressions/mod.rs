@@ -1,7 +1,8 @@
-//! The regression corpus: bugs that machine controllers had, one entry a file.
+//! The regression corpus: bugs of real machine controllers, one entry per file.
 //!
-//! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
-//! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
+//! Each entry has its scenarios, with the times at which the bug happened, and the invariants that must detect
+//! its defect. The defects themselves belong to `mcm`, next to the rule that they break, behind the feature
+//! `mutants`.
 
 mod all_sets_scaled_to_zero;
 mod api_path_outage_meltdown;
@@ -104,7 +105,7 @@ use scenario::{DurationExpression, Scenario, StageKind, Step};
 
 use self::worlds::merge;
 
-/// All entries, in the order of their numbers.
+/// All entries, ordered by number.
 pub fn regressions() -> Vec<Entry> {
     let mut entries = vec![
         orphan_massacre_control_api_down::entry(),
@@ -202,12 +203,12 @@ pub fn regressions() -> Vec<Entry> {
 /// The machines' label.
 pub(crate) const POOL: &str = "md-a";
 
-/// A story with the exact times of an entry: they are those of production.
+/// A scenario with the exact production times of an entry.
 fn story(name: &str, about: &str) -> Scenario {
     Scenario::new(name, about).only_on([StageKind::Sim], "its times are those at which the bug happened")
 }
 
-/// A machine is Running on its only VM.
+/// The machine is Running on its only VM.
 fn well(machine: &str) -> Condition {
     all([phase(machine, Phase::Running), vm_count(machine, 1)])
 }
@@ -217,7 +218,7 @@ fn joining() -> DurationExpression {
     boot_delay() + slack()
 }
 
-/// A machine with a pod that no budget lets go.
+/// A machine with a pod whose eviction a disruption budget blocks.
 fn undrainable(name: &str, about: &str) -> Scenario {
     story(name, about)
         .keeper(POOL, 0, serde_json::Value::Null)
@@ -230,7 +231,7 @@ fn undrainable(name: &str, about: &str) -> Scenario {
         )
 }
 
-/// Requests are refused with that code, and nothing is done.
+/// Requests are refused with this code, without effect.
 fn refused(code: u16) -> Action {
     Action::Fail {
         code,
@@ -240,7 +241,7 @@ fn refused(code: u16) -> Action {
     }
 }
 
-/// Requests take so much longer.
+/// Requests take this much longer.
 fn delayed(by: Duration) -> Action {
     Action::Delay {
         at: At::BeforeCommit,
@@ -248,7 +249,7 @@ fn delayed(by: Duration) -> Action {
     }
 }
 
-/// An object is deleted, and its finalizers are taken away.
+/// Deletes an object and removes its finalizers.
 fn removed(kind: &str, name: &str) -> [Step; 2] {
     let bare = serde_json::json!({ "metadata": { "finalizers": null } });
     [delete(kind, name), merge(kind, name, bare)]

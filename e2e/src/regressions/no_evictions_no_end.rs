@@ -1,5 +1,5 @@
-//! A02 `no-evictions-no-end`: a drain that might evict nothing never ended where pods had volumes; and one whose time was up
-//! left such pods to their fate.
+//! A02 `no-evictions-no-end`: a drain with zero eviction attempts never ended if pods had volumes; and a drain
+//! at its timeout did not delete such pods.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -53,7 +53,7 @@ pub(super) fn with_volume(name: &str, about: &str, spec: Value) -> Scenario {
 fn no_evictions() -> Scenario {
     with_volume(
         "a02-no-evictions",
-        "A machine may evict nothing, and a pod on it has a volume: it is deleted, and the drain ends.",
+        "A machine permits no evictions, and a pod on it has a volume: the pod is deleted, and the drain ends.",
         json!({ "maxEvictRetries": 0 }),
     )
     .step(super::delete("Machine", "md-a-1"))
@@ -65,7 +65,7 @@ fn no_evictions() -> Scenario {
 fn time_is_up() -> Scenario {
     with_volume(
         "a02-b-time-is-up",
-        "A budget keeps a pod with a volume until the drain's time is up: it is deleted then, before its VM goes.",
+        "A disruption budget protects a pod with a volume until the drain timeout: then the pod is deleted, before its VM.",
         json!({ "drainTimeout": "30m0s" }),
     )
     .throughout(not(all([

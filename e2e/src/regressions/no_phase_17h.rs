@@ -1,5 +1,5 @@
-//! R74 `no-phase-17h`: machines stayed without a phase for seventeen hours: preservation, which nobody used, asked for their
-//! nodes first, and ended every pass when there were none.
+//! R74 `no-phase-17h`: machines stayed without a phase for seventeen hours: the preservation code, although
+//! unused, read their nodes first, and ended every pass when there were none.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The first status of each machine is refused when its VM is there already, and the kubelets never start.
+/// The first status of each machine is refused after its VM exists, and the kubelets never start.
 fn never_joins() -> Scenario {
     let machines = ["md-a-1", "md-a-2"];
     let times = |machine| {
@@ -40,7 +40,7 @@ fn never_joins() -> Scenario {
     };
     story(
         "r74-no-phase",
-        "The first status of a machine whose VM is there is refused, and its node never joins: it is Pending soon, and Failed in time.",
+        "The first status of a machine with a VM is refused, and its node never joins: it is Pending soon, and Failed in time.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)

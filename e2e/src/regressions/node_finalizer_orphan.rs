@@ -1,5 +1,5 @@
-//! R63 `node-finalizer-orphan`: a node in deletion kept the controller's finalizer, and no controller was left to remove
-//! it.
+//! R63 `node-finalizer-orphan`: a deleted node kept the controller's finalizer, and no controller was left to
+//! remove it.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -38,12 +38,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Somebody takes the label by which the machine knows its node while the machine is drained.
+/// A user removes the machine's label with the name of its node during the drain.
 fn label_taken() -> Scenario {
     let unlabelled = json!({ "metadata": { "labels": { keys::NODE_LABEL: null } } });
     story(
         "r63-label-taken",
-        "A machine loses the label that names its node while it is drained: the drain goes on, and the node goes with it.",
+        "A machine loses its node label during the drain: the drain continues, and the node is deleted with the machine.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(2))
@@ -60,13 +60,13 @@ fn label_taken() -> Scenario {
     .eventually(seconds(300), all([machine_gone("md-a-2"), node_gone("md-a-2")]))
 }
 
-/// Two nodes that a person manages.
+/// Two nodes that a user manages.
 fn own_nodes() -> Scenario {
     const OWN: [&str; 2] = ["own-1", "own-2"];
     let node = |name| apply(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }));
     story(
         "r63-b-own-nodes",
-        "A person's own nodes are in the cluster: they are never written to, and one that is deleted is gone at once.",
+        "A user's own nodes are in the cluster: mcm never writes them, and a deleted one is gone immediately.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps(OWN.map(node))

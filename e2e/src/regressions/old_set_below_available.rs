@@ -1,5 +1,5 @@
-//! R53 `old-set-below-available`: a deployment was looked at twice before its set had deleted what it was told to, and what
-//! was to go counted as available.
+//! R53 `old-set-below-available`: a deployment was reconciled twice before its set had deleted the planned
+//! machines, and machines to be deleted counted as available.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn ordered_twice() -> Scenario {
     };
     let story = story(
         "r53-ordered-twice",
-        "Deletions of machines come late in a rollout: what is to go does not count as available.",
+        "Deletions of machines are delayed in a rollout: machines to be deleted do not count as available.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[usual])

@@ -1,5 +1,5 @@
-//! R46 `one-too-many-on-scale-down`: a scale-down from 40 to 2 left one; machines that were going already were counted, and
-//! others chosen.
+//! R46 `one-too-many-on-scale-down`: a scale-down from 40 to 2 left one; terminating machines were counted, and
+//! others selected.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn many_drain() -> Scenario {
     };
     let story = story(
         "r46-many-drain",
-        "Of 20 machines 18 drain for ten minutes while a node flaps: 18 go and two stay.",
+        "18 of 20 machines drain for ten minutes while a node flaps: 18 are deleted and two stay.",
     );
     settled(story, &[pool(20)])
         .step(drains_take_long())
@@ -50,11 +50,11 @@ fn many_drain() -> Scenario {
         .eventually(seconds(3600), at_size(2))
 }
 
-/// The number is lowered, and before its set is told a person deletes a machine.
+/// The replicas are lowered, and a user deletes a machine before its set is updated.
 fn person_deletes() -> Scenario {
     let story = story(
         "r46-b-person-deletes",
-        "The number is lowered by one, and a person deletes a machine before the set hears of it: that one goes, and none is made.",
+        "Replicas are lowered by one, and a user deletes a machine before the set is updated: only that machine is deleted, and none is created.",
     );
     settled(story, &[pool(3)])
         .steps(late_sets("machinesets*"))

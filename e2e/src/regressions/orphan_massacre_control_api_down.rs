@@ -1,5 +1,5 @@
-//! R01 `orphan-massacre-control-api-down`: a process that started during an outage of the API server saw the VMs and not
-//! the Machines, and removed every worker of the cluster as an orphan.
+//! R01 `orphan-massacre-control-api-down`: a process that started during an outage of the API server saw the
+//! VMs but not the Machines, and deleted every worker of the cluster as an orphan.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use scenario::step::{Client, ProcessAction};
 use super::{POOL, delayed, joining, story, well};
 
 const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
-/// When lists and watches are behind, counted from the beginning.
+/// When lists and watches are delayed, relative to the start.
 const BEHIND: Duration = Duration::from_mins(8);
 
 pub(super) fn entry() -> Entry {
@@ -40,8 +40,8 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The list of Machines that the new process gets is from before there were any, and its watch comes a minute late. No
-/// server that keeps its word answers so; it stands for whatever made them invisible.
+/// The new process gets a list of Machines from before they existed, and its watch arrives a minute late. No
+/// correct server responds like this; it represents any cause that hides the Machines.
 fn machines_unseen() -> Scenario {
     let behind = |name: &str, verb, action| Rule {
         matches: Match {
@@ -83,7 +83,7 @@ fn machines_unseen() -> Scenario {
     .eventually(seconds(1), all([struck("cut", 1), struck("stale", 1), struck("late", 1)]))
 }
 
-/// The wait for the list of Machines was left out where the cloud had one VM alone.
+/// The wait for the list of Machines was skipped if the cloud had only one VM.
 fn machines_late() -> Scenario {
     let late = Rule {
         matches: Match {
@@ -95,7 +95,7 @@ fn machines_late() -> Scenario {
     };
     story(
         "r01-b-one-vm",
-        "A process starts, and the list of the one Machine comes half a minute late: its VM is not collected.",
+        "A process starts, and the list of its only Machine arrives half a minute late: its VM is not collected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

@@ -1,5 +1,5 @@
-//! R02 `orphan-massacre-restore-race`: a control plane was moved; the controller was up before its Machines were restored,
-//! and took their VMs for orphans.
+//! R02 `orphan-massacre-restore-race`: a control plane was migrated; the controller started before its Machines
+//! were restored, and treated their VMs as orphans.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -28,7 +28,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A Machine that does not name its VM yet, as a restore without its status leaves it; it may take long to join.
+/// A Machine without its provider ID, as restored without a status; it may take long to join.
 fn restored(name: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -42,7 +42,7 @@ fn restored_late() -> Scenario {
     let ours = || all(MACHINES.map(|machine| vm_count(machine, 1)));
     story(
         "r02-restore-race",
-        "The VMs of a cluster are there before their Machines are restored: within an orphan period none is collected.",
+        "The VMs of a cluster exist before their Machines are restored: within an orphan period none is collected.",
     )
     .step(mcm(ProcessAction::Kill))
     .steps(MACHINES.map(|machine| make_vm(machine, true)))

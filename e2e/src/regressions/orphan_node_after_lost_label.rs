@@ -1,5 +1,5 @@
-//! R62 `orphan-node-after-lost-label`: a node without machine and VM stayed for ever, because the write of the machine's
-//! label had failed.
+//! R62 `orphan-node-after-lost-label`: a node without machine and VM stayed forever, because the write of the
+//! machine's label had failed.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -42,7 +42,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The finalizer is written, and for three minutes nothing else of the machine but its status.
+/// The finalizer is written, and for three minutes only the status of the machine.
 fn label_lost() -> Scenario {
     let unwritten = Rule {
         matches: Match {
@@ -55,7 +55,7 @@ fn label_lost() -> Scenario {
     };
     story(
         "r62-label-lost",
-        "A machine's label is not written before the machine is deleted, and its node has joined: the node goes too.",
+        "A machine's label is not written before the machine is deleted, and its node has joined: the node is deleted too.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(api_fault_by(Client::Mcm, unwritten))
@@ -75,7 +75,7 @@ fn label_lost() -> Scenario {
 fn node_stays() -> Scenario {
     story(
         "r62-node-stays",
-        "The deletion of a machine's node is refused twice: it is asked for again, and the node goes.",
+        "The deletion of a machine's node is refused twice: mcm retries, and the node is deleted.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))
@@ -86,11 +86,11 @@ fn node_stays() -> Scenario {
     .eventually(seconds(1), struck("refusal", 2))
 }
 
-/// The same after a drain that took all its time: what is left of it counts for nothing then.
+/// The same after a drain that reached its timeout: the remaining time must not matter.
 fn node_stays_after_a_drain() -> Scenario {
     undrainable(
         "r62-node-stays-after-a-drain",
-        "A drain takes all its time, and then the deletion of the node is refused twice: it is asked for again, and the node goes.",
+        "A drain reaches its timeout, and then the deletion of the node is refused twice: mcm retries, and the node is deleted.",
     )
     .step(node_refusal())
     .step(keep(0))

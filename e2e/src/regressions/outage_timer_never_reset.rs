@@ -1,4 +1,5 @@
-//! A01 `outage-timer-never-reset`: two short outages hours apart counted as one, and the controller froze at once in the second.
+//! A01 `outage-timer-never-reset`: two short outages hours apart counted as one, and the controller froze
+//! immediately in the second.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -28,7 +29,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// One question that mcm asks to see whether the API server is there has no answer.
+/// One of mcm's availability checks of the API server gets no response.
 fn away(name: &str) -> Step {
     let rule = Rule {
         matches: Match {
@@ -43,11 +44,11 @@ fn away(name: &str) -> Step {
     api_fault_by(Client::Mcm, rule)
 }
 
-/// Whoever was frozen lets unhealthy machines begin anew: that shows.
+/// A process that was frozen restarts the timeouts of unhealthy machines, which makes the freeze visible.
 fn twice() -> Scenario {
     story(
         "a01-two-outages",
-        "An API server is away for seconds, and again an hour later: an unhealthy machine is given up in time.",
+        "An API server is unavailable for seconds, and again an hour later: an unhealthy machine fails in time.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

@@ -1,5 +1,5 @@
-//! R47 `overshoot-on-stale-cache`: from 3 to 131 machines some 43 too many were made, because the next pass did not see those
-//! that had just been made.
+//! R47 `overshoot-on-stale-cache`: a scale-up from 3 to 131 machines created about 43 too many, because the
+//! next pass did not see those that had just been created.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn late_watch() -> Scenario {
     };
     let story = story(
         "r47-late-watch",
-        "What is watched of machines is ten seconds old: from 3 to 61 and back not one too many is made or deleted.",
+        "Watch events of machines arrive ten seconds late: from 3 to 61 and back no surplus machine is created or deleted.",
     );
     settled(story, &[pool(3)])
         .step(api_trouble(&[Verb::Watch], "machines", lag))

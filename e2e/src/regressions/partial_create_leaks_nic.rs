@@ -1,4 +1,4 @@
-//! R13 `partial-create-leaks-nic`: network interfaces were left when machines without a VM had been deleted.
+//! R13 `partial-create-leaks-nic`: network interfaces were left after machines without a VM had been deleted.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
@@ -33,7 +33,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Creations make a network interface and then fail.
+/// Creations create a network interface and then fail.
 fn half(code: Code) -> Step {
     let fault = Fault::of("half", CloudCall::CreateMachine).code(code);
     inject(fault.partial(Partial::Nics))
@@ -42,7 +42,7 @@ fn half(code: Code) -> Step {
 fn partial() -> Scenario {
     story(
         "r13-interface-without-vm",
-        "A creation makes a network interface and then meets the quota; the machine is deleted: nothing is left of it.",
+        "A creation creates a network interface and then exceeds the quota; the machine is deleted: nothing is left of it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(half(Code::ResourceExhausted))
@@ -54,11 +54,11 @@ fn partial() -> Scenario {
     .quiet_end(slack())
 }
 
-/// The driver finds what an attempt left behind by the name of its machine, and uses it again.
+/// The driver finds the leftover of an attempt by the name of its machine, and reuses it.
 fn repeated() -> Scenario {
     story(
         "r13-b-repeated",
-        "A creation fails again and again after it made a network interface: the next attempt finds it, and one is there at most.",
+        "A creation fails repeatedly after it created a network interface: the next attempt finds it, and at most one exists.",
     )
     .creates_once()
     .keeper(POOL, 0, serde_json::Value::Null)

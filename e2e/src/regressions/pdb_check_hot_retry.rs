@@ -1,5 +1,5 @@
-//! R30 `pdb-check-hot-retry`: one wrong disruption budget had the controller ask for evictions every few seconds, and the
-//! API server suffered.
+//! R30 `pdb-check-hot-retry`: with one misconfigured disruption budget the controller sent evictions every few
+//! seconds and overloaded the API server.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use serde_json::json;
 
 use super::{POOL, delayed, joining, story, well};
 
-/// The machines, and those of them that are deleted.
+/// The number of machines, and of those that are deleted.
 const MACHINES: u32 = 12;
 const DELETED: u32 = 6;
-/// Of so many pods each.
+/// The number of pods per machine.
 const PODS: u32 = 3;
 
 pub(super) fn entry() -> Entry {
@@ -52,7 +52,7 @@ fn wrong_budget() -> Scenario {
     let ready = || pods("web").are(PodState::Ready).exactly((MACHINES * PODS) as usize);
     story(
         "r30-wrong-budget",
-        "A budget can never be met while machines are deleted: few requests are made, and its cure is noticed soon.",
+        "A disruption budget is unsatisfiable while machines are deleted: mcm sends few requests, and notices the fix soon.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(MACHINES))
@@ -71,7 +71,8 @@ fn name(number: u32) -> String {
     format!("{POOL}-{number}")
 }
 
-/// The kubelet does not answer for two minutes, so that the pod goes on ending. Each of mcm's evictions of it is a hit.
+/// The kubelet is paused for two minutes, so that the pod stays terminating. Each of mcm's evictions of it is a
+/// hit.
 fn ending() -> Scenario {
     let evictions = Rule {
         matches: Match {
@@ -82,7 +83,7 @@ fn ending() -> Scenario {
     };
     story(
         "r30-b-ending-pod",
-        "A pod takes two minutes to end after its eviction: nobody evicts it again.",
+        "A pod takes two minutes to terminate after its eviction: mcm does not evict it again.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

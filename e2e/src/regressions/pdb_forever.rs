@@ -1,5 +1,5 @@
-//! R28 `pdb-forever`: even a forced deletion never ended, because pods were evicted all the same; or a dead node could not
-//! be drained, because its pods never end.
+//! R28 `pdb-forever`: even a forced deletion never ended, because pods were still evicted; or a dead node could
+//! not be drained, because its pods never terminate.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::keys;
@@ -47,7 +47,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A machine whose pod nobody may evict, with what happens to it before it is deleted.
+/// A machine whose pod cannot be evicted, with steps before its deletion.
 fn blocked(name: &str, about: &str, before: impl IntoIterator<Item = Step>) -> Scenario {
     undrainable(name, about).steps(before)
 }
@@ -56,7 +56,7 @@ fn forced() -> Scenario {
     let label = json!({ "metadata": { "labels": { keys::FORCE_DELETION_LABEL: "True" } } });
     blocked(
         "r28-forced",
-        "A deletion is forced although a budget allows no eviction: it ends at once.",
+        "A deletion is forced although a disruption budget allows no eviction: it completes immediately.",
         [merge("Machine", "md-a-1", label), keep(0)],
     )
     .eventually(seconds(180), machine_gone("md-a-1"))
@@ -65,7 +65,7 @@ fn forced() -> Scenario {
 fn dead() -> Scenario {
     blocked(
         "r28-b-dead-node",
-        "A machine is deleted whose node has been dead for five minutes: no budget holds it up.",
+        "A machine is deleted whose node has been dead for five minutes: no disruption budget blocks it.",
         [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(360)), keep(0)],
     )
     .eventually(seconds(480), machine_gone("md-a-1"))
@@ -74,7 +74,7 @@ fn dead() -> Scenario {
 fn dies() -> Scenario {
     blocked(
         "r28-dying-node",
-        "A machine is deleted whose node died a moment ago: the budget holds it up until the node has been dead for five minutes.",
+        "A machine is deleted whose node has just died: the disruption budget blocks it until the node has been dead for five minutes.",
         [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(90)), keep(0)],
     )
     .always(seconds(180), exists("Machine", "md-a-1"))
@@ -84,7 +84,7 @@ fn dies() -> Scenario {
 fn waits() -> Scenario {
     blocked(
         "r28-waits",
-        "A budget allows no eviction: the deletion waits for as long as a drain may take, and no longer.",
+        "A disruption budget allows no eviction: the deletion waits for the drain timeout, and no longer.",
         [],
     )
     .never(drain_timeout() - seconds(5), machine_gone("md-a-1"))

@@ -1,4 +1,5 @@
-//! R64 `pending-without-node-label`: machines stayed Pending without end, because the driver had not named their node.
+//! R64 `pending-without-node-label`: machines stayed Pending forever, because the driver had not named their
+//! node.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
@@ -29,7 +30,7 @@ fn nameless() -> Scenario {
     let silent = |name: &str, call| inject(Fault::of(name, call).machine("md-a-1").nameless());
     story(
         "r64-nameless",
-        "The driver does not name the node of a machine: it is not Pending, and is given up when its time is over.",
+        "The driver does not name the node of a machine: the machine is not Pending, and fails after its creation timeout.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps([

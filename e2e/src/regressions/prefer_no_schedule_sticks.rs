@@ -1,5 +1,5 @@
-//! R56 `prefer-no-schedule-sticks`: a rollout was taken back, and nodes of the set that was the newest again kept the taint of
-//! an old one.
+//! R56 `prefer-no-schedule-sticks`: a rollout was rolled back, and nodes of the restored set kept the taint of
+//! an old set.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -36,7 +36,7 @@ fn clean(node: &str) -> Condition {
     any([Value::Null, json!([])].map(|are| taints(node, are)))
 }
 
-/// A pool that has a class to roll to.
+/// A pool with another class for a rollout.
 fn with_another_class(story: Scenario, usual: &Pool) -> Scenario {
     settled(story.step(class("class-b", "z1")), std::slice::from_ref(usual))
 }
@@ -45,7 +45,7 @@ fn there_and_back() -> Scenario {
     let usual = pool(3);
     let story = story(
         "r56-there-and-back",
-        "A rollout is taken back after its first machine: no node keeps the taint of an old set.",
+        "A rollout is rolled back after its first machine: no node keeps the taint of an old set.",
     );
     with_another_class(story, &usual)
         .step(to_class("class-b"))
@@ -56,13 +56,13 @@ fn there_and_back() -> Scenario {
         .quiet_end(joining())
 }
 
-/// The same while no taint can be written, and a node has a taint of a person's.
+/// The same while taints cannot be written, and a node has a user's taint.
 fn conflicts() -> Scenario {
     let usual = pool(3);
     let of_a_person = json!([{ "key": "example.com/noisy", "effect": "PreferNoSchedule" }]);
     let story = story(
         "r56-conflicts",
-        "A rollout is taken back while nodes cannot be written: the taint of an old set goes when they can, and a person's stays.",
+        "A rollout is rolled back while nodes cannot be written: the taint of an old set is removed afterwards, and a user's taint stays.",
     );
     with_another_class(story, &usual)
         .step(merge("Node", "md-a-1", json!({ "spec": { "taints": of_a_person } })))

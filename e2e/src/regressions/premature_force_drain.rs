@@ -1,5 +1,5 @@
-//! R29 `premature-force-drain`: machines that had run for hours were drained by force at once, and pods died in spite of
-//! their budgets.
+//! R29 `premature-force-drain`: machines that had run for hours were force-drained immediately, and pods were
+//! killed despite their disruption budgets.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -38,7 +38,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// One machine with a pod, and another to which the pod can go.
+/// One machine with a pod, and another to which the pod can move.
 fn two_machines(name: &str, about: &str) -> Scenario {
     story(name, about)
         .keeper(POOL, 0, serde_json::Value::Null)
@@ -55,7 +55,7 @@ fn two_machines(name: &str, about: &str) -> Scenario {
 fn old_machine() -> Scenario {
     two_machines(
         "r29-old-machine",
-        "A machine has run for three hours when it is deleted: its drain has its time from then on, and a budget is waited for.",
+        "A machine is deleted after three hours: its drain timeout counts from the deletion, and disruption budgets are respected.",
     )
     .step(wait(seconds(3 * 3600)))
     .step(budget("web", 0))
@@ -81,7 +81,7 @@ fn after_an_error() -> Scenario {
     };
     two_machines(
         "r29-b-after-an-error",
-        "Evictions fail three times: they are tried again, and no pod is deleted.",
+        "Evictions fail three times: mcm retries them, and no pod is deleted.",
     )
     .step(api_fault_by(Client::Mcm, broken))
     .step(delete_machine("md-a-1"))

@@ -1,5 +1,5 @@
-//! R79 `preserve-in-any-strategy`: nodes were powered off for a while with a request to keep their machines, and with another
-//! strategy than RollingUpdate the machines were replaced.
+//! R79 `preserve-in-any-strategy`: nodes were powered off for some time with a request to preserve their
+//! machines, and with strategies other than RollingUpdate the machines were replaced.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -42,7 +42,7 @@ fn in_place(how: &str) -> Value {
 fn powered_off(name: &str, strategy: Value) -> Scenario {
     let story = story(
         name,
-        "A machine is to be kept when it fails, and its node is away for three hours: it is the same afterwards, in any strategy.",
+        "A machine with a preservation request fails because its node is away for three hours: the same machine recovers, with any strategy.",
     );
     let kept_long = Pool {
         strategy,

@@ -1,4 +1,4 @@
-//! R78 `preserve-not-inert`: preservation wrote to machines that had nothing to do with it.
+//! R78 `preserve-not-inert`: preservation wrote to machines that did not use it.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -25,11 +25,11 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// Nobody asks for a preservation, and none is allowed.
+/// No preservation is requested, and none is allowed.
 fn used_by_nobody() -> Scenario {
     let story = story(
         "r78-used-by-nobody",
-        "Machines are made, scaled, rolled and lost, and nobody preserves any: mcm writes what it writes without preservation.",
+        "Machines are created, scaled, rolled and lost, and none is preserved: mcm's writes are those of a build without preservation.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])

@@ -1,5 +1,5 @@
-//! R82 `preserved-counts-as-broken`: a deployment with a failed machine that was kept on purpose looked unhealthy, so that
-//! its owner waited.
+//! R82 `preserved-counts-as-broken`: a deployment with a machine that was preserved on purpose appeared
+//! unhealthy, so that its owner waited.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -19,7 +19,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Preservation,
         confidence: Confidence::Cause,
         cases: vec![case("R82", kept_on_purpose(), &["I19", "I11", EXPECTED])],
-        open: "a watchdog that looks at the deployment",
+        open: "a watchdog that checks the deployment",
     }
 }
 
@@ -40,7 +40,7 @@ fn is_available() -> Condition {
     }))
 }
 
-/// It counts as kept, and neither as failed nor as missing.
+/// The machine counts as preserved, and neither as failed nor as missing.
 fn well() -> Condition {
     all([
         is_available(),
@@ -52,7 +52,7 @@ fn well() -> Condition {
 fn kept_on_purpose() -> Scenario {
     let story = story(
         "r82-kept-on-purpose",
-        "A failed machine is kept on purpose: its deployment is available and has none that failed, and another one is replaced.",
+        "A failed machine is preserved on purpose: its deployment is available without failed machines, and another failed machine is replaced.",
     );
     let kept_long = Pool {
         kept_for: Some("72h0m0s"),

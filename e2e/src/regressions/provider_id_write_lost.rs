@@ -1,5 +1,5 @@
-//! R06 `provider-id-write-lost`: two instances for one machine after the write of its provider id ran into a conflict, or
-//! after a pass over an old copy of it, while the cloud did not show the new VM yet.
+//! R06 `provider-id-write-lost`: two VMs for one machine after the write of its provider ID conflicted, or
+//! after a pass over a stale copy, while the cloud did not show the new VM yet.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Ledger,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R06", invisible("r06-conflict", "runs into a conflict", refused), true),
+            case("R06", invisible("r06-conflict", "conflicts", refused), true),
             case(
                 "R06/unavailable",
                 invisible("r06-unavailable", "is refused", unavailable),
@@ -52,20 +52,16 @@ pub(super) fn entry() -> Entry {
             ),
             case(
                 "R06/lost",
-                invisible("r06-lost", "is done and its answer lost", lost),
+                invisible("r06-lost", "succeeds without a response", lost),
                 false,
             ),
-            case(
-                "R06/lag",
-                invisible("r06-lag", "is seen back a minute late", lag),
-                false,
-            ),
+            case("R06/lag", invisible("r06-lag", "is observed a minute late", lag), false),
         ],
         open: "",
     }
 }
 
-/// The cloud does not show the VM for half a minute, and something happens to the write of its id.
+/// The cloud hides the VM for half a minute, and the write of its provider ID is disturbed.
 fn invisible(name: &str, what: &str, action: Action) -> Scenario {
     let watch = matches!(action, Action::LagWatch { .. });
     let verbs = if watch {
@@ -83,7 +79,7 @@ fn invisible(name: &str, what: &str, action: Action) -> Scenario {
         ..Rule::new("write", action)
     };
     let about = format!(
-        "The write of a provider id {what}, and the cloud does not show the VM for half a minute: there is one VM."
+        "The write of a provider ID {what}, and the cloud hides the VM for half a minute: the machine has one VM."
     );
     story(name, &about)
         .keeper(POOL, 0, serde_json::Value::Null)

@@ -1,4 +1,4 @@
-//! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29, Q30: defects that the reference has, and nobody has reported.
+//! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29, Q30: defects of the reference that are not reported.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -28,7 +28,7 @@ pub(super) fn entries() -> [Entry; 10] {
         entry(
             "Q04",
             "release-releases-nothing",
-            "the reference's patch of a machine that no longer matches",
+            "the reference's patch of a machine that stops matching the selector",
             case("Q04", relabelled(), &["I18", EXPECTED]),
         ),
         entry(
@@ -76,7 +76,7 @@ pub(super) fn entries() -> [Entry; 10] {
         entry(
             "Q29",
             "old-set-not-sized",
-            "the reference's rollout, which goes on when an old set could not be sized",
+            "the reference's rollout, which continues after a failed scaling of an old set",
             case("Q29", sizes_are_refused(), &[EXPECTED]),
         ),
         entry(
@@ -99,11 +99,11 @@ fn in_place(machines: u32, surge: u32) -> Pool {
     }
 }
 
-/// A person gives a machine another label: it belongs to nobody from then on, and another one comes in its place.
+/// A user changes a label of a machine: its set releases it, and creates another one.
 fn relabelled() -> Scenario {
     let story = story(
         "q04-relabelled",
-        "A machine gets another label: its set lets it go, and makes another one in its place.",
+        "A machine's label changes: its set releases it, and creates another one.",
     );
     let owners = field("Machine", "md-a-1", "/metadata/ownerReferences", Value::Null);
     let strayed = json!({ "metadata": { "labels": { keys::DEPLOYMENT_LABEL: "stray" } } });
@@ -115,13 +115,13 @@ fn relabelled() -> Scenario {
         )
 }
 
-/// In the midst of an update in place, when both sets have machines, another one is wanted.
+/// Halfway through an in-place update, when both sets have machines, the deployment is scaled up.
 fn scaled_in_place() -> Scenario {
     let usual = in_place(2, 0);
     let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
     let story = story(
         "q06-scaled-in-place",
-        "An update in place is scaled up in its midst: it goes on, and there are as many machines as are wanted.",
+        "An in-place update is scaled up halfway: it continues, and reaches the new number of machines.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))
@@ -138,7 +138,7 @@ fn scaled_in_place() -> Scenario {
 fn rolled_out() -> Scenario {
     let story = story(
         "q07-rolled-out",
-        "Three machines are rolled out with a surge of one: never are there five.",
+        "Three machines are rolled out with a surge of one: there are never five.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])
@@ -146,7 +146,8 @@ fn rolled_out() -> Scenario {
         .eventually(seconds(1800), rolled(3))
 }
 
-/// The template of an update in place comes back before any machine was updated, and then more are wanted.
+/// The template of an in-place update is reverted before any machine was updated, and then the deployment is
+/// scaled up.
 fn taken_back() -> Scenario {
     let usual = in_place(2, 1);
     let disabled = |is: Value| -> Condition {
@@ -155,7 +156,7 @@ fn taken_back() -> Scenario {
     };
     let story = story(
         "q08-taken-back",
-        "An update in place is taken back at once, and more machines are wanted: the set of before grows.",
+        "An in-place update is reverted at once, and the deployment is scaled up: its previous set grows.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))
@@ -166,7 +167,7 @@ fn taken_back() -> Scenario {
         .eventually(2 * joining(), all([at_size(4), disabled(Value::Null)]))
 }
 
-/// One deployment recreates and has no surge; another one's set has too many machines.
+/// One deployment recreates and has no surge; a set of another one has surplus machines.
 fn two_deployments() -> Scenario {
     let first = Pool {
         name: "md-0",
@@ -178,7 +179,7 @@ fn two_deployments() -> Scenario {
     let frozen = field("MachineSet", &usual.set(), "/metadata/labels/freeze", json!("True"));
     let story = story(
         "q16-two-deployments",
-        "A set gets three machines too many, and another deployment knows no surge: the set is frozen all the same.",
+        "A set gets three surplus machines, and another deployment has no surge: the set is frozen all the same.",
     );
     settled(story, &[first, usual])
         .step(drains_take_long())
@@ -188,7 +189,7 @@ fn two_deployments() -> Scenario {
         .eventually(seconds(600), at_size(2))
 }
 
-/// A deployment comes with a finalizer of somebody else's.
+/// A deployment is created with a foreign finalizer.
 fn with_a_finalizer() -> Scenario {
     let theirs = "example.com/waits";
     let deployment = json!({
@@ -210,7 +211,7 @@ fn with_a_finalizer() -> Scenario {
     };
     story(
         "q11-with-a-finalizer",
-        "A deployment has a finalizer of somebody else's: it keeps it beside the controller's.",
+        "A deployment has a foreign finalizer: it keeps it beside the controller's.",
     )
     .step(apply(deployment))
     .eventually(
@@ -219,11 +220,11 @@ fn with_a_finalizer() -> Scenario {
     )
 }
 
-/// No status of a set can be written for so long that it is tried more than fifteen times.
+/// No status of a set can be written for more than fifteen retries.
 fn statuses_are_refused() -> Scenario {
     let story = story(
         "q28-statuses-are-refused",
-        "For a quarter of an hour no status of a set can be written: it is written once that is over, and nothing else happens.",
+        "For a quarter of an hour no status of a set can be written: it is written afterwards, and nothing else happens.",
     );
     settled(story, &[pool(2)])
         .step(api_trouble(&[Verb::Patch], "machinesets/status", refusal(500)))
@@ -233,11 +234,11 @@ fn statuses_are_refused() -> Scenario {
         .eventually(joining(), at_size(3))
 }
 
-/// In the midst of a rollout no set can be sized.
+/// Halfway through a rollout no set can be scaled.
 fn sizes_are_refused() -> Scenario {
     let story = story(
         "q29-sizes-are-refused",
-        "In a rollout no size can be written until the first new machine runs for long: then it goes on by itself.",
+        "In a rollout no set can be scaled until long after the first new machine runs: then it continues by itself.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])
@@ -249,7 +250,7 @@ fn sizes_are_refused() -> Scenario {
         .eventually(seconds(1800), rolled(3))
 }
 
-/// While old machines of a deployment that recreates drain, another one is wanted.
+/// A deployment that recreates is scaled up while its old machines drain.
 fn scaled_while_recreated() -> Scenario {
     let usual = Pool {
         strategy: json!({ "type": "Recreate" }),
@@ -257,7 +258,7 @@ fn scaled_while_recreated() -> Scenario {
     };
     let story = story(
         "q06-scaled-while-recreated",
-        "Machines are recreated, and another one is wanted while the old ones go: all three are made.",
+        "Machines are recreated, and the deployment is scaled up while the old ones terminate: all three are created.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))
@@ -270,7 +271,7 @@ fn scaled_while_recreated() -> Scenario {
         .eventually(2 * joining(), rolled(3))
 }
 
-/// Rules of the schema would refuse the set: they are from a time before them.
+/// The schema's validation rules would reject the set: it was created before they existed.
 fn empty_selector() -> Scenario {
     let name = "machinesets.machine.sapcloud.io";
     let mut definition = mcm_api::crd::all()
@@ -302,7 +303,7 @@ fn empty_selector() -> Scenario {
     }));
     story(
         "q30-empty-selector",
-        "A set selects nothing, as one that is from a time before the schema's rules may: no machine is its.",
+        "A set has an empty selector, as a set from before the validation rules may: it adopts no machine.",
     )
     .step(merge(
         "CustomResourceDefinition",

@@ -1,4 +1,5 @@
-//! A14 `removal-nobody-told`: a machine that was removed while a watch was broken crashed what looks for its VM.
+//! A14 `removal-nobody-told`: a machine that was removed while a watch was broken crashed the search for its
+//! VM.
 
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// mcm's watch of machines says nothing while a person removes one by force, and the server restarts without its history
-/// before it speaks again: only the list that mcm makes then lacks the machine.
+/// mcm's watch of machines is silent while a user removes one by force, and the server restarts without its
+/// history: only mcm's next list shows that the machine is missing.
 fn unseen() -> Scenario {
     let silent = Rule {
         matches: Match {

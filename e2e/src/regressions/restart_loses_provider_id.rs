@@ -1,5 +1,5 @@
-//! R05 `restart-loses-provider-id`: VMs stayed in the account for ever, or machines had two, after the controller died
-//! between the cloud's answer and the write of the provider id.
+//! R05 `restart-loses-provider-id`: VMs stayed forever, or machines had two, after the controller died between
+//! the cloud's response and the write of the provider ID.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
@@ -35,7 +35,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The process is killed when the VM is there and the answer is on its way.
+/// The process is killed after the VM is created and before the response arrives.
 fn killed_after_creation(name: &str, about: &str) -> Scenario {
     story(name, about)
         .keeper(POOL, 0, serde_json::Value::Null)
@@ -48,7 +48,7 @@ fn killed_after_creation(name: &str, about: &str) -> Scenario {
 fn deleted_while_down() -> Scenario {
     killed_after_creation(
         "r05-restart-loses-id",
-        "mcm dies before it writes a provider id, and the machine is deleted meanwhile: its VM goes before it does.",
+        "mcm dies before it writes a provider ID, and the machine is deleted in the meantime: its VM is deleted before the machine.",
     )
     .step(delete_machine("md-a-1"))
     .step(wait(seconds(30)))
@@ -62,7 +62,7 @@ fn deleted_while_down() -> Scenario {
 fn restarted() -> Scenario {
     killed_after_creation(
         "r05-b-restart-creates",
-        "mcm dies before it writes a provider id: its successor takes over the VM that is there.",
+        "mcm dies before it writes a provider ID: its successor adopts the existing VM.",
     )
     .step(wait(seconds(30)))
     .at_most(0, seconds(600), calls(CloudCall::CreateMachine, "md-a-1"))

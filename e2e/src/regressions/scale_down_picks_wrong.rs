@@ -1,5 +1,5 @@
-//! R41 `scale-down-picks-wrong`: of two scale-downs in a row, each of which named a machine, the second chose the first one's
-//! machine once more.
+//! R41 `scale-down-picks-wrong`: of two consecutive scale-downs that each selected a machine, the second chose
+//! the first one's machine again.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -23,7 +23,7 @@ pub(super) fn entry() -> Entry {
 fn named_twice() -> Scenario {
     let story = story(
         "r41-named-twice",
-        "While a named machine drains, another one is named: both go, and no third.",
+        "Another machine is selected while a selected machine drains: both are deleted, and no third.",
     );
     let stay = ["md-a-3", "md-a-4", "md-a-5", "md-a-6"];
     settled(story, &[pool(6)])

@@ -1,5 +1,5 @@
-//! R51 `scale-up-feeds-old-set`: a scale-up in a rollout made machines of the old template, which the rollout removed minutes
-//! later.
+//! R51 `scale-up-feeds-old-set`: a scale-up during a rollout created machines of the old template, which the
+//! rollout deleted minutes later.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -23,7 +23,7 @@ pub(super) fn entry() -> Entry {
 fn grows_meanwhile() -> Scenario {
     let story = story(
         "r51-grows-meanwhile",
-        "In a rollout of six machines twelve are wanted: none is made of the old class.",
+        "A rollout of six machines is scaled up to twelve: no machine of the old class is created.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(6)])

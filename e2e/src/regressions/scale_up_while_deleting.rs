@@ -1,5 +1,5 @@
-//! R55 `scale-up-while-deleting`: a controller that started while a cluster was deleted saw a set as it had been before, whose
-//! machines were going, and made new ones.
+//! R55 `scale-up-while-deleting`: a controller that started during the deletion of a cluster saw a stale set,
+//! whose machines were terminating, and created new ones.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The new process lists sets as they were, and what it watches of them comes late.
+/// The new process lists stale sets, and their watch events are late.
 fn stale_owner() -> Scenario {
     let of_sets = |name: &str, verb, action| {
         let matches = Match {
@@ -49,7 +49,7 @@ fn stale_owner() -> Scenario {
     };
     let story = story(
         "r55-stale-owner",
-        "A deployment is deleted, and a new process sees its set as it was before: no machine is made.",
+        "A deployment is deleted, and a new process sees a stale set: no machine is created.",
     );
     settled(story, &[pool(3)])
         .step(drains_take_long())

@@ -1,4 +1,5 @@
-//! R49 `selector-drift-spawns-forever`: a set made machine after machine, because its own no longer matched its selector.
+//! R49 `selector-drift-spawns-forever`: a set created machines forever, because they no longer matched its
+//! selector.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::keys;
@@ -21,13 +22,14 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// For twenty minutes somebody takes the label from each new machine. An hour later what was let go counts no more.
+/// For twenty minutes a user removes the label from each new machine. An hour later the released machines no
+/// longer count.
 fn labels_go() -> Scenario {
     let usual = pool(3);
     let frozen = field("MachineSet", &usual.set(), "/metadata/labels/freeze", json!("True"));
     let story = story(
         "r49-labels-go",
-        "Somebody takes the label from each new machine: the set stops after a few, and grows once that is long over.",
+        "A user removes the label from each new machine: the set stops after a few, and scales up long after that.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(scale(4))

@@ -1,5 +1,5 @@
-//! A07 `stage-in-an-error`: a deletion read its stage from a text in which the provider's error stood, and an error that
-//! quoted a later stage led it there.
+//! A07 `stage-in-an-error`: a deletion parsed its stage from a text that contained the provider's error, and an
+//! error that quoted a later stage caused a jump to it.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
@@ -34,7 +34,7 @@ fn quoted() -> Scenario {
         .message("busy: do not Initiate machine object finalizer removal yet");
     story(
         "a07-quoted-stage",
-        "The cloud's error quotes a later stage of the deletion: the VM is deleted all the same before its machine goes.",
+        "The cloud's error quotes a later stage of the deletion: the VM is still deleted before its machine.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

@@ -1,5 +1,5 @@
-//! R52 `stale-desired-replicas-blocks-roll`: what a set noted of its deployment's size was out of date while its own size
-//! fitted; every pass saw a changed size, did nothing, and the rollout never began.
+//! R52 `stale-desired-replicas-blocks-roll`: the recorded size of the deployment on a set was out of date while
+//! the set's own size was right; every pass saw a changed size, did nothing, and the rollout never started.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -27,12 +27,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// What the set notes is not so when the class changes.
+/// The recorded size is wrong when the class changes.
 fn out_of_date(name: &str, usual: &Pool) -> Scenario {
     let noted = json!({ "metadata": { "annotations": { keys::DESIRED_REPLICAS_ANNOTATION: "5" } } });
     let story = story(
         name,
-        "A set notes another size of its deployment than there is, and has the right one: a rollout goes on all the same.",
+        "A set records a stale size of its deployment, and has the right size itself: a rollout proceeds all the same.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(usual))

@@ -36,13 +36,13 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// The process dies when the VM is there, and the cloud does not show it to the next one, which asks for it again; by then
-/// its kubelet has registered.
+/// The process dies after the VM is created; the cloud hides it from the next process, which requests it again;
+/// by then its kubelet has registered.
 fn joins_early() -> Scenario {
     let lag = |name: &str, call| inject(Fault::of(name, call).stale(seconds(180)));
     story(
         "r65-b-joins-early",
-        "The node of a VM joins before its provider id is stored, and the creation is repeated: the VM stays.",
+        "The node of a VM joins before its provider ID is stored, and the creation is repeated: the VM stays.",
     )
     .creates_once()
     .boots_in(seconds(1))
@@ -61,11 +61,11 @@ fn joins_early() -> Scenario {
     .eventually(seconds(1), calls_at_least(CloudCall::CreateMachine, "m-1", 2))
 }
 
-/// While mcm is down the machine is removed by force, its VM goes, and its node remains.
+/// While mcm is down the machine is removed by force, its VM is deleted, and its node remains.
 fn same_name() -> Scenario {
     story(
         "r65-same-name",
-        "A machine has the name of one that was removed by force, whose node is still there: it waits for its own node.",
+        "A machine has the name of one that was removed by force and whose node still exists: it waits for its own node.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

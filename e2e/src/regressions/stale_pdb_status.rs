@@ -1,5 +1,5 @@
-//! R31 `stale-pdb-status`: drains were broken off because of a disruption budget that was right, and whose numbers were of
-//! a moment before.
+//! R31 `stale-pdb-status`: drains were aborted because of a correct disruption budget whose status was a moment
+//! out of date.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// What the disruption controller says of the budget comes half a minute late.
+/// The disruption controller's status writes arrive half a minute late.
 fn two_drains() -> Scenario {
     let late = Rule {
         matches: Match {
@@ -45,7 +45,7 @@ fn two_drains() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     story(
         "r31-two-drains",
-        "A budget allows one pod to be missing, and two machines are drained: nobody calls the budget wrong.",
+        "A disruption budget allows one unavailable pod, and two machines are drained: the budget is not reported as misconfigured.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))

@@ -1,5 +1,5 @@
-//! R72 `status-churn-fills-etcd`: with invalid credentials the statuses of a thousand machines were written again and
-//! again, and etcd filled up.
+//! R72 `status-churn-fills-etcd`: with invalid credentials the statuses of a thousand machines were written
+//! repeatedly, and etcd filled up.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};
 
-/// How many machines are deleted.
+/// The number of deleted machines.
 const MACHINES: u32 = 10;
 
 pub(super) fn entry() -> Entry {
@@ -42,12 +42,12 @@ fn token(token: &str) -> Step {
     merge("Secret", SECRET, json!({ "stringData": { "apiToken": token } }))
 }
 
-/// Each deletion is tried again every ten minutes, whatever its node tells meanwhile.
+/// Each deletion is retried every ten minutes, regardless of changes of its node.
 fn refused_credentials(name: &str) -> Scenario {
     let names: Vec<String> = (1..=MACHINES).map(|number| format!("{POOL}-{number}")).collect();
     story(
         name,
-        "Machines are deleted while the cloud refuses the credentials for two hours: little is written, and then they go.",
+        "Machines are deleted while the cloud rejects the credentials for two hours: mcm writes little, and then they are deleted.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(MACHINES))

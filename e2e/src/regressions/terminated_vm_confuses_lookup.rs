@@ -1,5 +1,5 @@
-//! R14 `terminated-vm-confuses-lookup`: several instances for one machine, because a record of a VM that had ended hid the
-//! one that lived.
+//! R14 `terminated-vm-confuses-lookup`: several VMs for one machine, because the record of a terminated VM hid
+//! the running one.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
@@ -43,12 +43,12 @@ fn failed(times: u64) -> Step {
     inject(fault.code(Code::Internal).after_commit())
 }
 
-/// Both attempts say that they failed: the third one finds what the second one made, if the first one's record does not
-/// hide it.
+/// Both attempts report a failure: the third one finds the second one's VM, unless the first one's record hides
+/// it.
 fn hidden() -> Scenario {
     story(
         "r14-hidden-vm",
-        "The first VM of a machine has ended and is still on record, the second lives and was never told of: it is found.",
+        "The first VM of a machine is terminated but still listed, the second runs and was never reported: mcm finds the second.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(failed(2))
@@ -62,7 +62,8 @@ fn hidden() -> Scenario {
     .step(wait(seconds(900)))
 }
 
-/// The first VM is made by a call that says it failed, and is gone when the next attempt looks.
+/// The first VM is created by a call that reports a failure, and is terminated when the next attempt looks for
+/// it.
 fn ended() -> Scenario {
     let conflicts = Rule {
         matches: Match {
@@ -76,7 +77,7 @@ fn ended() -> Scenario {
     };
     story(
         "r14-ended-vm",
-        "The first VM of a machine has ended and is still on record: the second is the one that is found.",
+        "The first VM of a machine is terminated but still listed: mcm finds the second.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(failed(1))

@@ -1,5 +1,5 @@
-//! R54 `terminating-ignored-in-surge`: a machine counted as gone when its deletion began, so that a rollout had more VMs than
-//! replicas and surge.
+//! R54 `terminating-ignored-in-surge`: a machine no longer counted as soon as its deletion began, so that a
+//! rollout had more VMs than replicas and surge.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -16,14 +16,14 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![case("R54", slow_drains(), &["I7"])],
-        open: "a quota of four, and drains of half an hour one after another: the invariant counts VMs that go",
+        open: "a quota of four, and consecutive drains of half an hour: the invariant counts terminating VMs",
     }
 }
 
 fn slow_drains() -> Scenario {
     let story = story(
         "r54-slow-drains",
-        "Old machines of a rollout drain for half an hour: they take up room until they are gone.",
+        "Old machines of a rollout drain for half an hour: they count against the surge until they are gone.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])

@@ -1,5 +1,5 @@
-//! R58 `terminating-without-deletion`: the phase said Terminating although the deletion had failed, and nobody tried it
-//! again.
+//! R58 `terminating-without-deletion`: the phase was Terminating although the deletion had failed, and it was
+//! not retried.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -31,7 +31,7 @@ pub(super) fn entry() -> Entry {
 fn refused(name: &str, action: Action) -> Scenario {
     let story = story(
         name,
-        "Deletions of a machine fail three times: it goes all the same, and is not Terminating before.",
+        "Deletions of a machine fail three times: it is deleted all the same, and is not Terminating before.",
     );
     settled(story, &[pool(3)])
         .step(api_trouble_times(&[Verb::Delete], "machines", action, Some(3)))

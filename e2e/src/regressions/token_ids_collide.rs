@@ -1,5 +1,5 @@
-//! A15 `token-ids-collide`: the id of a bootstrap token came from three bytes of the machine's name. Two machines shared one,
-//! and the first of them to join took the other's away.
+//! A15 `token-ids-collide`: the ID of a bootstrap token was derived from three bytes of the machine's name. Two
+//! machines shared one token, and the first to join deleted it.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
@@ -27,7 +27,7 @@ pub(super) fn entry() -> Entry {
 fn alike() -> Scenario {
     story(
         "a15-alike-names",
-        "Two machines with names alike boot at the same time, one a little later: both join.",
+        "Two machines with similar names boot at the same time, one a little later: both join.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))

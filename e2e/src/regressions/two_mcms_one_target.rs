@@ -1,5 +1,5 @@
-//! R67 `two-mcms-one-target`: two controllers that served one cluster marked each other's nodes as nobody's; and after a
-//! restore own nodes kept the mark, since they were older than their Machines.
+//! R67 `two-mcms-one-target`: two controllers that served one cluster marked each other's nodes as not managed;
+//! and after a restore own nodes kept the mark, because they were older than their Machines.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -41,7 +41,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// An object of the fixtures in the other namespace; its class has tags of its own.
+/// A fixture object in the other namespace; its class has its own tags.
 fn theirs(mut object: Value) -> Value {
     object["metadata"]["namespace"] = json!(OTHER);
     if object["kind"] == "MachineClass" {
@@ -50,7 +50,7 @@ fn theirs(mut object: Value) -> Value {
     object
 }
 
-/// Nobody has marked the Node as nobody's, and a controller of machines holds it.
+/// The Node is not marked as not managed, and has the finalizer of a machine controller.
 fn unmarked(node: &str) -> Condition {
     let mark = keys::NOT_MANAGED_ANNOTATION.replace('/', "~1");
     all([
@@ -64,7 +64,7 @@ fn neighbours() -> Scenario {
     let names = || OURS.into_iter().chain(THEIRS);
     story(
         "r67-two-controllers",
-        "Two controllers serve one cluster, each with tags of its own: neither marks nor releases the other's nodes.",
+        "Two controllers serve one cluster, each with its own tags: neither marks nor releases the other's nodes.",
     )
     .neighbour(OTHER)
     .keeper(POOL, 0, Value::Null)
@@ -89,7 +89,7 @@ fn restored() -> Scenario {
     };
     story(
         "r67-b-restored",
-        "Machines are restored that are younger than their Nodes: no Node is marked, and each is held again.",
+        "Machines are restored that are younger than their Nodes: no Node is marked, and each has its finalizer again.",
     )
     .step(machine("m-1"))
     .eventually(boot_delay() + slack(), well("m-1"))

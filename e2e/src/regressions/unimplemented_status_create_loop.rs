@@ -1,5 +1,5 @@
-//! R16 `unimplemented-status-create-loop`: with a driver that looks for no VM, and without a target cluster, a VM was made at
-//! every pass.
+//! R16 `unimplemented-status-create-loop`: with a driver without VM lookup, and without a target cluster, every
+//! pass created a VM.
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::{Code, Phase};
@@ -40,7 +40,7 @@ fn loops() -> Scenario {
     };
     story(
         "r16-create-loop",
-        "A driver looks for no VM, and there is no target cluster: each machine has one VM, and is Available.",
+        "A driver has no VM lookup, and there is no target cluster: each machine has one VM, and is Available.",
     )
     .without_target()
     .keeper(POOL, 0, serde_json::Value::Null)
@@ -55,7 +55,7 @@ fn loops() -> Scenario {
     .eventually(slack(), all(MACHINES.map(machine_gone)))
 }
 
-/// CreateMachine was called for it, and not again.
+/// CreateMachine was called for the machine exactly once.
 fn created_once(machine: &str) -> Condition {
     match calls(CloudCall::CreateMachine, machine) {
         Condition::Calls(calls) => Condition::Calls(scenario::expect::Calls {

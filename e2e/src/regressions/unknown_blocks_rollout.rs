@@ -1,4 +1,4 @@
-//! R21 `unknown-blocks-rollout`: while a rollout was under way an Unknown machine of the old set never became Failed.
+//! R21 `unknown-blocks-rollout`: during a rollout an Unknown machine of the old set never became Failed.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -21,11 +21,12 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A rollout is paused with machines of both sets, so that nobody takes the machine away whose kubelet stops for good.
+/// A rollout is paused with machines of both sets, so that the rollout does not delete the machine whose
+/// kubelet stops for good.
 fn unknown_meanwhile() -> Scenario {
     let story = story(
         "r21-unknown-meanwhile",
-        "In a rollout that is paused a node stops for good: its machine is Failed in time, and replaced.",
+        "A node stops permanently during a paused rollout: its machine is Failed in time, and replaced.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])

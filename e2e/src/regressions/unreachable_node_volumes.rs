@@ -1,5 +1,5 @@
-//! R34 `unreachable-node-volumes`: after a node had died its stateful pods could not start elsewhere for long, because its
-//! volumes stayed attached.
+//! R34 `unreachable-node-volumes`: after a node had died its stateful pods could not start elsewhere for long,
+//! because its volumes stayed attached.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
@@ -45,7 +45,7 @@ fn dies(name: &str, about: &str) -> Scenario {
 fn unreachable() -> Scenario {
     dies(
         "r34-unreachable",
-        "A node with a volume dies: when its machine is given up the volume is detached, and its pod runs elsewhere.",
+        "A node with a volume dies: the volume is detached when its machine fails, and its pod runs elsewhere.",
     )
     .eventually(
         seconds(15 * 60 + 40),
@@ -58,7 +58,7 @@ fn unreachable() -> Scenario {
 fn stuck() -> Scenario {
     dies(
         "r34-b-stuck",
-        "A node with a volume dies, and the cloud does not detach it while the VM is there: the machine goes all the same.",
+        "A node with a volume dies, and the cloud does not detach it while the VM exists: the machine is deleted all the same.",
     )
     .step(fail_calls("busy", CloudCall::DeleteMachine, "md-a-1", Code::Unavailable))
     .step(fail_calls("stuck", CloudCall::DetachVolume, "md-a-1", Code::Unavailable))

@@ -1,4 +1,4 @@
-//! R71 `update-hot-loop`: an update that could not succeed was tried again at once, tens of thousands of times.
+//! R71 `update-hot-loop`: an update that could not succeed was retried immediately, tens of thousands of times.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -29,14 +29,14 @@ pub(super) fn entry() -> Entry {
             case("R71/others", others(), &[]),
             case("R71/gone", gone(), &[]),
         ],
-        open: "answers of 403: a run takes each of them for a missing right",
+        open: "responses with code 403: a run treats each of them as a missing permission",
     }
 }
 
 fn refused(name: &str, action: Action) -> Scenario {
     let story = story(
         name,
-        "For ten minutes no write of a deployment succeeds: it is tried now and then, and done when it may be.",
+        "For ten minutes no write of a deployment succeeds: mcm retries with backoff, and succeeds afterwards.",
     );
     settled(story, &[pool(3)])
         .step(api_trouble(&[Verb::Patch], "machinedeployments*", action))
@@ -48,13 +48,13 @@ fn refused(name: &str, action: Action) -> Scenario {
         .quiet_end(joining())
 }
 
-/// A set has too many machines, and for ten minutes nothing of it can be written, its freeze among it.
+/// A set has surplus machines, and for ten minutes no write of it succeeds, including its freeze.
 fn not_frozen() -> Scenario {
     let usual = pool(2);
     let extra = ["md-a-7", "md-a-8", "md-a-9"].map(|name| usual.machine(name, usual.class));
     let story = story(
         "r71-not-frozen",
-        "A set is to be frozen, and for ten minutes no write of it succeeds: it is tried now and then, and done when it may be.",
+        "A set must be frozen, and for ten minutes no write of it succeeds: mcm retries with backoff, and succeeds afterwards.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
@@ -68,7 +68,7 @@ fn not_frozen() -> Scenario {
         .quiet_end(joining())
 }
 
-/// While no write of one deployment succeeds another one grows, and a third one comes and goes.
+/// While no write of one deployment succeeds, another one scales up, and a third one is created and deleted.
 fn others() -> Scenario {
     let named = |name| Pool { name, ..pool(1) };
     let rule = Rule {
@@ -83,7 +83,7 @@ fn others() -> Scenario {
     let third = named("md-c");
     let story = story(
         "r71-others",
-        "For ten minutes no write of a deployment succeeds: others grow, come and go meanwhile.",
+        "For ten minutes no write of a deployment succeeds: others scale up, are created and deleted in the meantime.",
     );
     settled(story, &[pool(2), named("md-b")])
         .step(api_fault_by(Client::Mcm, rule))
@@ -101,11 +101,11 @@ fn others() -> Scenario {
         .quiet_end(joining())
 }
 
-/// A machine is taken from the store, whatever holds it, while its status cannot be written.
+/// A machine is removed from the store despite its finalizers, while its status cannot be written.
 fn gone() -> Scenario {
     let story = story(
         "r71-gone",
-        "A machine vanishes while its status cannot be written: nobody goes on with it, and another one comes.",
+        "A machine disappears while its status cannot be written: mcm stops reconciling it, and its set creates another one.",
     );
     settled(story, &[pool(2)])
         .step(api_trouble(&[Verb::Patch], "machines/status", refusal(500)))

@@ -1,5 +1,5 @@
-//! R75 `user-cordon-survives`: an operator's cordon was undone within minutes, to undo a cordon that a preservation might
-//! have left.
+//! R75 `user-cordon-survives`: an operator's cordon was reverted within minutes, because it could have been
+//! left by a preservation.
 
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::{Phase, keys};
@@ -34,7 +34,7 @@ fn cordoned(node: &str) -> Condition {
 fn cordons() -> Scenario {
     let story = story(
         "r75-cordons",
-        "Nodes are cordoned, one of a machine that is preserved and recovers: they stay so, and only our taint goes.",
+        "Nodes are cordoned, one of them of a preserved machine that recovers: they stay cordoned, and only our taint is removed.",
     );
     settled(story, &[pool(3)])
         .step(cordon("md-a-1"))

@@ -1,7 +1,7 @@
-//! Worlds of entries about sets and deployments, and what is done in them.
+//! Worlds of entries about sets and deployments, and their steps.
 //!
-//! Machines that are there before their deployment are adopted by its set, so that they have names: those of a pool are
-//! called POOL-1, POOL-2 and so on.
+//! Sets adopt machines that exist before their deployment, so that these have fixed names: POOL-1, POOL-2 and
+//! so on.
 
 use std::time::Duration;
 
@@ -21,25 +21,25 @@ use serde_json::{Value, json};
 
 use super::POOL;
 
-/// Moments in the past, in their order, at which cluster-autoscaler chose.
+/// Past times, in ascending order, at which cluster-autoscaler selected machines.
 pub(crate) const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z", "2026-01-01T00:04:00Z"];
 
-/// A deployment and the machines that are there before it.
+/// A deployment and the machines that exist before it.
 #[derive(Clone)]
 pub(crate) struct Pool {
     pub(crate) name: &'static str,
     pub(crate) class: &'static str,
     pub(crate) machines: u32,
-    /// Machines that the deployment wants.
+    /// The deployment's replicas.
     pub(crate) replicas: u32,
     pub(crate) strategy: Value,
-    /// Failed machines that are kept although nobody asks.
+    /// The maximum number of automatically preserved failed machines.
     pub(crate) maximum: u32,
-    /// How long a preserved machine is kept; `None`: as the stage has it.
+    /// The preservation timeout; `None`: the stage's default.
     pub(crate) kept_for: Option<&'static str>,
 }
 
-/// The entries' usual pool of so many machines: a surge of one, and none may be unavailable.
+/// The usual pool of the entries with this number of machines: a surge of one, none unavailable.
 pub(crate) fn pool(machines: u32) -> Pool {
     Pool {
         name: POOL,
@@ -52,8 +52,8 @@ pub(crate) fn pool(machines: u32) -> Pool {
     }
 }
 
-/// A worker pool over three zones: a deployment for each, among which its machines and the maximum are split; what is left
-/// goes to the first zones.
+/// A worker pool over three zones: one deployment per zone; machines and maximum are split among them, with the
+/// remainder in the first zones.
 pub(crate) fn over_zones(machines: u32, maximum: u32) -> [Pool; 3] {
     let zones = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
     let share = |whole: u32, zone: u32| whole / 3 + u32::from(zone < whole % 3);
@@ -104,7 +104,7 @@ impl Pool {
             .collect()
     }
 
-    /// A machine that its set adopts, of that class.
+    /// A machine of this class that its set adopts.
     pub(crate) fn machine(&self, name: &str, class: &str) -> Step {
         let labels = json!({ "name": self.name, keys::TEMPLATE_HASH_LABEL: self.hash().to_string() });
         apply(json!({
@@ -134,13 +134,13 @@ impl Pool {
         apply(deployment)
     }
 
-    /// All its machines run.
+    /// All its machines are Running.
     pub(crate) fn runs(&self) -> Condition {
         all(self.names().iter().map(|name| phase(name, Phase::Running)))
     }
 }
 
-/// Lets the pools come into being: all their machines run.
+/// Creates the pools and waits until all their machines are Running.
 pub(crate) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
     let machines = pools.iter().flat_map(|pool| {
         let names = pool.names().into_iter();
@@ -156,40 +156,40 @@ pub(crate) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
     story.eventually(slack(), all(available))
 }
 
-/// A number of the deployment's status.
+/// A number in the deployment's status.
 pub(crate) fn status(deployment: &str, name: &str, is: u32) -> Condition {
     field("MachineDeployment", deployment, &format!("/status/{name}"), is)
 }
 
-/// The usual pool has that many machines: all available and of the newest template, and no others.
+/// The usual pool has exactly this number of machines, all available and of the newest template.
 pub(crate) fn at_size(replicas: u32) -> Condition {
     let numbers = ["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"];
     let numbers = numbers.map(|name| status(POOL, name, replicas));
     all(numbers.into_iter().chain([observed("MachineDeployment", POOL)]))
 }
 
-/// The same, and nothing is left of its first set.
+/// The same, and its first set has no machines.
 pub(crate) fn rolled(replicas: u32) -> Condition {
     let old = pool(replicas).set();
     all([at_size(replicas), field("MachineSet", &old, "/spec/replicas", 0)])
 }
 
-/// So many machines of the usual pool are of the newest template.
+/// This number of machines of the usual pool have the newest template.
 pub(crate) fn updated(machines: u32) -> Condition {
     status(POOL, "updatedReplicas", machines)
 }
 
-/// From the last sign of life to Failed, and kept.
+/// The time from the last sign of life to Failed and preserved.
 pub(crate) fn failing() -> DurationExpression {
     node_grace() + health_timeout() + 2 * slack()
 }
 
-/// It failed, and is kept with its VM.
+/// The machine is Failed, and preserved with its VM.
 pub(crate) fn kept(machine: &str) -> Condition {
     all([phase(machine, Phase::FailedPreserved), vm_count(machine, 1)])
 }
 
-/// A class of that name in a zone, of the same cloud and Secret as the first one.
+/// A class with this name in a zone, with the same cloud and Secret as the first one.
 pub(crate) fn class(name: &str, zone: &str) -> Step {
     class_of(name, zone, "class-a-secret")
 }
@@ -208,7 +208,7 @@ fn class_of(name: &str, zone: &str, secret: &str) -> Step {
     }))
 }
 
-/// The class `class-bad`: its VMs boot, and their kubelets are refused.
+/// The class `class-bad`: its VMs boot, and their kubelets are rejected.
 pub(crate) fn bad_class() -> [Step; 2] {
     let secret = apply(json!({
         "apiVersion": "v1",
@@ -222,13 +222,14 @@ pub(crate) fn bad_class() -> [Step; 2] {
     [secret, class_of("class-bad", "z1", "class-bad-secret")]
 }
 
-/// mcm's patches of these resources (fault `api`) come five seconds late, and so does each machine that it makes (`made`).
+/// mcm's patches of these resources (fault `api`) and its creations of machines (fault `made`) take five
+/// seconds longer.
 pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
     let late = Action::Delay {
         at: At::BeforeCommit,
         by: Duration::from_secs(5),
     };
-    let made = Rule {
+    let created = Rule {
         matches: Match {
             verbs: vec![Verb::Create],
             resource: Some(Pattern::new("machines")),
@@ -236,10 +237,13 @@ pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
         },
         ..Rule::new("made", late.clone())
     };
-    [api_trouble(&[Verb::Patch], sets, late), api_fault_by(Client::Mcm, made)]
+    [
+        api_trouble(&[Verb::Patch], sets, late),
+        api_fault_by(Client::Mcm, created),
+    ]
 }
 
-/// Merges into an object.
+/// Merges a patch into an object.
 pub(crate) fn merge(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
         kind: kind.to_owned(),
@@ -250,22 +254,22 @@ pub(crate) fn merge(kind: &str, name: &str, merge: Value) -> Step {
     })
 }
 
-/// Merges into the usual pool's spec.
+/// Merges a patch into the usual pool's spec.
 pub(crate) fn spec(change: Value) -> Step {
     merge("MachineDeployment", POOL, json!({ "spec": change }))
 }
 
-/// The usual pool rolls to that class.
+/// Rolls the usual pool to this class.
 pub(crate) fn to_class(class: &str) -> Step {
     spec(json!({ "template": { "spec": { "class": { "name": class } } } }))
 }
 
-/// The usual pool has another size.
+/// Scales the usual pool.
 pub(crate) fn scale(replicas: u32) -> Step {
     spec(json!({ "replicas": replicas }))
 }
 
-/// In one request cluster-autoscaler names a machine of the usual pool, and lowers the number.
+/// cluster-autoscaler selects a machine of the usual pool and lowers the replicas in one request.
 pub(crate) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
     let annotations = json!({
         keys::TRIGGER_DELETION_ANNOTATION: format!("{machine}~{time}"),
@@ -275,22 +279,22 @@ pub(crate) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
     merge("MachineDeployment", POOL, change)
 }
 
-/// Deletions of VMs take until [`drains_end`].
+/// Deletions of VMs block until [`drains_end`].
 pub(crate) fn drains_take_long() -> Step {
     fail_calls("drain", CloudCall::DeleteMachine, "*", Code::Unavailable)
 }
 
-/// VMs go again.
+/// Deletions of VMs complete again.
 pub(crate) fn drains_end() -> Step {
     lift("drain")
 }
 
-/// Something happens to mcm's requests of that kind, until [`api_recovers`].
+/// Disturbs mcm's requests of this kind until [`api_recovers`].
 pub(crate) fn api_trouble(verbs: &[Verb], resource: &str, action: Action) -> Step {
     api_trouble_times(verbs, resource, action, None)
 }
 
-/// The same so many times.
+/// The same, a limited number of times.
 pub(crate) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, times: Option<u32>) -> Step {
     let rule = Rule {
         matches: Match {
@@ -304,12 +308,12 @@ pub(crate) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, 
     api_fault_by(Client::Mcm, rule)
 }
 
-/// The end of it.
+/// Ends the disturbance.
 pub(crate) fn api_recovers() -> Step {
     lift_api_fault("api")
 }
 
-/// A refusal with that code.
+/// A refusal with this code.
 pub(crate) fn refusal(code: u16) -> Action {
     Action::Fail {
         code,
@@ -319,7 +323,7 @@ pub(crate) fn refusal(code: u16) -> Action {
     }
 }
 
-/// A case with a mutant that must break one of those invariants; without any there is no mutant.
+/// A case with a defect that must break one of these invariants; without invariants there is no defect.
 pub(crate) fn case(id: &'static str, scenario: Scenario, breaks: &'static [&'static str]) -> Case {
     Case {
         id,

@@ -1,5 +1,5 @@
-//! R19 `zone-outage-meltdown`: in an outage of a zone its machines were replaced one after another, although no replacement
-//! could come up there.
+//! R19 `zone-outage-meltdown`: during a zone outage its machines were replaced one after the other, although no
+//! replacement could join there.
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
@@ -29,13 +29,13 @@ pub(super) fn entry() -> Entry {
 const ZONES: [&str; 3] = ["z1", "z2", "z3"];
 const POOLS: [(&str, &str); 3] = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
 
-/// The zone is down for an hour and a half. New VMs are made and never boot; or nothing of it answers, and no new machine can
-/// be made for the one that goes.
+/// The zone is down for an hour and a half. New VMs are created and never boot; or the zone does not respond,
+/// and no replacement can be created.
 fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
     let pools = POOLS.map(|(name, class)| Pool { name, class, ..pool(4) });
     let story = story(
         name,
-        "A zone is down for an hour and a half: its deployment loses one machine at most, and the others lose none.",
+        "A zone is down for an hour and a half: its deployment loses at most one machine, and the others lose none.",
     )
     .steps(POOLS.into_iter().zip(ZONES).map(|((_, name), zone)| class(name, zone)));
     let mut story = settled(story, &pools).step(wait(seconds(60)));
@@ -61,7 +61,8 @@ fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
         .eventually(seconds(1), all([pools[1].runs(), pools[2].runs()]))
 }
 
-/// The first machine's replacement joins while the others are still away; they come back a minute and a half later.
+/// The first machine's replacement joins while the others are still away; they come back a minute and a half
+/// later.
 fn others_return() -> Scenario {
     let usual = pool(4);
     let names = usual.names();
@@ -69,7 +70,7 @@ fn others_return() -> Scenario {
     let kept = names.iter().skip(1);
     let story = story(
         "r19-c-others-return",
-        "Of four machines that are away one is replaced; the others come back a moment after its replacement joined, and stay.",
+        "One of four unreachable machines is replaced; the others come back a moment after the replacement joined, and stay.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(wait(seconds(60)))

@@ -1,6 +1,6 @@
-//! Input that cannot work: a class that does not exist, a Secret without user data, a provider spec that the driver does
-//! not understand, and a driver that does not name the node. Each machine says what is wrong with it, others go on, and
-//! each becomes Running when that is mended.
+//! Invalid input: a missing class, a Secret without user data, a provider spec that the driver rejects, and a
+//! driver that does not name the node. Each machine reports its error, other machines are not affected, and
+//! each machine becomes Running after the fix.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -59,7 +59,7 @@ pub(super) fn scenario() -> Scenario {
     let running = |machine| all([phase(machine, Phase::Running), vm_count(machine, 1)]);
     Scenario::new(
         "bad_input",
-        "A class, a Secret, a provider spec and a driver are wrong: each machine says so, and runs when that is mended.",
+        "A class, a Secret, a provider spec and a driver are wrong: each machine reports its error, and becomes Running after the fix.",
     )
     .steps([
         nameless("nameless-creation", CloudCall::CreateMachine),

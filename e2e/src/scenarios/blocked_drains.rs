@@ -1,5 +1,5 @@
-//! More machines are drained than `mcm` works on at a time, and a disruption budget lets none of their pods go: a new
-//! machine is there as soon as the first one was.
+//! A disruption budget blocks the drains of more machines than `mcm` reconciles concurrently: a new machine
+//! becomes Running as fast as before.
 
 use mcm_api::Phase;
 use scenario::builder::{apply, boot_delay, create_machine, delete_machine, exists, field, phase, slack};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::joining;
 
-/// `--concurrent-syncs` is 50.
+/// The default of `--concurrent-syncs` is 50.
 const DRAINED: usize = 120;
 
 pub(super) fn scenario() -> Scenario {
@@ -22,7 +22,7 @@ pub(super) fn scenario() -> Scenario {
     let last = names.last().cloned().unwrap_or_default();
     Scenario::new(
         "blocked_drains",
-        "More drains are blocked than mcm works on machines at a time: a new machine is there as soon as the first one was.",
+        "More drains are blocked than mcm reconciles machines concurrently: a new machine becomes Running as fast as the first one.",
     )
     .step(apply(budget))
     .step(create_machine("first"))
@@ -38,11 +38,11 @@ pub(super) fn scenario() -> Scenario {
     .always(slack(), exists("Pod", &format!("on-{last}")))
     .only_on(
         [StageKind::Sim],
-        "a hundred and twenty machines and their pods are more than the processes of a small computer start in time",
+        "a small computer cannot start a hundred and twenty machines and their pods in time",
     )
 }
 
-/// How long a machine takes where nothing else is under way: no more than its VM takes to boot, and a moment.
+/// How long a machine takes without other work in progress: the boot time of its VM plus some slack.
 fn at_once() -> DurationExpression {
     boot_delay() + slack() / 12
 }

@@ -1,4 +1,4 @@
-//! A disruption budget never lets a pod go, and a person deletes that pod: the drain that waited for it goes on.
+//! A disruption budget blocks the eviction of a pod; a user deletes the pod, and the drain continues.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -13,7 +13,7 @@ pub(super) fn scenario() -> Scenario {
     pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
     Scenario::new(
         "blocker_deleted",
-        "A drain waits for a pod that no budget lets go, and a person deletes the pod: the machine goes at once.",
+        "A drain waits for a pod that a disruption budget protects, and a user deletes the pod: the machine is deleted without further delay.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

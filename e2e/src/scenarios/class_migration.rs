@@ -1,5 +1,6 @@
-//! A machine and a set name a class of a provider's own kind, as was usual until 2023: the driver makes a MachineClass of it,
-//! and everything names that one from then on. An operator who still has such classes has allowed it.
+//! A machine and a set refer to a class of a provider-specific kind, as was usual until 2023: the driver
+//! generates a MachineClass from it, and `mcm` changes the references. An operator who still has such classes
+//! has granted the permissions.
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{all, apply, create_machine, delete, delete_machine, exists, field, phase, slack};
@@ -19,7 +20,7 @@ pub(super) fn scenario() -> Scenario {
     let filled = |pointer, is: Value| field("MachineClass", CLASS, pointer, is);
     let story = Scenario::new(
         "class_migration",
-        "A machine names a class of a kind of former times: it gets a MachineClass of that name, and runs.",
+        "A machine refers to a class of a legacy kind: the driver generates a MachineClass, and the machine becomes Running.",
     )
     .step(apply(definition()))
     .steps(rights())
@@ -38,7 +39,7 @@ pub(super) fn scenario() -> Scenario {
             filled("/metadata/finalizers", json!([keys::MACHINE_FINALIZER])),
         ]),
     )
-    // Its finalizer is gone, so it goes at once; the machines need it no more.
+    // The finalizer is gone and no machine uses the class, so it is deleted immediately.
     .step(delete(KIND, CLASS))
     .step(create_machine("m-2"))
     .step(delete_machine("m-1"))
@@ -47,7 +48,7 @@ pub(super) fn scenario() -> Scenario {
     only_in_a_cluster_of_its_own(story)
 }
 
-/// The kind as it once was.
+/// The legacy kind.
 fn definition() -> Value {
     let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({
@@ -68,7 +69,7 @@ fn definition() -> Value {
     })
 }
 
-/// What `mcm` has to be allowed beyond its role, as docs/using/operating.md says.
+/// The permissions that `mcm` needs beyond its role, see docs/using/operating.md.
 fn rights() -> [Step; 2] {
     let named = json!({ "name": "class-migration" });
     let rule = |resource: &str, verbs: Value| json!({ "apiGroups": [GROUP], "resources": [resource], "verbs": verbs });
@@ -107,7 +108,7 @@ fn old_class() -> Value {
     })
 }
 
-/// A set that wants no machine: its template is looked at.
+/// A set with zero replicas, of which only the template matters.
 fn set() -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1alpha1"),

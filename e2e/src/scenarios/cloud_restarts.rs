@@ -1,5 +1,4 @@
-//! fakecloud is restarted in the middle of ten creations, and ended without notice in the middle of ten deletions: its
-//! ledger outlives it.
+//! fakecloud is restarted during ten creations, and killed during ten deletions; its ledger survives both.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -18,7 +17,7 @@ pub(super) fn scenario() -> Scenario {
     let called = |call: CloudCall| any(MACHINES.map(|name| calls_at_least(call, name, 1)));
     Scenario::new(
         "cloud_restarts",
-        "The fake cloud is restarted while ten machines are made and again while they go: no VM is lost or doubled.",
+        "fakecloud restarts while ten machines are created and again while they are deleted: no VM is lost or duplicated.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(creation_timeout() / 2, called(CloudCall::CreateMachine))

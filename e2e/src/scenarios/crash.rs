@@ -1,5 +1,5 @@
-//! mcm is killed without notice while a VM is being made and again while it is being removed. `drydock crash lifecycle`
-//! tries every moment between two effects; this is the one that also runs on a wall clock.
+//! mcm is killed while it creates a VM, and again while it deletes the VM. `drydock crash lifecycle` kills it
+//! after every effect; this scenario also runs with a wall clock.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -11,7 +11,7 @@ use super::nothing_left;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "crash",
-        "mcm is killed in the middle of a creation and of a deletion: one VM, and none is left.",
+        "mcm is killed during a creation and during a deletion: the machine has one VM, and no VM is left at the end.",
     )
     .step(create_machine("m-1"))
     .eventually(

@@ -1,4 +1,4 @@
-//! A creation that fails three times in three ways succeeds in the end, with exactly one VM.
+//! A creation fails three times in three ways and then succeeds, with exactly one VM.
 
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
@@ -12,9 +12,10 @@ pub(super) fn scenario() -> Scenario {
     let once = |name: &str, code| fail_call(name, CloudCall::CreateMachine, "m-1", 1, code);
     Scenario::new(
         "create_errors",
-        "Creation fails three times and then succeeds, with exactly one VM.",
+        "A creation fails three times and then succeeds, with exactly one VM.",
     )
-    // Until it is seen: an mcm that is killed before it says so has asked all the same.
+    // The fault lasts until a condition shows it: an mcm that crashes before it writes the status has still
+    // called the driver.
     .step(fail_calls(
         "quota",
         CloudCall::CreateMachine,

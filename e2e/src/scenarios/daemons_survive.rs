@@ -1,5 +1,5 @@
-//! A node is emptied: the pod of a DaemonSet stays and is the same, all others go, and a node that joins gets a pod of the
-//! DaemonSet too.
+//! A node is drained: its DaemonSet pod stays unchanged, all other pods are evicted, and a joining node gets a
+//! DaemonSet pod.
 
 use scenario::Scenario;
 use scenario::builder::{
@@ -13,7 +13,7 @@ pub(super) fn scenario() -> Scenario {
     let ready = |of: &str, on: &str, number| pods(of).on(on).are(PodState::Ready).exactly(number);
     Scenario::new(
         "daemons_survive",
-        "A node is emptied: its pod of a DaemonSet is the same afterwards, and a new node gets one of its own.",
+        "A node is drained: its DaemonSet pod stays unchanged, and a new node gets a DaemonSet pod of its own.",
     )
     .step(create_machine("m-1"))
     .step(daemon_set(workload("agent")))

@@ -1,4 +1,5 @@
-//! Somebody deletes a machine that is not there: the API server says so, and nothing happens to those that are.
+//! A user deletes a machine that does not exist: the API server returns NotFound, and existing machines are not
+//! affected.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -9,7 +10,7 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "delete_unknown",
-        "A machine that nobody made cannot be deleted, and no VM and no Node goes when somebody tries.",
+        "The deletion of a machine that does not exist fails, and no VM or Node is deleted.",
     )
     .step(delete_unknown_machine("m-0"))
     .step(create_machine("m-1"))

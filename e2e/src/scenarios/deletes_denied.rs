@@ -1,4 +1,4 @@
-//! An admission policy denies deletions of Machines: the story of `deletes_refused` on an API server that is not ours.
+//! An admission policy denies deletions of Machines: like `deletes_refused`, but on an external API server.
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{
@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use super::{joining, nothing_left};
 
 const MACHINES: [&str; 2] = ["m-1", "m-2"];
-/// The policy, its binding, and the label of the machines that it is about.
+/// The policy, its binding, and the label of the machines that it selects.
 const POLICY: &str = "machines-stay";
 
 pub(super) fn scenario() -> Scenario {
     let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
     Scenario::new(
         "deletes_denied",
-        "An admission policy denies deletions of machines that people ask for by their Nodes: they are made up for later.",
+        "An admission policy denies machine deletions that users request through Nodes: mcm retries them until they succeed.",
     )
     .only_on(
         [StageKind::Envtest, StageKind::Kind],
-        "it needs admission policies, for the whole cluster; deletes_refused is the same without",
+        "it needs cluster-wide admission policies; deletes_refused does the same without them",
     )
     .step(apply(policy()))
     .step(apply(binding()))

@@ -1,5 +1,5 @@
-//! The API server refuses mcm's deletions of Machines: who asked by a Node, with the annotation or by deleting it, gets the
-//! deletion when the API server allows it again, and nothing of the machine goes before.
+//! The API server refuses mcm's deletions of Machines. Users request deletions through Nodes, by annotating or
+//! deleting them; mcm retries until the API server accepts, and deletes nothing of the machine before.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -32,7 +32,7 @@ pub(super) fn scenario() -> Scenario {
     let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
     Scenario::new(
         "deletes_refused",
-        "Deletions of machines are refused while people ask for them by their Nodes: they are made up for later.",
+        "The API server refuses machine deletions that users request through Nodes: mcm retries them until they succeed.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(joining(), all(MACHINES.map(|machine| phase(machine, Phase::Running))))

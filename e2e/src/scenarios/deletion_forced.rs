@@ -1,5 +1,5 @@
-//! A disruption budget never lets a pod go, and a person cannot wait: a label on the machine ends the drain, long before its
-//! time is up.
+//! A disruption budget blocks the eviction of a pod, and a user cannot wait: a label on the machine ends the
+//! drain long before its timeout.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -22,7 +22,7 @@ pub(super) fn scenario() -> Scenario {
     });
     Scenario::new(
         "deletion_forced",
-        "A budget holds a drain up, and a person labels the machine to force its deletion: it goes at once.",
+        "A disruption budget blocks a drain, and a user labels the machine for forced deletion: it is deleted immediately.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -1,4 +1,4 @@
-//! A machine with a pod on its node is deleted: the pod is evicted and ends before the VM goes.
+//! A machine with a pod on its node is deleted: the pod is evicted and terminates before the VM is deleted.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -20,7 +20,7 @@ pub(super) fn scenario() -> Scenario {
     });
     Scenario::new(
         "drain",
-        "The pod on the node of a deleted machine ends before the VM goes.",
+        "A machine with a pod on its node is deleted: the pod terminates before the VM is deleted.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

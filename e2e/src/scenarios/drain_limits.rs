@@ -1,5 +1,5 @@
-//! A disruption budget never lets a pod go from any of four machines, which say differently how long that may be tried: by
-//! the number of attempts, by time, by both, and not at all.
+//! A disruption budget blocks the eviction of a pod on each of four machines, which limit their drains
+//! differently: by attempts, by time, by both, and not at all.
 
 use mcm_api::Phase;
 use scenario::builder::{all, apply, delete_machine, drain_timeout, exists, field, not, phase, slack, vm_count};
@@ -23,12 +23,12 @@ pub(super) fn scenario() -> Scenario {
     let machines = [NONE, RETRIES, TIMEOUT, BOTH];
     Scenario::new(
         "drain_limits",
-        "A budget never lets a pod go: a machine's own attempts or its own time end the drain, whichever is over first, or else all machines' time.",
+        "A disruption budget blocks evictions: each drain ends at its machine's limit of attempts or time, whichever is reached first, or at the default timeout.",
     )
     .steps(limits.map(|(name, limits)| apply(machine(name, &limits))))
     .eventually(joining(), all(machines.map(|machine| phase(machine, Phase::Running))))
     .step(apply(budget()))
-    // Nobody places it, so that it never runs, and the budget is one that a person might still meet.
+    // The pod is never scheduled and so never runs, so that the budget counts as satisfiable.
     .step(apply(pod("waiting", &json!({ "schedulerName": "nobody" }))))
     .steps(machines.map(|machine| apply(pod(machine, &json!({ "nodeName": machine })))))
     .eventually(
@@ -39,7 +39,7 @@ pub(super) fn scenario() -> Scenario {
     .always(drain_timeout() / 2, all([exists("Pod", NONE), vm_count(NONE, 1)]))
     .meanwhile()
     .steps([RETRIES, TIMEOUT, BOTH].map(delete_machine))
-    // Twice the attempts, should the process that counts them be another one in between.
+    // Twice the attempts, because a restarted process counts from zero.
     .eventually(
         3 * slack(),
         all([RETRIES, TIMEOUT, BOTH].map(|machine| all([not(exists("Pod", machine)), nothing_left(machine)]))),

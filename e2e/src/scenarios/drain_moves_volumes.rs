@@ -1,5 +1,5 @@
-//! A machine is deleted whose pods have volumes: they leave one after another, each volume is attached to one node at a
-//! time, and comes up elsewhere before the next pod is asked to go.
+//! A machine is deleted whose pods have volumes: its drain evicts them one by one. Each volume is attached to
+//! one node at a time, and is attached elsewhere before the next pod is evicted.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -21,7 +21,7 @@ pub(super) fn scenario() -> Scenario {
     };
     let scenario = Scenario::new(
         "drain_moves_volumes",
-        "Pods with volumes leave a deleted machine one by one, each volume attached to one node at a time.",
+        "A machine is deleted whose pods have volumes: they are evicted one by one, and each volume is attached to one node at a time.",
     )
     .step(storage_class())
     .step(create_machine("m-1"))

@@ -1,5 +1,5 @@
-//! A machine is deleted whose pods have a disruption budget of one: they move one after another, never are two of them
-//! missing, and nothing is left of the machine.
+//! A machine is deleted whose pods have a disruption budget of one: they move one by one, at most one pod is
+//! unavailable, and no objects of the machine are left.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -14,7 +14,7 @@ pub(super) fn scenario() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     Scenario::new(
         "drain_one_by_one",
-        "A machine is deleted whose pods have a budget of one: they move one by one, and never are two missing.",
+        "A machine is deleted whose pods have a disruption budget of one: they move one by one, and at most one is unavailable.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(3)))

@@ -1,5 +1,5 @@
-//! A disruption budget never lets a pod go, and the machine says how often that may be tried: then the pod is deleted, long
-//! before the time of the drain is up.
+//! A disruption budget blocks the eviction of a pod, and the machine limits the eviction attempts: the pod is
+//! deleted long before the drain timeout.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -16,7 +16,7 @@ pub(super) fn scenario() -> Scenario {
         "metadata": { "name": "m-1" },
         "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "maxEvictRetries": 2 },
     });
-    // It never runs, so that the budget is one that a person might still meet.
+    // The pod never runs, so that the budget counts as satisfiable.
     let another = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -28,7 +28,7 @@ pub(super) fn scenario() -> Scenario {
     });
     Scenario::new(
         "drain_retries",
-        "A budget never lets a pod go: after as many attempts as the machine allows it is deleted.",
+        "A disruption budget blocks an eviction: the pod is deleted after the machine's maximum number of attempts.",
     )
     .step(apply(machine))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -37,7 +37,7 @@ pub(super) fn scenario() -> Scenario {
     .step(apply(worker_on("m-1")))
     .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
     .step(delete_machine("m-1"))
-    // Twice the attempts, should the process that counts them be another one in between.
+    // Twice the attempts, because a restarted process counts from zero.
     .eventually(2 * slack(), not(exists("Pod", "worker")))
     .eventually(slack(), nothing_left("m-1"))
 }

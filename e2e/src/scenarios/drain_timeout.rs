@@ -1,5 +1,5 @@
-//! A disruption budget forbids the eviction of a pod for longer than a drain may take: then the pod is deleted, what
-//! is attached to the node is detached, and the VM goes.
+//! A disruption budget blocks an eviction beyond the drain timeout: the pod is deleted, volumes are detached
+//! from the node, and the VM is deleted.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -25,7 +25,7 @@ pub(super) fn scenario() -> Scenario {
     let attached = json!({ "status": { "volumesAttached": [{ "name": "of-worker", "devicePath": "" }] } });
     Scenario::new(
         "drain_timeout",
-        "A budget forbids an eviction for longer than a drain may take: the pod is deleted before the VM goes.",
+        "A disruption budget blocks an eviction beyond the drain timeout: the pod is deleted before the VM is deleted.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -1,4 +1,4 @@
-//! Somebody writes to a machine all the while that it is made: no edit is lost, and neither is the machine.
+//! A user updates a machine repeatedly during its creation: no update is lost, and the creation succeeds.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -7,7 +7,7 @@ use scenario::builder::{
 };
 use scenario::step::CloudCall;
 
-/// How often it is written.
+/// The number of updates.
 const EDITS: usize = 30;
 
 pub(super) fn scenario() -> Scenario {
@@ -15,7 +15,7 @@ pub(super) fn scenario() -> Scenario {
     let last = EDITS.to_string();
     Scenario::new(
         "edits",
-        "A machine is written to all the while that it is made: no edit is lost, and it has one VM.",
+        "A user updates a machine repeatedly during its creation: no update is lost, and the machine has one VM.",
     )
     .step(slow_call("slow", CloudCall::CreateMachine, "m-1", slack() / 2))
     .step(create_machine("m-1"))

@@ -1,5 +1,5 @@
-//! A node is emptied whose pods have a disruption budget of one: they move one after another, and never are two of them
-//! missing.
+//! A node is drained whose pods have a disruption budget of one: they move one by one, and at most one is
+//! unavailable.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -14,7 +14,7 @@ pub(super) fn scenario() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     Scenario::new(
         "evictions_under_budget",
-        "A node is emptied under a budget of one: its pods move one by one, and never are two missing.",
+        "A node is drained whose pods have a disruption budget of one: they move one by one, and at most one is unavailable.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(3)))

@@ -1,5 +1,5 @@
-//! Two mcm, and the one that leads is killed while it makes VMs: the other takes over when the Lease has run out, and
-//! every machine gets one VM, never two.
+//! Of two mcm processes the leader is killed during creations: the standby takes over when the Lease expires,
+//! and every machine gets exactly one VM.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -17,7 +17,7 @@ pub(super) fn scenario() -> Scenario {
     let running = |name| all([phase(name, Phase::Running), vm_count(name, 1)]);
     Scenario::new(
         "failover",
-        "The mcm that leads is killed in the middle of creations: the other takes over, and each machine has one VM.",
+        "The leading mcm is killed during creations: the standby takes over, and each machine has exactly one VM.",
     )
     .replicas(2)
     .steps(MACHINES.map(create_machine))

@@ -1,5 +1,5 @@
-//! The cloud answers a creation with one error, another, and the first one again: the machine says so each time, and
-//! has exactly one VM in the end.
+//! A creation fails with one error, then with another, then with the first again: the machine reports each
+//! error, and has exactly one VM at the end.
 
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
@@ -11,9 +11,9 @@ use scenario::step::CloudCall;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "flaky_cloud",
-        "Creation fails in two ways by turns: the machine says how, and has exactly one VM in the end.",
+        "A creation fails with two alternating errors: the machine reports each error, and has exactly one VM at the end.",
     )
-    // The rule that was made first strikes first.
+    // Of several matching rules the oldest applies first.
     .step(fail_call(
         "outage",
         CloudCall::CreateMachine,

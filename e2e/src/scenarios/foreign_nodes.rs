@@ -1,5 +1,5 @@
-//! Nodes that are not of this cloud, one without a provider id and one of another provider: through the whole life of a
-//! machine beside them nobody touches them, which the invariant `foreign-nodes` holds.
+//! Nodes of other clouds, one without a provider ID and one of another provider: mcm never changes them during
+//! the life of a machine beside them (invariant `foreign-nodes`).
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -29,11 +29,11 @@ pub(super) fn scenario() -> Scenario {
     };
     Scenario::new(
         "foreign_nodes",
-        "Nodes without a provider id, or of another provider, stay as they are while a machine comes and goes.",
+        "Nodes without a provider ID or of another provider stay unchanged while a machine is created and deleted.",
     )
     .only_on(
         [StageKind::Sim, StageKind::Embedded, StageKind::Envtest],
-        "a cluster that is there has foreign nodes of its own, and the invariant foreign-nodes looks at those",
+        "an existing cluster has foreign nodes of its own, which the invariant foreign-nodes checks",
     )
     .step(apply(node(OF_NOBODY, &json!({}))))
     .step(apply(node(

@@ -1,5 +1,5 @@
-//! A node registers with the taints of critical components that are missing and of instances that are not ready. The
-//! machine is held back from Running by the one; the other goes when it runs.
+//! A node registers with the taints for missing critical components and for not-ready instances. The first
+//! keeps the machine from Running; mcm removes the second when the machine is Running.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -32,7 +32,7 @@ pub(super) fn scenario() -> Scenario {
     let first_taint = |key: &str| field("Node", "m-1", "/spec/taints/0/key", key);
     Scenario::new(
         "gated_start",
-        "Missing critical components hold a machine back from Running; the taint of nodes that are not ready goes with it.",
+        "The taint for missing critical components keeps a machine from Running; mcm removes the not-ready taint when the machine is Running.",
     )
     .step(apply(class))
     .step(apply(machine))

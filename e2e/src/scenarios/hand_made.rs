@@ -1,5 +1,5 @@
-//! VMs that somebody made by hand: one without the cluster's tags is nobody's business, one with them and without a
-//! Machine is an orphan, and goes.
+//! VMs created by hand: one without the cluster's tags is ignored, one with the tags but without a Machine is
+//! an orphan and is deleted.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -10,14 +10,15 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "hand_made",
-        "A VM made by hand without our tags is kept, one with them and without a Machine is collected; the machine's stays.",
+        "A VM created by hand without the cluster's tags stays, one with the tags but without a Machine is deleted as an orphan; the machine's VM stays.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
     .step(make_vm("of-a-person", false))
     .step(make_vm("left-behind", true))
     .eventually(slack(), all([vm_count("of-a-person", 1), vm_count("left-behind", 1)]))
-    // Seen in the first period and collected a sixth of one later; a process that is started again waits for a period.
+    // The orphan is found in the first period and deleted a sixth of a period later; a restarted process waits
+    // for one period.
     .eventually(3 * orphan_period() + slack(), vm_count("left-behind", 0))
     .always(
         orphan_period() + slack(),

@@ -1,5 +1,5 @@
-//! The provider spec of a class changes under its name: the VMs of its machines are updated, not replaced, also when an
-//! update fails half-way, or the process dies in one, and the class goes back to what it was before.
+//! The provider spec of a class changes in place: mcm updates the VMs of its machines without replacing them,
+//! also after a failed update or a crash during an update, and also when the spec is reverted.
 
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
@@ -28,7 +28,7 @@ pub(super) fn scenario() -> Scenario {
     };
     Scenario::new(
         "hot_update",
-        "A class's provider spec changes under its name: the VM is updated, also after a failure and a crash.",
+        "The provider spec of a class changes in place: the VM is updated, also after a failure and a crash.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -52,7 +52,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(creation_timeout(), updated(4))
 }
 
-/// The class's VMs get this tag.
+/// Changes the class so that its VMs get this tag.
 fn tag(colour: Value) -> Step {
     Step::Patch(Patch {
         kind: "MachineClass".to_owned(),

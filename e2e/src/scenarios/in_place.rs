@@ -1,5 +1,5 @@
-//! A node is selected for an update in place: it is drained, its agent is told when it may begin, and what the agent says of
-//! the result is the machine's phase.
+//! A node is selected for an in-place update: it is drained, its agent gets the signal to start, and the
+//! agent's result determines the machine's phase.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -13,7 +13,7 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "in_place",
-        "A node is selected for an update in place: it is drained first, and runs again when its agent has succeeded.",
+        "A node is selected for an in-place update: it is drained first, and its machine is Running again after its agent reports success.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(2)))

@@ -1,5 +1,5 @@
-//! A VM that is of no use until it was initialized, and an initialization that fails for a while: the VM is kept and
-//! initialized again, and before that its machine does not run, however healthy its node is.
+//! A VM needs initialization, which fails for some time: mcm keeps the VM and retries. The machine does not
+//! become Running before, even if its node is healthy.
 
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
@@ -12,7 +12,7 @@ use scenario::step::CloudCall;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "initialize",
-        "A VM has to be initialized and that fails for a while: the same VM comes up, and not before.",
+        "The initialization of a VM fails for some time: mcm retries on the same VM, and the machine does not become Running before it succeeds.",
     )
     .require_initialize()
     .boots_in(seconds(1))

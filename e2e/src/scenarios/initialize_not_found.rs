@@ -1,4 +1,4 @@
-//! The cloud does not know the VMs that it is to initialize: that is skipped, and the machines join all the same.
+//! InitializeMachine returns NotFound: mcm skips the initialization, and the machines join.
 
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
@@ -7,7 +7,7 @@ use scenario::builder::{
 };
 use scenario::step::CloudCall;
 
-/// Two, for an mcm that is killed before it asks finds a VM later that needs no initialization.
+/// Two machines, because an mcm that crashes before the call later finds a VM that needs no initialization.
 const MACHINES: [&str; 2] = ["m-1", "m-2"];
 
 pub(super) fn scenario() -> Scenario {
@@ -15,7 +15,7 @@ pub(super) fn scenario() -> Scenario {
     let asked = |machine| calls_at_least(CloudCall::InitializeMachine, machine, 1);
     Scenario::new(
         "initialize_not_found",
-        "InitializeMachine answers NotFound: mcm goes on without it, and each machine runs on its one VM.",
+        "InitializeMachine returns NotFound: mcm skips it, and each machine becomes Running with its one VM.",
     )
     .steps(MACHINES.map(not_found))
     .steps(MACHINES.map(create_machine))

@@ -1,5 +1,5 @@
-//! The VM of a machine boots for ever, and its node never joins: the machine says so when its time is over, and goes when it
-//! is told to.
+//! The VM of a machine never finishes booting, and its node never joins: the machine fails after its creation
+//! timeout, and can be deleted.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -10,7 +10,7 @@ use super::nothing_left;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "joins_never",
-        "The node of a machine never joins: the machine says what it waits for, and that it failed when its time is over.",
+        "The node of a machine never joins: the machine reports what it waits for, and fails after its creation timeout.",
     )
     .boots_in(seconds(36_000))
     .step(create_machine("m-1"))

@@ -1,5 +1,5 @@
-//! A kubelet stops for less than the health timeout: the machine is Unknown for as long, and nothing
-//! else happens to it.
+//! A kubelet stops for less than the health timeout: the machine is Unknown during that time, and is otherwise
+//! unchanged.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -11,7 +11,7 @@ use scenario::{DurationExpression, Scenario};
 
 use super::joining;
 
-/// How long the machine stays Unknown: half its health timeout, written as an expression.
+/// How long the machine stays Unknown: half its health timeout, as an expression.
 fn pause() -> DurationExpression {
     health_timeout() / 2
 }
@@ -19,7 +19,7 @@ fn pause() -> DurationExpression {
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "kubelet_pause",
-        "A kubelet stops for less than the health timeout: Running, Unknown, Running.",
+        "A kubelet stops for less than the health timeout: the machine is Running, Unknown, and Running again.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -66,7 +66,7 @@ mod zone_outage;
 use scenario::builder::{all, boot_delay, create_machine, machine_gone, node_gone, slack, vm_count};
 use scenario::{Condition, DurationExpression, Scenario, StageKind};
 
-/// All scenarios, in the order in which they are listed; each carries the name of its suite.
+/// All scenarios in the order of the list, each with the name of its suite.
 pub fn scenarios() -> Vec<Scenario> {
     let first_light = [
         lifecycle::scenario(),
@@ -135,7 +135,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("machine", machine.into()))
         .chain(suite("workloads", suite("machine", drains.into()).collect()))
         .chain(suite("workloads", workloads.into()))
-        // A process that dies during a creation leaves nobody who knows of it, so that this story has no crash points.
+        // After a crash during the creation no process knows of the VM, so this scenario has no crash points.
         .chain(suite("driver", vec![slow_creation::scenario()]))
         .chain(suite("rollout", rollouts))
         .chain(suite("preservation", preservation::scenarios()))
@@ -153,15 +153,15 @@ fn joining() -> DurationExpression {
     boot_delay() + slack()
 }
 
-/// Nothing of a machine is left.
+/// No object of the machine and no VM is left.
 fn nothing_left(machine: &str) -> Condition {
     all([machine_gone(machine), node_gone(machine), vm_count(machine, 0)])
 }
 
-/// Not in a cluster of others: it makes objects there that belong to no namespace and stay.
+/// Excludes shared clusters: the scenario leaves cluster-scoped objects behind.
 fn only_in_a_cluster_of_its_own(scenario: Scenario) -> Scenario {
     scenario.only_on(
         [StageKind::Sim, StageKind::Embedded, StageKind::Envtest, StageKind::Kind],
-        "it makes objects of the whole cluster, such as volumes, which it does not take away again",
+        "it creates cluster-scoped objects, such as volumes, and does not delete them",
     )
 }

@@ -1,5 +1,5 @@
-//! A namespace with workloads and a volume is deleted: everything in it goes, it stays while one object is held by a
-//! finalizer, and is gone when that is removed.
+//! A namespace with workloads and a volume is deleted: its content is deleted, a finalizer on one object blocks
+//! it, and it disappears after the finalizer is removed.
 
 use scenario::Scenario;
 use scenario::builder::{
@@ -22,7 +22,7 @@ pub(super) fn scenario() -> Scenario {
     let ready = |of: &str| pods(of).are(PodState::Ready).exactly(1);
     let scenario = Scenario::new(
         "namespace_goes",
-        "A namespace with workloads and a volume goes, once the finalizer of the last object in it is removed.",
+        "A namespace with workloads and a volume is deleted: it disappears after the finalizer of its last object is removed.",
     )
     .step(storage_class())
     .step(namespace(TEAM))

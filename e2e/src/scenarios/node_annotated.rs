@@ -1,5 +1,5 @@
-//! A person who may only touch nodes asks for a machine's replacement by an annotation on its Node. Any other value than
-//! `true` means nothing.
+//! A user with permissions on nodes only requests the replacement of a machine by an annotation on its Node.
+//! Only the value `true` has an effect.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -11,7 +11,7 @@ pub(super) fn scenario() -> Scenario {
     let trigger = |value: &str| annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, value);
     Scenario::new(
         "node_annotated",
-        "An annotation on its Node deletes a machine, with the value true alone.",
+        "An annotation on its Node deletes a machine, but only with the value true.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -1,4 +1,4 @@
-//! Somebody deletes the Node of a machine: the machine goes with it, and its VM.
+//! A user deletes the Node of a machine: mcm deletes the machine and its VM.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -9,7 +9,7 @@ use super::{joining, nothing_left};
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "node_deleted",
-        "The Node of a machine is deleted by hand: machine and VM go with it.",
+        "A user deletes the Node of a machine: mcm deletes the machine and its VM.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -1,5 +1,5 @@
-//! What a machine's template says of its Node is on the Node, comes back when somebody edits it, and goes with the
-//! template; what others put there stays.
+//! mcm copies the metadata of a machine's node template to its Node, restores it after edits, and removes it
+//! when it is removed from the template; other metadata of the Node stays.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -30,7 +30,7 @@ pub(super) fn scenario() -> Scenario {
     let note = |pointer: &str, value: Value| field("Node", "m-1", pointer, value);
     Scenario::new(
         "node_template",
-        "Labels and annotations of a machine's template are its Node's, whoever edits them.",
+        "Labels and annotations of a machine's node template are kept on its Node, also after edits.",
     )
     .step(apply(machine))
     .eventually(joining(), phase("m-1", Phase::Running))

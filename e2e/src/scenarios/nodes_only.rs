@@ -1,5 +1,5 @@
-//! A person who may only touch the Nodes of the target cluster gets a machine replaced by an annotation, has one deleted
-//! with its Node, and cordons a third, which stays cordoned. Machines are out of this person's reach.
+//! A user with permissions only on the Nodes of the target cluster replaces a machine by an annotation, deletes
+//! one by deleting its Node, and cordons a third, which stays cordoned. The user cannot access Machines.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -19,7 +19,7 @@ pub(super) fn scenario() -> Scenario {
     let cordoned = || field("Node", "m-3", "/spec/unschedulable", true);
     let story = Scenario::new(
         "nodes_only",
-        "A person with rights on nodes alone replaces a machine, deletes one and cordons a third.",
+        "A user with permissions only on nodes replaces a machine, deletes one and cordons a third.",
     )
     .steps(rights())
     .steps(machines.map(create_machine))
@@ -36,7 +36,7 @@ pub(super) fn scenario() -> Scenario {
     only_in_a_cluster_of_its_own(story)
 }
 
-/// A role for nodes, and whose it is.
+/// A role for nodes, with its binding.
 fn rights() -> [Step; 2] {
     let group = "rbac.authorization.k8s.io";
     [

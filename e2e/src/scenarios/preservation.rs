@@ -1,4 +1,4 @@
-//! Preservation: machines that are kept for analysis, for their time and no longer.
+//! Preservation: machines are kept for analysis until their expiry.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -16,7 +16,7 @@ use super::preservation_steps::{
     tainted,
 };
 
-/// All scenarios about one machine.
+/// All scenarios about a single machine.
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
         now(),
@@ -33,7 +33,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 fn now() -> Scenario {
     Scenario::new(
         "preserve_now",
-        "A person keeps a Running machine from the autoscaler by an annotation on its Node; after its time all is as before.",
+        "A user protects a Running machine from cluster-autoscaler by an annotation on its Node; after the expiry everything is as before.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -67,7 +67,7 @@ fn now() -> Scenario {
 fn when_failed() -> Scenario {
     pool(
         "preserve_when_failed",
-        "A machine whose Node asks for it is kept when it fails, and replaced when its time is over.",
+        "A machine whose Node requests preservation is kept when it fails, and replaced after the expiry.",
         &["m-1", "m-2"],
         0,
     )
@@ -97,7 +97,7 @@ fn when_failed() -> Scenario {
 fn automatically() -> Scenario {
     pool(
         "preserve_automatically",
-        "Two of three machines fail at once and one may be kept: one is, the other is replaced.",
+        "Two of three machines fail at once with a maximum of one: one is preserved, the other is replaced.",
         &["m-1", "m-2", "m-3"],
         1,
     )
@@ -128,7 +128,7 @@ fn automatically() -> Scenario {
 fn early_release() -> Scenario {
     pool(
         "preserve_released_early",
-        "The annotation false ends a preservation: a Running machine runs on, a Failed one is replaced, and another may be kept.",
+        "The annotation value false ends a preservation: a Running machine keeps running, a Failed one is replaced, and another may be preserved.",
         &["m-1", "m-2", "m-3"],
         1,
     )
@@ -154,7 +154,7 @@ fn early_release() -> Scenario {
 fn recovers() -> Scenario {
     pool(
         "preserve_recovers",
-        "A machine that was kept automatically is healthy again: it runs, stays preserved for its time, and its place is free.",
+        "An automatically preserved machine recovers: it is Running, stays preserved until its expiry, and no longer counts against the maximum.",
         &["m-1", "m-2"],
         1,
     )
@@ -178,7 +178,7 @@ fn recovers() -> Scenario {
 fn without_node() -> Scenario {
     pool_without_nodes(
         "preserve_without_node",
-        "A machine that never joined is kept by its own annotation, with its VM.",
+        "A machine whose node never joined is preserved by its own annotation, with its VM.",
     )
     .step(preserve("Machine", "m-1", "when-failed"))
     .eventually(
@@ -190,7 +190,7 @@ fn without_node() -> Scenario {
     .eventually(2 * slack() + boot_delay(), machine_gone("m-1"))
 }
 
-/// Machines whose VMs take longer to come up than they may.
+/// Machines whose VMs take longer to boot than the creation timeout.
 fn pool_without_nodes(name: &str, about: &str) -> Scenario {
     Scenario::new(name, about)
         .boots_in(3 * creation_timeout())
@@ -202,7 +202,7 @@ fn pool_without_nodes(name: &str, about: &str) -> Scenario {
 fn node_overrides() -> Scenario {
     Scenario::new(
         "preserve_node_overrides",
-        "The Node's annotation wins and is written to the Machine; when it goes, so does the Machine's.",
+        "The annotation of the Node takes precedence and is copied to the Machine; removing it also removes the Machine's.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -233,7 +233,7 @@ fn controller_down() -> Scenario {
     let preserved = all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
     pool(
         "preserve_expires_while_the_controller_is_down",
-        "While no controller runs, a failed machine and a running one expire, and what asks for a third is taken away: all three end when one runs.",
+        "While no controller runs, a failed and a running machine expire and the request for a third is removed: all three preservations end when a controller runs.",
         &["m-1", "m-2", "m-3"],
         1,
     )

@@ -1,5 +1,5 @@
-//! Preservation for those who move over from the reference or from the first version of the proposal: their words, and the
-//! reference's dialect.
+//! Preservation after a migration from the reference or from the first version of the proposal: their
+//! annotation values, and the reference's dialect.
 
 use mcm_api::{Phase, keys};
 use scenario::PreservationDialect;
@@ -16,7 +16,7 @@ use super::preservation_steps::{long, preserved};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{self, at_size, settled, spec, status};
 
-/// All scenarios about other words.
+/// All scenarios about dialects.
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![first_version(), maximum_of_the_reference(), as_upstream()]
 }
@@ -34,7 +34,7 @@ fn first_version() -> Scenario {
     let ready = |machines: u32| field("MachineSet", SET, "/status/readyReplicas", machines);
     pool(
         "preserve_in_old_words",
-        "What the proposal's first version had people write is understood, on Node and Machine; what nobody ever wrote is not, and neither begins nor ends anything.",
+        "Annotation values of the proposal's first version work on Node and Machine; unknown values neither start nor end a preservation.",
         &all_three,
         0,
     )
@@ -63,7 +63,7 @@ fn maximum_of_the_reference() -> Scenario {
     let maximum = |machines: u32| spec(json!({ "autoPreserveFailedMachineMax": machines }));
     let story = Scenario::new(
         "preserve_maximum_of_the_reference",
-        "The maximum in the reference's word: of two machines that fail one is kept, and none when it is nothing.",
+        "The maximum in the reference's field: of two failed machines one is preserved, and none with a maximum of zero.",
     );
     settled(story, &[long(worlds::pool(3))])
         .step(maximum(1))
@@ -93,11 +93,11 @@ fn as_upstream() -> Scenario {
     let word = |machine: &str, is: Value| field("Machine", machine, &key, is);
     let mut story = pool(
         "preserve_as_upstream",
-        "In the reference's dialect phases have no sub-phase, an automatic preservation is an annotation, and it ends with a recovery.",
+        "In the upstream dialect phases have no sub-phase, an automatic preservation is an annotation, and it ends on recovery.",
         &["m-1", "m-2"],
         1,
     )
-    .only_on([StageKind::Sim], "mcm is started with --preservation-dialect=upstream");
+    .only_on([StageKind::Sim], "mcm runs with --preservation-dialect=upstream");
     story.world.preservation = PreservationDialect::Upstream;
     story
         .step(kubelet("m-1", KubeletAction::Stop))

@@ -1,4 +1,4 @@
-//! Preservation and what is edited while it lasts: how long machines are kept, and until when one is.
+//! Edits during a preservation: of the timeout, and of the expiry of one machine.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -27,7 +27,7 @@ fn timeout_changed() -> Scenario {
     let preserved = |machine: &str| phase(machine, Phase::RunningPreserved);
     let story = Scenario::new(
         "preserve_timeout_changed",
-        "A pool's timeout is lowered, and raised again: each time it is for what is preserved later, and not for what is preserved already.",
+        "The preservation timeout of a pool is lowered and raised: each change applies only to later preservations.",
     );
     settled(story, &[long(pool(2))])
         .step(preserve("Node", "md-a-1", "now"))
@@ -48,7 +48,7 @@ fn timeout_changed() -> Scenario {
 fn expiry_edited() -> Scenario {
     Scenario::new(
         "preserve_expiry_edited",
-        "An edit of the expiry is honoured at once, both ways: to the last second that there is, and to one that has passed.",
+        "Edits of the expiry take effect immediately, both to the latest possible time and to a time in the past.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -60,7 +60,7 @@ fn expiry_edited() -> Scenario {
     .eventually(slack(), forgotten("m-1"))
 }
 
-/// An operator says when the preservation of a machine ends, from now.
+/// An operator sets the expiry of a machine, relative to now.
 fn ends_in(machine: &str, time: DurationExpression) -> Step {
     Step::Deferred(DeferredTarget {
         called: machine.to_owned(),
@@ -70,12 +70,12 @@ fn ends_in(machine: &str, time: DurationExpression) -> Step {
     })
 }
 
-/// It would be kept for a day. The first edit would have ended that before the second one does.
+/// The preservation would last for a day. The first edit would end it before the second edit.
 fn expiry_moved() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(2) });
     let story = Scenario::new(
         "preserve_expiry_moved",
-        "The expiry of a failed machine is moved nearer, and then further: the machine is replaced at that moment, and not before.",
+        "The expiry of a failed machine is moved earlier, and then later: the machine is replaced at that time and not before.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-1", KubeletAction::Stop))

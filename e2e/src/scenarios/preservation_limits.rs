@@ -1,4 +1,4 @@
-//! Preservation and the size of a set: the maximum, scale-down, and what overrides it.
+//! Preservation and the size of a set: the maximum, scale-down, and what overrides preservation.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -30,12 +30,12 @@ fn scale(replicas: u32) -> Step {
     patch_spec("MachineSet", SET, json!({ "replicas": replicas }))
 }
 
-/// The oldest is neither the first that failed nor the first by name.
+/// The oldest machine is neither the first to fail nor the first by name.
 fn maximum_lowered() -> Scenario {
     let machines = ["m-2", "m-1", "m-3"];
     Scenario::new(
         "preserve_maximum_lowered",
-        "A lowered maximum releases the automatic ones that were created first, and no more than it must.",
+        "A lowered maximum releases the automatically preserved machines that were created first, and only as many as necessary.",
     )
     .step(member("m-2"))
     .step(wait(seconds(2)))
@@ -64,7 +64,7 @@ fn maximum_lowered() -> Scenario {
 fn scaled_down() -> Scenario {
     pool(
         "preserve_scaled_down",
-        "Of fewer replicas the preserved machines go last, and the number is honoured all the same.",
+        "On a scale-down preserved machines are deleted last, and the number of replicas is reached all the same.",
         &["m-1", "m-2", "m-3"],
         0,
     )
@@ -83,7 +83,7 @@ fn scaled_down() -> Scenario {
 fn hibernated() -> Scenario {
     pool(
         "preserve_hibernated",
-        "Scaled to nothing a set has nothing, whatever is preserved.",
+        "A set scaled to zero has no machines, even if some were preserved.",
         &["m-1", "m-2"],
         1,
     )
@@ -94,7 +94,7 @@ fn hibernated() -> Scenario {
     .eventually(slack(), all(["m-1", "m-2"].map(|machine| vm_count(machine, 0))))
 }
 
-/// The budget holds the pod on the full disk's node until the drain has had its time.
+/// The budget protects the pod on the node with the full disk until the drain timeout.
 fn hibernated_in_a_drain() -> Scenario {
     let draining = field("Machine", "md-a-1", "/status/preservation/stage", "Draining");
     let usual = long(Pool {
@@ -103,7 +103,7 @@ fn hibernated_in_a_drain() -> Scenario {
     });
     let story = Scenario::new(
         "preserve_hibernated_in_a_drain",
-        "A deployment is scaled to nothing while the pods of a machine leave that is to be kept, and another is preserved: all go.",
+        "A deployment is scaled to zero while one machine is drained for its preservation and another is preserved: all machines are deleted.",
     );
     settled(story, &[usual])
         .step(preserve("Node", "md-a-2", "now"))
@@ -123,7 +123,7 @@ fn hibernated_in_a_drain() -> Scenario {
 fn vm_dies() -> Scenario {
     pool(
         "preserve_dead_vm",
-        "A VM dies: its machine is kept with what is left of it, and its deletion is clean.",
+        "A VM dies: its machine is preserved without the VM, and its deletion leaves nothing behind.",
         &["m-1", "m-2"],
         1,
     )

@@ -1,4 +1,4 @@
-//! Preservation in deployments: the maximum over their sets, rollouts, zones, and cluster-autoscaler.
+//! Preservation in deployments: the maximum across sets, rollouts, zones, and cluster-autoscaler.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -27,7 +27,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         not_during_a_rollout(),
         zones(),
         zone_outage(),
-        autoscaler_does_not_get_it(),
+        autoscaler_cannot_remove_it(),
         autoscaler_wants_it(),
         scaled_down_in_order(),
         raised_while_full(),
@@ -56,7 +56,7 @@ fn over_two_sets() -> Scenario {
     };
     let story = Scenario::new(
         "preserve_over_two_sets",
-        "One machine may be kept, and one of the old set is: in the midst of a rollout that is paused one of the new set fails, and is replaced.",
+        "The maximum is one and a machine of the old set is preserved: during a paused rollout a machine of the new set fails, and is replaced.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[usual])
@@ -83,12 +83,12 @@ fn over_two_sets() -> Scenario {
         )
 }
 
-/// The first new machine has to serve for hours before it counts, so that the rollout stands.
+/// The first new machine must be ready for hours before it counts as available, so that the rollout stalls.
 fn not_during_a_rollout() -> Scenario {
     let usual = long(Pool { maximum: 3, ..pool(3) });
     let story = Scenario::new(
         "preserve_not_during_a_rollout",
-        "While a rollout is under way a machine that fails is replaced, whoever asked for it and whatever may be kept.",
+        "During a rollout a failed machine is replaced, regardless of requests and of the maximum.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[usual])
@@ -116,7 +116,7 @@ fn zones() -> Scenario {
         |pool: &Pool, count: Value| field("MachineDeployment", pool.name, "/status/preservedFailedReplicas", count);
     let story = Scenario::new(
         "preserve_over_three_zones",
-        "A pool over three zones may keep two machines, and one fails in each zone: two are kept, and the third is replaced.",
+        "A pool over three zones may preserve two machines, and one fails in each zone: two are preserved, and the third is replaced.",
     )
     .steps(zones.iter().zip(["z1", "z2", "z3"]).map(|(pool, zone)| class(pool.class, zone)));
     settled(story, &zones)
@@ -140,12 +140,12 @@ fn zones() -> Scenario {
         )
 }
 
-/// They have drawn names: which two are kept is chance.
+/// The machines have random names, so it is random which two are preserved.
 fn zone_outage() -> Scenario {
     let ten = long(Pool { maximum: 2, ..pool(10) });
     Scenario::new(
         "preserve_in_a_zone_outage",
-        "A zone is down, and two of its ten machines may be kept: two are, and no third; when it is back they run on, and there are ten.",
+        "A zone with ten machines is down with a maximum of two: only two are preserved; after the outage they are Running, and there are ten machines.",
     )
     .step(ten.deployment())
     .eventually(joining(), at_size(10))
@@ -161,12 +161,12 @@ fn zone_outage() -> Scenario {
     )
 }
 
-fn autoscaler_does_not_get_it() -> Scenario {
+fn autoscaler_cannot_remove_it() -> Scenario {
     let both_stay = || all([phase("md-a-1", Phase::RunningPreserved), kept("md-a-2")]);
     let tells = |times: usize| told("MachineDeployment", POOL, "PreservedMachineStays", times);
     let story = Scenario::new(
         "preserve_and_the_autoscaler",
-        "cluster-autoscaler names a machine that is preserved, and another that failed and is kept, and lowers the number: others go, and events tell.",
+        "cluster-autoscaler selects a preserved machine and a failed preserved one, and lowers the replicas: others are deleted, and events report it.",
     );
     settled(story, &[long(Pool { maximum: 1, ..pool(4) })])
         .step(preserve("Node", "md-a-1", "now"))
@@ -194,7 +194,7 @@ fn autoscaler_does_not_get_it() -> Scenario {
         )
         .eventually(slack(), tells(2))
         .always(slack(), both_stay())
-        // Its replica went with another one: when its preservation ends it is as any other.
+        // Another machine was deleted for its replica: after its preservation it is an ordinary machine.
         .step(preserve("Node", "md-a-1", "false"))
         .eventually(slack(), phase("md-a-1", Phase::Running))
         .always(
@@ -207,13 +207,13 @@ fn autoscaler_does_not_get_it() -> Scenario {
         )
 }
 
-/// Both are empty for as long. Of such it would take the one whose name comes first.
+/// Both nodes are empty for the same time. Of such nodes cluster-autoscaler removes the first by name.
 fn autoscaler_wants_it() -> Scenario {
     let takes_one = || scale_down_empty(POOL, seconds(5), seconds(15));
     let kept_away = annotation("Node", "md-a-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true");
     let story = Scenario::new(
         "preserve_an_empty_node",
-        "cluster-autoscaler removes an empty node, and not the preserved one beside it; that one goes when nobody keeps it any more.",
+        "cluster-autoscaler removes an empty node, and not the preserved one beside it; it removes that one after the preservation ends.",
     );
     settled(story, &[long(pool(2))])
         .step(preserve("Node", "md-a-1", "now"))
@@ -233,13 +233,13 @@ fn autoscaler_wants_it() -> Scenario {
         .eventually(2 * joining(), nothing_left("md-a-1"))
 }
 
-/// Machines are taken by fewer and fewer replicas: first those that nobody keeps, then the one that was chosen
-/// automatically, and last the one that somebody asked for.
+/// The replicas are lowered step by step: first unpreserved machines are deleted, then the automatically
+/// preserved one, and last the one preserved by request.
 fn scaled_down_in_order() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(4) });
     let story = Scenario::new(
         "preserve_scaled_down_in_order",
-        "Of fewer and fewer replicas first those machines go that nobody keeps, then the one kept automatically, and last the one asked for.",
+        "Replicas are lowered step by step: first unpreserved machines are deleted, then the automatically preserved one, last the requested one.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-2", KubeletAction::Stop))
@@ -263,7 +263,7 @@ fn raised_while_full() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(3) });
     let story = Scenario::new(
         "preserve_maximum_raised",
-        "The maximum is reached and one more is replaced; it is raised, and what fails then is kept.",
+        "The maximum is reached and another failed machine is replaced; after the maximum is raised the next failed machine is preserved.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-1", KubeletAction::Stop))
@@ -302,7 +302,7 @@ fn in_place() -> Scenario {
     let mut story = settled(
         Scenario::new(
             "preserve_and_in_place",
-            "Machines are updated in place: a preserved one that runs is, and keeps its expiry; a failed one that is kept is replaced at last.",
+            "Machines are updated in place: a running preserved one is updated and keeps its expiry; a failed preserved one is replaced at the end.",
         )
         .step(class("class-b", "z1")),
         &[usual],
@@ -314,7 +314,7 @@ fn in_place() -> Scenario {
         all([kept("md-a-1"), phase("md-a-2", Phase::RunningPreserved)]),
     )
     .step(to_class("class-b"));
-    // In the order in which they would be deleted: preserved ones last.
+    // In their deletion order: preserved machines last.
     for (name, done) in ["md-a-3", "md-a-2"].into_iter().zip(1..) {
         story = story
             .eventually(2 * slack(), phase(name, Phase::InPlaceUpdating))

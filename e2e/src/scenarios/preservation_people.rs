@@ -1,5 +1,5 @@
-//! Preservation for those who ask: a disk that is full, an account that may do nothing but annotate nodes, and one that may
-//! do nothing but preserve machines.
+//! Preservation for users: a full disk, an account that may only annotate nodes, and one that may only preserve
+//! machines.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -18,7 +18,7 @@ use super::preservation_steps::{SET, failing, forgotten, kept, kept_running, poo
 use crate::regressions::POOL;
 use crate::regressions::worlds::{self, at_size, merge, settled};
 
-/// All scenarios about those who ask.
+/// All scenarios about users.
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![disk_pressure(), consumer(), operator()]
 }
@@ -27,7 +27,7 @@ fn disk_pressure() -> Scenario {
     let serves = |machine: &str| pods("web").on(machine).are(PodState::Ready).at_least(1);
     pool(
         "preserve_a_full_disk",
-        "The disk of a node is full: its machine fails and is kept without its pods, but for those of DaemonSets, and runs on when there is room.",
+        "The disk of a node is full: its machine fails and is preserved without its pods except those of DaemonSets, and is Running after the disk has space.",
         &["m-1", "m-2"],
         1,
     )
@@ -44,12 +44,12 @@ fn disk_pressure() -> Scenario {
     .eventually(joining() + slack(), serves("m-1"))
 }
 
-/// The user that a service account of that name is.
+/// The user of a service account with this name.
 fn account(name: &str) -> String {
     format!("system:serviceaccount:{NAMESPACE}:{name}")
 }
 
-/// A service account gets a role that `deploy/rbac/preservation.yaml` has for people like it.
+/// Binds a service account to one of the roles for users in `deploy/rbac/preservation.yaml`.
 fn rights(kind: &str, role: &str, account: &str) -> Step {
     let group = "rbac.authorization.k8s.io";
     apply(json!({
@@ -91,7 +91,7 @@ fn consumer() -> Scenario {
     ];
     let story = Scenario::new(
         "preserve_by_a_consumer",
-        "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines, pods and Secrets.",
+        "A service account that may only annotate nodes requests a preservation and cancels it; it cannot access machines, pods and Secrets.",
     );
     settled(story, &[worlds::pool(2)])
         .step(stateful_set(workload("web")))
@@ -125,7 +125,7 @@ fn operator() -> Scenario {
     ];
     pool(
         "preserve_by_an_operator",
-        "A service account that may only annotate machines and edit their expiry keeps a machine, for longer, and no longer; it can do nothing else.",
+        "A service account that may only annotate machines and edit their expiry preserves a machine, extends and ends it; it can do nothing else.",
         &["m-1", "m-2"],
         0,
     )

@@ -1,4 +1,5 @@
-//! Preservation and what comes back: a person's cordon, the autoscaler's annotation as it was, and a failure.
+//! What survives or follows a preservation: a user's cordon, cluster-autoscaler's annotation, and another
+//! failure.
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{all, annotate, field, kubelet, not, phase, slack, unchanged};
@@ -11,7 +12,7 @@ use super::preservation_steps::{annotation, failing, forgotten, kept, kept_runni
 use super::preservation_steps::{long, preserved};
 use crate::regressions::worlds::{self, settled};
 
-/// All scenarios about what comes back.
+/// All scenarios about what survives or follows a preservation.
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![leaves_a_cordon(), returns_an_annotation(), relapses()]
 }
@@ -20,7 +21,7 @@ fn leaves_a_cordon() -> Scenario {
     let both = ["m-1", "m-2"];
     pool(
         "preserve_leaves_a_cordon",
-        "A person's cordon is a person's: before, during and after a preservation; and so is its end.",
+        "A user's cordon and uncordon are respected before, during and after a preservation.",
         &both,
         2,
     )
@@ -46,7 +47,7 @@ fn leaves_a_cordon() -> Scenario {
     .always(slack(), all(both.map(cordoned)))
 }
 
-/// A person cordons a node, or takes that back.
+/// A user cordons or uncordons a node.
 fn cordon(node: &str, closed: bool) -> Step {
     scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
 }
@@ -59,7 +60,7 @@ fn returns_an_annotation() -> Scenario {
     let away = |value: &str| annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, value);
     Scenario::new(
         "preserve_returns_an_annotation",
-        "A node that cluster-autoscaler may take is kept from it while its machine is preserved, and then it may be taken as before.",
+        "A removable node is protected from cluster-autoscaler while its machine is preserved, and is removable afterwards.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -90,7 +91,7 @@ fn relapses() -> Scenario {
     };
     let story = Scenario::new(
         "preserve_relapses",
-        "A machine that a person keeps fails, runs, and fails again: each time it is kept, its pods leave, and its expiry stays.",
+        "A machine that a user preserves fails, recovers, and fails again: each time it is preserved and drained, and its expiry is unchanged.",
     );
     settled(story, &[long(worlds::pool(2))])
         .step(preserve("Node", "md-a-1", "now"))

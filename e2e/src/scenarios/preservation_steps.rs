@@ -1,4 +1,4 @@
-//! Steps and conditions that the scenarios about preservation share.
+//! Steps and conditions that the preservation scenarios share.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -16,7 +16,7 @@ use crate::regressions::worlds::Pool;
 /// The set of these scenarios.
 pub(super) const SET: &str = "ms-a";
 
-/// A machine of the set's labels.
+/// A machine with the set's labels.
 pub(super) fn member(name: &str) -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -26,7 +26,7 @@ pub(super) fn member(name: &str) -> Step {
     }))
 }
 
-/// The set, which adopts what is there.
+/// The set, which adopts existing machines.
 pub(super) fn set(replicas: u32, maximum: u32) -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -74,12 +74,12 @@ pub(super) fn annotation(kind: &str, name: &str, key: &str, value: impl Into<Val
     field(kind, name, &pointer, value)
 }
 
-/// From the last sign of life to Failed.
+/// The time from the last sign of life to Failed.
 pub(super) fn failing() -> DurationExpression {
     node_grace() + health_timeout() + slack()
 }
 
-/// It failed and is kept, and the autoscaler keeps away from its node.
+/// The machine is Failed and preserved, and its node is protected from cluster-autoscaler.
 pub(super) fn kept(machine: &str) -> Condition {
     all([
         phase(machine, Phase::FailedPreserved),
@@ -90,7 +90,7 @@ pub(super) fn kept(machine: &str) -> Condition {
     ])
 }
 
-/// New pods do not go to its node; other taints may be there.
+/// The node does not accept new pods; other taints are permitted.
 pub(super) fn tainted(machine: &str) -> Condition {
     any((0..4).map(|index| {
         field(
@@ -102,7 +102,7 @@ pub(super) fn tainted(machine: &str) -> Condition {
     }))
 }
 
-/// Nothing tells of a preservation any more.
+/// No trace of a preservation is left.
 pub(super) fn forgotten(machine: &str) -> Condition {
     all([
         phase(machine, Phase::Running),
@@ -118,7 +118,7 @@ pub(super) fn forgotten(machine: &str) -> Condition {
     ])
 }
 
-/// A person asked for that machine, which runs, and its Node says so.
+/// The machine is Running and preserved by request, and its Node reports it.
 pub(super) fn kept_running(machine: &str) -> Condition {
     all([
         phase(machine, Phase::RunningPreserved),
@@ -126,9 +126,10 @@ pub(super) fn kept_running(machine: &str) -> Condition {
     ])
 }
 
-/// The Node has the condition `Preserved` of that status and reason, which is written after the machine's phase.
+/// The Node has the condition `Preserved` with this status and reason, which is written after the machine's
+/// phase.
 pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
-    let told = |position: u32| {
+    let condition_is = |position: u32| {
         let part = |name: &str, is: &str| {
             let pointer = format!("/status/conditions/{position}/{name}");
             field("Node", machine, &pointer, is)
@@ -139,7 +140,7 @@ pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition 
             part("reason", reason),
         ])
     };
-    any((0..6).map(told))
+    any((0..6).map(condition_is))
 }
 
 /// An operator sets the expiry.
@@ -151,7 +152,7 @@ pub(super) fn until(machine: &str, time: &str) -> Step {
     )
 }
 
-/// Kept for longer than any stage takes.
+/// A preservation that outlasts the run on any stage.
 pub(super) fn long(pool: Pool) -> Pool {
     Pool {
         kept_for: Some("24h0m0s"),
@@ -159,7 +160,7 @@ pub(super) fn long(pool: Pool) -> Pool {
     }
 }
 
-/// So many failed machines of the usual pool are kept.
+/// This number of failed machines of the pool is preserved.
 pub(super) fn preserved(count: impl Into<Value>) -> Condition {
     field("MachineDeployment", POOL, "/status/preservedFailedReplicas", count)
 }

@@ -1,5 +1,5 @@
-//! Pods of low priority hold capacity in reserve: real ones take their place at once, and what waits then is a machine's
-//! worth of pods. A person who sees it makes the machine.
+//! Low-priority pods reserve capacity: real pods preempt them immediately, and the preempted pods fill one
+//! machine. A user who sees them pending creates the machine.
 
 use scenario::Scenario;
 use scenario::builder::{all, create_machine, deployment, pods, priority_class, same_pods, slack, vm_count, workload};
@@ -7,14 +7,14 @@ use scenario::expect::PodState;
 
 use super::{joining, only_in_a_cluster_of_its_own};
 
-/// A class of priorities belongs to the whole cluster.
+/// A PriorityClass is cluster-scoped.
 const CLASS: &str = "drydock-reserve";
 
 pub(super) fn scenario() -> Scenario {
     let ready = |of: &str, on: &str| pods(of).on(on).are(PodState::Ready).exactly(2);
     let scenario = Scenario::new(
         "reserve_gives_way",
-        "Low-priority pods make way for real ones at once, and wait for the machine that a person then makes.",
+        "Real pods preempt low-priority pods immediately, and these wait for the machine that a user then creates.",
     )
     .step(priority_class(CLASS, -10))
     .step(create_machine("m-1"))

@@ -1,4 +1,4 @@
-//! A rolling restart of mcm in the middle of ten creations: nothing is lost and nothing doubled.
+//! A rolling restart of mcm during ten creations: no VM is lost or duplicated.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -16,7 +16,7 @@ pub(super) fn scenario() -> Scenario {
     let running = |name| all([phase(name, Phase::Running), vm_count(name, 1)]);
     Scenario::new(
         "rolling_restart",
-        "Two mcm are restarted one after another while ten machines are made: each has one VM, and none is left.",
+        "Two mcm are restarted one after the other while ten machines are created: each has one VM, and no VM is left at the end.",
     )
     .replicas(2)
     .steps(MACHINES.map(create_machine))

@@ -1,4 +1,4 @@
-//! Who belongs to whom: a deployment adopts a set that was there before it with its machines, lets a machine go that loses
+//! Ownership: a deployment adopts an existing set with its machines, and the set releases a machine that loses
 //! its label.
 
 use mcm_api::{Phase, keys};
@@ -30,7 +30,7 @@ pub(super) fn scenario() -> Scenario {
     });
     let story = Scenario::new(
         "adopt_and_orphan",
-        "A deployment adopts a set made by hand with its machines; one that loses its label is let go, and replaced.",
+        "A deployment adopts a set created by hand with its machines; a machine that loses its label is released and replaced.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(joining(), all(MACHINES.map(|name| phase(name, Phase::Running))))

@@ -1,4 +1,5 @@
-//! Who goes when fewer machines are wanted: those that cluster-autoscaler names, and those that a person ranks first.
+//! The deletion order on a scale-down: machines that cluster-autoscaler selects, and machines with a low
+//! priority.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -14,7 +15,7 @@ pub(super) fn scenarios() -> [Scenario; 2] {
 fn named_machines() -> Scenario {
     let story = Scenario::new(
         "named_machines",
-        "Cluster-autoscaler names two machines one after the other and lowers the number: those two go, and no other.",
+        "cluster-autoscaler selects two machines one after the other and lowers the replicas: exactly those two are deleted.",
     );
     settled(story, &[pool(4)])
         .step(autoscaler("md-a-2", TIMES[0], 3))
@@ -30,7 +31,7 @@ fn named_machines() -> Scenario {
 fn a_persons_priority() -> Scenario {
     let story = Scenario::new(
         "a_persons_priority",
-        "A person gives a machine the priority 1 before fewer are wanted: it goes first.",
+        "A user gives a machine the priority 1 before a scale-down: it is deleted first.",
     );
     settled(story, &[pool(3)])
         .step(annotate("Machine", "md-a-3", keys::PRIORITY_ANNOTATION, "1"))

@@ -1,4 +1,4 @@
-//! More machines than a set may have: it is frozen until they are gone.
+//! A set has more machines than allowed: it is frozen until they are gone.
 
 use scenario::Scenario;
 use scenario::builder::{all, field, medium_retry, slack};
@@ -13,7 +13,7 @@ pub(super) fn scenario() -> Scenario {
     let extra = ["md-a-7", "md-a-8", "md-a-9"].map(|name| usual.machine(name, usual.class));
     let story = Scenario::new(
         "too_many_machines",
-        "A set gets three machines too many, which are slow to go: it is frozen, thaws when they are gone, and grows.",
+        "A set gets three surplus machines that are deleted slowly: it is frozen, thaws when they are gone, and scales up.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())

@@ -1,4 +1,4 @@
-//! A rollout in place: machines stay, and are updated one after another.
+//! An in-place rollout: the machines stay, and are updated one after the other.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
@@ -15,7 +15,7 @@ pub(super) fn scenario() -> Scenario {
     let usual = Pool { strategy, ..pool(2) };
     let story = Scenario::new(
         "rollout_in_place",
-        "Two machines are updated in place, one after the other: none is made and none goes.",
+        "Two machines are updated in place one after the other: none is created and none is deleted.",
     )
     .step(class("class-b", "z1"));
     let mut story = settled(story, std::slice::from_ref(&usual)).step(to_class("class-b"));

@@ -1,4 +1,4 @@
-//! Rollouts whose new machines do not come up: old ones serve on.
+//! Rollouts whose new machines do not become available: the old machines stay.
 
 use mcm_api::{Code, keys};
 use scenario::Scenario;
@@ -17,7 +17,7 @@ fn without_capacity() -> Scenario {
     let usual = pool(2);
     let story = Scenario::new(
         "rollout_without_capacity",
-        "The cloud has no room for new machines: the old ones stay until it has.",
+        "The cloud has no capacity for new machines: the old ones stay until it has.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))
@@ -34,7 +34,7 @@ fn without_capacity() -> Scenario {
         .eventually(long_retry() + 4 * joining(), at_size(2))
 }
 
-/// New nodes wait for something that never comes: they have and their machines are not Running.
+/// New nodes wait for a component that never starts: they exist, and their machines are not Running.
 fn never_ready() -> Scenario {
     let usual = pool(2);
     let class = apply(json!({
@@ -51,7 +51,7 @@ fn never_ready() -> Scenario {
     }));
     let story = Scenario::new(
         "rollout_never_ready",
-        "New nodes never lose the taint of missing components: the old machines stay, and the rollout is taken back.",
+        "New nodes never lose the taint for missing components: the old machines stay, and the rollout is rolled back.",
     )
     .step(class);
     settled(story, std::slice::from_ref(&usual))

@@ -48,7 +48,7 @@ fn deployment(replicas: u32, strategy: Value) -> Step {
     }))
 }
 
-/// Another class, of the same cloud and Secret.
+/// Another class of the same cloud, with the same Secret.
 fn class_b() -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -89,8 +89,8 @@ fn scale(replicas: u32) -> Step {
     spec(json!({ "replicas": replicas }))
 }
 
-/// That many machines and no others, all of the newest template and available, of that revision; and the status says so of the
-/// newest spec.
+/// Exactly this number of machines, all of the newest template, available, and of this revision; the status
+/// matches the newest spec.
 fn rolled_out(replicas: u32, revision: &str) -> Condition {
     let revision = field(
         "MachineDeployment",
@@ -107,7 +107,7 @@ fn rolled_out(replicas: u32, revision: &str) -> Condition {
     ]))
 }
 
-/// How long so many batches may take: each is made, joins, and another one goes.
+/// How long this number of batches may take: each machine is created and joins, and another one is deleted.
 fn batches(count: u32) -> DurationExpression {
     count * (boot_delay() + slack())
 }
@@ -115,7 +115,7 @@ fn batches(count: u32) -> DurationExpression {
 fn roll_out() -> Scenario {
     Scenario::new(
         "roll_out",
-        "Ten machines are replaced by those of another class, with a surge of three.",
+        "Ten machines are replaced by machines of another class, with a surge of three.",
     )
     .step(class_b())
     .step(deployment(10, rolling(3, 0)))
@@ -124,12 +124,12 @@ fn roll_out() -> Scenario {
     .eventually(batches(8), rolled_out(10, "2"))
 }
 
-/// The machines have pods to lose, and the rollout waits for their budget.
+/// The machines run pods, and the rollout waits for their disruption budget.
 fn under_a_budget() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     Scenario::new(
         "roll_out_under_a_budget",
-        "Ten machines with ten pods are replaced by those of another class: never are more than two pods missing.",
+        "Ten machines with ten pods are replaced by machines of another class: at most two pods are unavailable.",
     )
     .step(class_b())
     .step(deployment(10, rolling(3, 0)))
@@ -146,27 +146,31 @@ fn recreate() -> Scenario {
     let number = |name: &str, is: u32| field("MachineDeployment", NAME, &format!("/status/{name}"), is);
     let pairs = (1..=3).flat_map(|new| (new + 1..=6).map(move |all| (new, all)));
     let both = any(pairs.map(|(new, count)| all([number("updatedReplicas", new), number("replicas", count)])));
-    Scenario::new("recreate", "All old machines go before the first new one comes.")
-        .step(class_b())
-        .step(deployment(3, json!({ "type": "Recreate" })))
-        .eventually(batches(2), rolled_out(3, "1"))
-        .step(to_class("class-b"))
-        .eventually(
-            slack(),
-            field("MachineDeployment", NAME, "/status/updatedReplicas", Value::Null),
-        )
-        .never(batches(4), both)
-        .meanwhile()
-        .eventually(batches(4), rolled_out(3, "2"))
+    Scenario::new(
+        "recreate",
+        "All old machines are deleted before the first new one is created.",
+    )
+    .step(class_b())
+    .step(deployment(3, json!({ "type": "Recreate" })))
+    .eventually(batches(2), rolled_out(3, "1"))
+    .step(to_class("class-b"))
+    .eventually(
+        slack(),
+        field("MachineDeployment", NAME, "/status/updatedReplicas", Value::Null),
+    )
+    .never(batches(4), both)
+    .meanwhile()
+    .eventually(batches(4), rolled_out(3, "2"))
 }
 
 fn roll_back() -> Scenario {
     Scenario::new(
         "roll_back",
-        "A rollout is taken back in its midst: the old set is the newest again.",
+        "A rollout is rolled back halfway: the old set is the newest again.",
     )
     .step(class_b())
-    // With none unavailable the first new machine has to serve before there is another: the midst is the same in every run.
+    // With none unavailable, a second new machine needs the first one to be available: halfway is the same in
+    // every run.
     .step(deployment(4, rolling(1, 0)))
     .eventually(batches(2), rolled_out(4, "1"))
     .step(to_class("class-b"))
@@ -182,7 +186,7 @@ fn roll_back() -> Scenario {
 fn scale_in_the_midst() -> Scenario {
     Scenario::new(
         "scale_in_the_midst",
-        "A rollout is scaled up and down in its midst, and ends all the same.",
+        "A rollout is scaled up and down halfway, and completes all the same.",
     )
     .step(class_b())
     .step(deployment(4, rolling(1, 0)))
@@ -199,7 +203,7 @@ fn scale_in_the_midst() -> Scenario {
 }
 
 fn pause() -> Scenario {
-    Scenario::new("pause", "A paused deployment is scaled and not rolled out.")
+    Scenario::new("pause", "A paused deployment is scaled but not rolled out.")
         .step(class_b())
         .step(deployment(2, rolling(1, 0)))
         .eventually(batches(2), rolled_out(2, "1"))
@@ -246,7 +250,7 @@ fn set_without_deployment() -> Scenario {
     let available = |count: u32| field("MachineSet", "ms-a", "/status/availableReplicas", count);
     Scenario::new(
         "set_without_deployment",
-        "A set adopts an orphan, and makes the rest; a released machine stays.",
+        "A set adopts an orphan and creates the remaining machines; a released machine stays.",
     )
     .step(orphan)
     .step(set)
@@ -274,7 +278,7 @@ fn set_without_deployment() -> Scenario {
 fn cascade() -> Scenario {
     Scenario::new(
         "cascade",
-        "A deleted deployment takes its sets and machines with it, in the midst of a rollout.",
+        "A deployment is deleted halfway through a rollout: its sets and machines are deleted with it.",
     )
     .step(class_b())
     .step(deployment(3, rolling(1, 0)))
@@ -293,7 +297,7 @@ fn half_frozen() -> Scenario {
     );
     Scenario::new(
         "half_frozen",
-        "A deployment that says it is frozen while no set of its is: the word is taken back, and it grows.",
+        "A deployment is marked as frozen although none of its sets is: the mark is removed, and it scales up.",
     )
     .step(deployment(2, rolling(1, 0)))
     .eventually(batches(2), rolled_out(2, "1"))
@@ -306,8 +310,8 @@ fn half_frozen() -> Scenario {
     .eventually(batches(2), rolled_out(4, "1"))
 }
 
-/// Upstream's integration specs 4 to 9: 0 to 1 with exactly two conditions, to 6, to 2 with a freeze and its end while VMs are
-/// slow to go, to 4 of another class, deleted.
+/// Upstream's integration specs 4 to 9: scale 0 to 1 with exactly two conditions, to 6, to 2 with a freeze that
+/// ends during slow deletions of VMs, to 4 of another class, deletion.
 fn life_of_a_deployment() -> Scenario {
     let condition = |position: usize, name: &str, is: &str| {
         field(
@@ -320,7 +324,7 @@ fn life_of_a_deployment() -> Scenario {
     let frozen = |is: Value| field("MachineDeployment", NAME, "/metadata/labels/freeze", is);
     Scenario::new(
         "life_of_a_deployment",
-        "From nothing to one machine, to six, to two, to four of another class, to nothing.",
+        "A deployment scales from zero to one machine, to six, to two, to four of another class, and is deleted.",
     )
     .step(class_b())
     .step(deployment(0, rolling(2, 1)))

@@ -1,4 +1,5 @@
-//! A cloud takes more than a minute to make a VM, and the machine is deleted meanwhile: what became of the VM is waited for.
+//! A cloud takes more than a minute to create a VM, and the machine is deleted in the meantime: mcm waits for
+//! the result of the creation.
 
 use scenario::Scenario;
 use scenario::builder::{
@@ -8,18 +9,18 @@ use scenario::step::CloudCall;
 
 use super::nothing_left;
 
-/// Longer than calls over gRPC usually may take.
+/// Longer than the usual timeout of gRPC calls.
 const SECONDS: u64 = 65;
 
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "slow_creation",
-        "A machine is deleted while the cloud takes long to make its VM: it stays until the VM is made, and goes with it.",
+        "A machine is deleted while the cloud takes long to create its VM: it stays until the VM is created, and is deleted with it.",
     )
     .step(slow_creation("slow", "m-1", seconds(SECONDS)))
     .step(create_machine("m-1"))
     .eventually(slack(), calls_at_least(CloudCall::GetMachineStatus, "m-1", 1))
-    // The creation follows at once, and is told of when it is over.
+    // The creation starts immediately, and its fault counts only when it is over.
     .step(wait(seconds(2)))
     .step(delete_machine("m-1"))
     .always(seconds(SECONDS - 10), exists("Machine", "m-1"))

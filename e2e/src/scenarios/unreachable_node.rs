@@ -1,5 +1,5 @@
-//! The kubelet of a node stops: its pods stay as long as their tolerations say, and are replaced elsewhere then. What is
-//! left of them goes when the kubelet is back.
+//! The kubelet of a node stops: its pods stay for their toleration time, and are then replaced on another node.
+//! Their remains are deleted when the kubelet is back.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -12,8 +12,8 @@ use scenario::{DurationExpression, Scenario};
 
 use super::joining;
 
-/// Node lifecycle drives pods from one node a zone in this time (`--node-eviction-rate=0.1`), and m-2 may have had its
-/// turn while it joined.
+/// The time in which node lifecycle taints one node per zone (`--node-eviction-rate=0.1`); m-2 may have used
+/// the zone's token when it joined.
 fn turn() -> DurationExpression {
     seconds(10)
 }
@@ -22,7 +22,7 @@ pub(super) fn scenario() -> Scenario {
     let ready = |on: &str| pods("web").on(on).are(PodState::Ready);
     Scenario::new(
         "unreachable_node",
-        "A kubelet stops: its pods stay for their toleration, not longer, and are replaced on another node.",
+        "A kubelet stops: its pods stay for their toleration time, not longer, and are replaced on another node.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(2).tolerating(pod_toleration())))
@@ -36,7 +36,7 @@ pub(super) fn scenario() -> Scenario {
         turn() + pod_toleration() / 4 + slack(),
         all([
             ready("m-2").exactly(2),
-            // Nobody is there who could say that they have ended.
+            // No kubelet can confirm that they have terminated.
             pods("web").on("m-1").are(PodState::Terminating).exactly(2),
         ]),
     )

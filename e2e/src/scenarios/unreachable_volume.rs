@@ -1,5 +1,5 @@
-//! The kubelet of a node with a volume stops and does not come back: a person removes the pod that nobody ends, and its
-//! volume follows it to another node six minutes later, not earlier.
+//! The kubelet of a node with a volume stops permanently: a user removes the pod that no kubelet terminates,
+//! and its volume follows it to another node after six minutes, not earlier.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -15,7 +15,7 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "unreachable_volume",
-        "A node with a volume does not answer: the volume is detached by force after six minutes and follows its pod.",
+        "A node with a volume is unresponsive: the volume is detached by force after six minutes and follows its pod.",
     )
     .only_on(
         [StageKind::Sim],
@@ -36,7 +36,7 @@ pub(super) fn scenario() -> Scenario {
         node_grace() + pod_toleration() + slack(),
         pods("db").on("m-1").are(PodState::Terminating).exactly(1),
     )
-    // Two pods of one name must not be, so a StatefulSet waits for the one that nobody ends.
+    // Two pods must not have the same name, so a StatefulSet waits for the one that no kubelet terminates.
     .always(slack(), pods("db").exactly(1))
     .step(force_delete("Pod", "db-0"))
     .eventually(slack(), pods("db").on("m-2").exactly(1))

@@ -1,5 +1,5 @@
-//! Somebody deletes a VM in the cloud: its Node goes once it is not ready, by the hand of the cloud's controller, and
-//! the machine with it.
+//! A user deletes a VM in the cloud: the cloud controller deletes its Node after it is not ready, and mcm
+//! deletes the machine.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -11,7 +11,7 @@ use super::{joining, nothing_left};
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "vm_deleted",
-        "A VM is deleted in the cloud: the cloud's controller removes its Node, and the machine goes with it.",
+        "A VM is deleted in the cloud: the cloud controller deletes its Node, and mcm deletes the machine.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

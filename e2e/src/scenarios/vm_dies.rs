@@ -1,5 +1,5 @@
-//! A VM dies and nobody tells: node lifecycle finds out, the machine is Unknown, and Failed after the
-//! health timeout and not earlier.
+//! A VM dies silently: node lifecycle detects it, and the machine becomes Unknown, and Failed after the health
+//! timeout and not earlier.
 
 use mcm_api::Phase;
 use scenario::Scenario;
@@ -13,7 +13,7 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "vm_dies",
-        "A VM dies: its machine is Unknown, and Failed after the health timeout, not earlier.",
+        "A VM dies: its machine becomes Unknown, and Failed after the health timeout, not earlier.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -28,7 +28,8 @@ pub(super) fn scenario() -> Scenario {
                 at_any_time(Phase::Pending),
                 at_any_time(Phase::Running),
                 at_any_time(Phase::Unknown),
-                // The phase's time is written in whole seconds, and a busy machine sees a phase later than it was written.
+                // The time of the phase has a resolution of seconds, and a busy host observes a phase later
+                // than it was written.
                 between(Phase::Failed, health_timeout() - seconds(2), health_timeout() + slack()),
             ],
         ),

@@ -1,5 +1,5 @@
-//! The pods of a StatefulSet are evicted: each comes again under its name on another node with the volume that it had,
-//! which is at no moment attached to both.
+//! The pods of a StatefulSet are evicted: each is created again under its name on another node with its volume,
+//! which is never attached to both nodes.
 
 use mcm_api::Phase;
 use scenario::builder::{
@@ -29,7 +29,7 @@ pub(super) fn scenario() -> Scenario {
     };
     let scenario = Scenario::new(
         "volumes_move",
-        "Evicted pods of a StatefulSet come again on another node with their volumes, each attached to one at a time.",
+        "Evicted pods of a StatefulSet are created again on another node with their volumes, each attached to one node at a time.",
     )
     .step(storage_class())
     .step(create_machine("m-1"))

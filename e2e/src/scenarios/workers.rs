@@ -1,8 +1,8 @@
-//! Pods of no owner on a machine's node, and the budget that does not let them go: what drains meet.
+//! Unowned pods on a machine's node, and the disruption budget that blocks their eviction.
 
 use serde_json::{Value, json};
 
-/// A pod on that machine's node, which the budget of [`budget`] is about.
+/// A pod on this machine's node, which the budget of [`budget`] selects.
 pub(super) fn worker_on(machine: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -12,7 +12,7 @@ pub(super) fn worker_on(machine: &str) -> Value {
     })
 }
 
-/// So many of the pods must stay.
+/// A budget with this number of pods that must stay available.
 pub(super) fn budget(least: u32) -> Value {
     json!({
         "apiVersion": "policy/v1",

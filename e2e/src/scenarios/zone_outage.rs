@@ -1,4 +1,4 @@
-//! The outage of a zone: of its deployment one machine at most is replaced at a time.
+//! The outage of a zone: at most one machine of its deployment is replaced at a time.
 
 use scenario::Scenario;
 use scenario::builder::{all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait};
@@ -9,13 +9,14 @@ use crate::regressions::worlds::{Pool, class, pool, settled, status};
 
 const POOLS: [(&str, &str, &str); 2] = [("md-z1", "class-z1", "z1"), ("md-z2", "class-z2", "z2")];
 
-/// That one at most is replaced is an invariant. Which of a zone's machines stays is nobody's choice, so those have no names.
+/// That at most one is replaced is an invariant. Which machine of a zone is replaced is arbitrary, so the
+/// machines have no names here.
 pub(super) fn scenario() -> Scenario {
     let pools = POOLS.map(|(name, class, _)| Pool { name, class, ..pool(3) });
     let served = || all(POOLS.map(|(name, ..)| status(name, "availableReplicas", 3)));
     let story = Scenario::new(
         "zone_outage",
-        "A zone is down for longer than the health timeout: its deployment is replaced machine by machine, the other not at all.",
+        "A zone is down for longer than the health timeout: machines of its deployment are replaced one at a time, those of the other not at all.",
     )
     .steps(POOLS.map(|(_, name, zone)| class(name, zone)));
     settled(story, &pools[1..])

@@ -1,4 +1,4 @@
-//! Containers of the images: started, asked, stopped.
+//! Containers of the images: start, requests, stop.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use testcontainers::{ContainerAsync, ContainerRequest, CopyTargetOptions, Generi
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long a container may take to say that it is there.
+/// How long a container may take to start.
 const STARTUP: Duration = Duration::from_secs(30);
-/// How long the programs may take to end.
+/// How long the programs may take to stop.
 const END: Duration = Duration::from_secs(2);
 
 /// New certificates, as files on the host.
@@ -38,7 +38,7 @@ impl Authority {
         Self { folder, certificates }
     }
 
-    /// What a client on the host shows.
+    /// The TLS configuration of a client on the host.
     pub fn client(&self) -> Tls {
         let file = |name: &str| self.folder.path().join(name);
         Tls {
@@ -51,13 +51,13 @@ impl Authority {
         }
     }
 
-    /// Private keys; no log may show them.
+    /// Private keys; no log may contain them.
     pub fn keys(&self) -> [&str; 2] {
         [&self.certificates.server.key, &self.certificates.client.key]
     }
 }
 
-/// What a container is given as files, beside its arguments.
+/// The files of a container.
 pub fn files(authority: &Authority, kubeconfig: &str) -> Vec<(&'static str, String)> {
     let Certificates {
         authority,
@@ -94,7 +94,7 @@ fn request(
     request
 }
 
-/// Starts it and waits until its output holds `ready`.
+/// Starts a container and waits until its output contains `ready`.
 pub async fn start(
     image: GenericImage,
     arguments: &[&str],
@@ -107,7 +107,7 @@ pub async fn start(
         .unwrap()
 }
 
-/// Runs it to its end, which must be a failure; what it said.
+/// Runs a container that must fail; returns its output.
 pub async fn fails(image: GenericImage, arguments: &[&str]) -> String {
     let wait = WaitFor::exit(ExitWaitStrategy::new());
     let container = request(image, arguments, Vec::new(), wait).start().await.unwrap();
@@ -115,19 +115,19 @@ pub async fn fails(image: GenericImage, arguments: &[&str]) -> String {
     log(&container).await
 }
 
-/// Everything that it said.
+/// The complete output.
 pub async fn log(container: &ContainerAsync<GenericImage>) -> String {
     let mut log = container.stdout_to_vec().await.unwrap();
     log.extend(container.stderr_to_vec().await.unwrap());
     String::from_utf8(log).unwrap()
 }
 
-/// SIGTERM ends it in time, with status 0.
-pub async fn assert_ends_in_order(container: &ContainerAsync<GenericImage>) {
+/// Asserts that the container exits with status 0 in time after SIGTERM.
+pub async fn assert_stops_gracefully(container: &ContainerAsync<GenericImage>) {
     let clock = Clock::wall();
-    let told = clock.now();
+    let signalled = clock.now();
     container.stop_with_timeout(Some(10)).await.unwrap();
-    let took = Duration::try_from(clock.now().duration_since(told)).unwrap();
+    let took = Duration::try_from(clock.now().duration_since(signalled)).unwrap();
     assert_eq!(
         container.exit_code().await.unwrap(),
         Some(0),
@@ -137,7 +137,7 @@ pub async fn assert_ends_in_order(container: &ContainerAsync<GenericImage>) {
     assert!(took < END, "it took {took:?}: {}", log(container).await);
 }
 
-/// The answer to a GET: status line, headers and body.
+/// The response to a GET: status line, headers and body.
 pub async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -147,7 +147,7 @@ pub async fn get(address: SocketAddr, path: &str) -> String {
     answer
 }
 
-/// The metrics there; every line is one that a scraper understands.
+/// The metrics; asserts that every line is valid for a scraper.
 pub async fn metrics(address: SocketAddr) -> String {
     let answer = get(address, "/metrics").await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -16,11 +16,11 @@ use testcontainers::{ContainerAsync, GenericImage};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::containers::{self, Authority, assert_ends_in_order, fails, files, get, metrics};
+use crate::containers::{self, Authority, assert_stops_gracefully, fails, files, get, metrics};
 use crate::plane::Plane;
 use crate::programs;
 
-/// A fakecloud in a container, and where it is reached.
+/// A fakecloud in a container, with its addresses.
 pub struct Cloud {
     pub container: ContainerAsync<GenericImage>,
     pub grpc: SocketAddr,
@@ -57,7 +57,7 @@ impl Cloud {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_answers_over_mutual_tls_only_and_ends_in_order() {
+async fn it_serves_only_over_mutual_tls_and_stops_gracefully() {
     let (plane, authority) = (Plane::start().await, Authority::new());
     let cloud = Cloud::start(&authority, &plane.kubeconfig).await;
     assert!(get(cloud.probes, "/healthz").await.starts_with("HTTP/1.1 200"));
@@ -89,7 +89,7 @@ async fn it_answers_over_mutual_tls_only_and_ends_in_order() {
     assert!(error.message.contains("refuses the client certificate"), "{error}");
     assert_refuses_a_client_without_certificate(&cloud, &authority.client()).await;
 
-    assert_ends_in_order(&cloud.container).await;
+    assert_stops_gracefully(&cloud.container).await;
     let said = containers::log(&cloud.container).await;
     assert!(said.contains("it shows no certificate"), "{said}");
     assert!(
@@ -124,13 +124,13 @@ async fn assert_refuses_a_client_without_certificate(cloud: &Cloud, tls: &Tls) {
     &["serve", "--address=0.0.0.0:0", "--without-kubelets"],
     "--tls-cert, --tls-key and --tls-client-ca"
 )]
-#[case::certificates_that_are_not_there(
+#[case::missing_certificates(
     &["serve", "--without-kubelets", "--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key", "--tls-client-ca=/tls/ca.crt"],
     "/tls/ca.crt"
 )]
 #[case::no_cluster(&["serve", "--address=127.0.0.1:0"], "--kubeconfig FILE")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_with_one_line_when_it_cannot_serve(#[case] arguments: &[&str], #[case] expected: &str) {
+async fn it_fails_with_one_line_when_it_cannot_serve(#[case] arguments: &[&str], #[case] expected: &str) {
     let said = fails(programs::fakecloud().await, arguments).await;
     assert!(said.contains(expected) && said.trim().lines().count() == 1, "{said}");
 }

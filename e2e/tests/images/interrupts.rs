@@ -1,6 +1,5 @@
-//! Sessions of stage `kind` that end early: by Ctrl-C at every stage of their lives, and by what a machine lacks.
-//!
-//! Afterwards there is no container, no process and no temporary folder of theirs.
+//! Sessions of stage `kind` that end early: by Ctrl-C at every stage of their lives, and by missing
+//! requirements. Asserts that no container, process or temporary folder is left.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,18 +13,18 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// How long a session may take to say the next thing: programs may have to be compiled first.
+/// How long a session may take until the next message: programs may have to be compiled first.
 const SAYS_LIMIT: Duration = Duration::from_mins(10);
 /// How long a session may take to end after Ctrl-C.
 const END_LIMIT: Duration = Duration::from_secs(60);
-/// How long a session may take to say what the machine lacks, where no program has to be run for it.
+/// How long a session may take to report a missing requirement without running a program.
 const LACK_LIMIT: Duration = Duration::from_secs(30);
-/// How long it may take where a cluster has to be tried.
+/// The same when it must try a cluster.
 const TRY_LIMIT: Duration = Duration::from_mins(4);
-/// By which the processes of one session are found.
+/// The environment variable that identifies the processes of one session.
 const MARK: &str = "DRYDOCK_TEST_SESSION";
 
-/// What a session says when it comes to the next part of its life; Ctrl-C comes then. In the order of the life.
+/// The messages of a session's phases, in order; Ctrl-C is sent at each.
 const PARTS: [&str; 6] = [
     // Images are built and the cluster is created at the same time.
     "creating the cluster",
@@ -36,7 +35,7 @@ const PARTS: [&str; 6] = [
     "deployed into",
 ];
 
-/// How long after the creation of the cluster began Ctrl-C comes too: its node is about to be started then.
+/// Ctrl-C is also sent this long after the creation of the cluster began, when its node is about to start.
 const MOMENTS: [Duration; 4] = [
     Duration::ZERO,
     Duration::from_secs(1),
@@ -44,7 +43,7 @@ const MOMENTS: [Duration; 4] = [
     Duration::from_secs(4),
 ];
 
-/// A session in a folder of its own.
+/// A session in its own folder.
 struct Session {
     folder: TempDir,
     mark: String,
@@ -85,7 +84,7 @@ impl Session {
         }
     }
 
-    /// The processes of the session that still are, by their command lines.
+    /// The remaining processes of the session, by their command lines.
     fn processes(&self) -> Vec<String> {
         let mark = format!("{MARK}={}", self.mark);
         let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -98,7 +97,7 @@ impl Session {
         marked.map(|folder| words(&folder)).collect()
     }
 
-    /// Checks that nothing is left of a session that ended.
+    /// Asserts that an ended session left nothing.
     async fn assert_nothing_is_left(&self, at: &str, said: &[String]) {
         assert_eq!(self.processes(), Vec::<String>::new(), "{at}");
         let temporary = std::fs::read_dir(self.folder.path().join("tmp")).unwrap();
@@ -111,19 +110,19 @@ impl Session {
     }
 }
 
-/// The words of a process.
+/// A process's error output.
 fn words(folder: &Path) -> String {
     let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// The cluster that a session says it creates.
+/// The cluster that a session reports to create.
 fn cluster(said: &[String]) -> Option<String> {
     let name = said.iter().find_map(|line| line.split_once("creating the cluster "))?.1;
     name.split(',').next().map(str::to_owned)
 }
 
-/// A session's process.
+/// The process of a session.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -131,7 +130,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until the session says a line with `text`.
+    /// Waits until the session prints a line with `text`.
     async fn says(&mut self, text: &str) {
         let reading = async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -144,16 +143,16 @@ impl Running {
             false
         };
         let found = tokio::time::timeout(SAYS_LIMIT, reading).await;
-        assert_eq!(found, Ok(true), "it does not say {text:?}: {:?}", self.said);
+        assert_eq!(found, Ok(true), "it does not print {text:?}: {:?}", self.said);
     }
 
-    /// Sends what a terminal sends to all processes in its foreground when Ctrl-C is pressed.
+    /// Sends SIGINT to the process group, as a terminal does on Ctrl-C.
     fn interrupt(&self) {
         let group = self.child.id().and_then(|id| i32::try_from(id).ok()).unwrap();
         killpg(Pid::from_raw(group), Signal::SIGINT).unwrap();
     }
 
-    /// Its end: the exit status, what it said, and its words of failure.
+    /// Waits for the end; returns exit status, output, and error output.
     async fn ends(mut self, limit: Duration) -> (Option<i32>, Vec<String>, String) {
         let mut failure = String::new();
         let mut errors = self.child.stderr.take().unwrap();
@@ -174,7 +173,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn ctrl_c_at_any_moment_leaves_nothing() {
+async fn ctrl_c_in_any_phase_leaves_nothing_behind() {
     let mut clusters = Vec::new();
     let later = MOMENTS.map(|moment| (PARTS[0], moment));
     let parts = PARTS[1..].iter().map(|part| (*part, Duration::ZERO));
@@ -184,20 +183,20 @@ async fn ctrl_c_at_any_moment_leaves_nothing() {
         running.says(part).await;
         tokio::time::sleep(moment).await;
         running.interrupt();
-        let (status, said, told) = running.ends(END_LIMIT).await;
-        assert_eq!(status, Some(2), "{part}: {told}");
-        assert!(told.ends_with("drydock: interrupted\n"), "{part}: {told}");
+        let (status, said, error) = running.ends(END_LIMIT).await;
+        assert_eq!(status, Some(2), "{part}: {error}");
+        assert!(error.ends_with("drydock: interrupted\n"), "{part}: {error}");
         session.assert_nothing_is_left(part, &said).await;
         clusters.extend(cluster(&said));
     }
     assert_eq!(clusters.len(), MOMENTS.len() + PARTS.len() - 1);
-    // A container that was on its way when its cluster was deleted would be here by now.
+    // A container that was being started when its cluster was deleted would exist by now.
     let left = stage::kind::leftovers().await.unwrap();
     assert!(clusters.iter().all(|cluster| !left.contains(cluster)), "{left:?}");
 }
 
 #[tokio::test]
-async fn what_is_missing_or_wrong_is_one_line_in_time_and_leaves_nothing() {
+async fn missing_requirements_fail_fast_with_one_line_and_leave_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.yaml");
     std::fs::write(&wrong, "kind: [").unwrap();
@@ -243,10 +242,10 @@ async fn what_is_missing_or_wrong_is_one_line_in_time_and_leaves_nothing() {
         (with(&absent), LACK_LIMIT, "the Docker engine has no image nothing:here"),
     ];
     for (mut session, limit, expected) in cases {
-        let (status, said, told) = session.start().ends(limit).await;
-        assert_eq!(status, Some(2), "{expected}: {told}");
-        assert!(told.contains(expected), "{expected}: {told}");
-        assert_eq!(told.lines().count(), 1, "{expected}: {told}");
+        let (status, said, error) = session.start().ends(limit).await;
+        assert_eq!(status, Some(2), "{expected}: {error}");
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert_eq!(error.lines().count(), 1, "{expected}: {error}");
         session.assert_nothing_is_left(expected, &said).await;
     }
 }

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use rstest::rstest;
 use stage::ports::free_port;
 
-use crate::containers::{self, Authority, assert_ends_in_order, fails, files, get, metrics};
+use crate::containers::{self, Authority, assert_stops_gracefully, fails, files, get, metrics};
 use crate::fakecloud_image::Cloud;
 use crate::plane::{CREDENTIAL, Plane};
 use crate::programs;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_leads_makes_a_machine_and_gives_the_lease_back() {
+async fn it_leads_creates_a_machine_and_releases_the_lease() {
     let (plane, authority) = (Plane::start().await, Authority::new());
     let cloud = Cloud::start(&authority, &plane.kubeconfig).await;
     let probes = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
@@ -42,7 +42,7 @@ async fn it_leads_makes_a_machine_and_gives_the_lease_back() {
     assert!(counted.contains("\nmcm_leader 1\n"), "{counted}");
     assert!(counted.contains("mcm_machine_items_total 1"), "{counted}");
 
-    assert_ends_in_order(&mcm).await;
+    assert_stops_gracefully(&mcm).await;
     assert_eq!(plane.leader().await, "");
     let said = containers::log(&mcm).await;
     let secrets = authority.keys().map(str::to_owned).into_iter();
@@ -54,14 +54,14 @@ async fn it_leads_makes_a_machine_and_gives_the_lease_back() {
 
 #[rstest]
 #[case::no_driver(&[], "--driver is missing")]
-#[case::a_driver_that_is_not_encrypted(&["--driver=grpc://10.0.0.1:7300"], "use grpcs://10.0.0.1:7300")]
-#[case::certificates_that_are_not_there(
+#[case::an_unencrypted_driver(&["--driver=grpc://10.0.0.1:7300"], "use grpcs://10.0.0.1:7300")]
+#[case::missing_certificates(
     &["--driver=grpcs://127.0.0.1:7300", "--driver-tls-ca=/tls/ca.crt", "--driver-tls-cert=/tls/tls.crt", "--driver-tls-key=/tls/tls.key"],
     "/tls/ca.crt"
 )]
 #[case::no_service_account(&["--driver=grpc://127.0.0.1:7300", "--address=127.0.0.2"], "not in a pod with a service account")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_ends_with_one_line_when_it_cannot_work(#[case] arguments: &[&str], #[case] expected: &str) {
+async fn it_fails_with_one_line_when_it_cannot_start(#[case] arguments: &[&str], #[case] expected: &str) {
     let said = fails(programs::mcm().await, arguments).await;
     assert!(said.contains(expected) && said.trim().lines().count() == 1, "{said}");
 }

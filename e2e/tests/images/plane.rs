@@ -13,9 +13,9 @@ use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::{Machine, MachineClass, Phase};
 use serde_json::json;
 
-/// How long anything of the machine's life may take.
+/// How long each step of the machine's life may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// In the class's Secret; no log may show it.
+/// In the class's Secret; no log may contain it.
 pub const CREDENTIAL: &str = "planted-cloud-credential";
 
 /// A control plane. It ends with the test's runtime.
@@ -88,7 +88,7 @@ impl Plane {
         api.create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Who holds mcm's Lease; empty: nobody.
+    /// The holder of mcm's Lease; empty if none.
     pub async fn leader(&self) -> String {
         let leases: Api<Lease> = Api::default_namespaced(self.client.clone());
         let lease = leases.get("machine-controller-manager").await.unwrap();

@@ -1,4 +1,4 @@
-//! The images of the programs that `make build` made.
+//! The images of the programs that `make build` built.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::Permissions;
@@ -11,7 +11,7 @@ use testcontainers::runners::AsyncBuilder;
 use testcontainers::{GenericBuildableImage, GenericImage};
 use tokio::sync::OnceCell;
 
-/// Tags of the images of mcm and fakecloud, named by what is in them.
+/// Tags of the images of mcm and fakecloud, by their content.
 static TAGS: OnceCell<[String; 2]> = OnceCell::const_new();
 
 const MCM: &str = include_str!("../../../deploy/images/mcm.Dockerfile");
@@ -33,7 +33,7 @@ async fn build() -> [String; 2] {
     [image("mcm", MCM).await, image("fakecloud", FAKECLOUD).await]
 }
 
-/// As stage kind makes it.
+/// Builds the image as stage kind does.
 async fn image(name: &str, dockerfile: &str) -> String {
     let program = beside(name).unwrap();
     let files = image_files(name, &program).await.unwrap();

@@ -1,5 +1,5 @@
-//! What the definitions of the machine API refuse at admission, and the words that say how to mend it; on our API server, and
-//! on the real one where its programs are at hand.
+//! What the CRDs of the machine API reject at admission, with messages that name the fix; on our API server,
+//! and on the real one if its programs are available.
 
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use scenario::{Timeouts, fixtures};
@@ -10,7 +10,7 @@ use stage::role::Role;
 
 use crate::existing::Cluster;
 
-/// What is wrong with an object, and what is said of it.
+/// An invalid object, and the expected message.
 struct Refused {
     name: &'static str,
     object: Value,
@@ -25,7 +25,7 @@ fn set(spec: &Value) -> Value {
     merged("MachineSet", spec)
 }
 
-/// An object that would be taken, with changes to its spec; null removes a field.
+/// A valid object with changes to its spec; null removes a field.
 fn merged(kind: &str, spec: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -227,7 +227,7 @@ fn refused() -> Vec<Refused> {
     ]
 }
 
-/// What is taken although it is near to something that is not.
+/// Valid objects that are similar to invalid ones.
 fn taken() -> Vec<Value> {
     vec![
         machine(&json!({ "drainTimeout": "1h30m", "maxEvictRetries": 0 })),
@@ -240,7 +240,7 @@ fn taken() -> Vec<Value> {
     ]
 }
 
-/// The answer to its creation, which nothing is kept of.
+/// The response to a dry-run creation.
 async fn answer(client: &kube::Client, object: &Value) -> Result<(), String> {
     let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
     let types = object.types.clone().unwrap();
@@ -259,8 +259,8 @@ async fn answer(client: &kube::Client, object: &Value) -> Result<(), String> {
 
 async fn check(client: &kube::Client) {
     for Refused { name, object, says } in refused() {
-        let told = answer(client, &object).await.expect_err(name);
-        assert!(told.contains(says), "{name}: {told}");
+        let refusal = answer(client, &object).await.expect_err(name);
+        assert!(refusal.contains(says), "{name}: {refusal}");
     }
     for object in taken() {
         assert_eq!(answer(client, &object).await, Ok(()), "{object}");
@@ -268,7 +268,7 @@ async fn check(client: &kube::Client) {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
+async fn invalid_objects_are_rejected_with_a_message_that_names_the_fix() {
     let timeouts = Timeouts::short();
     let plane = ControlPlane::start(0, 1, &timeouts, NAMESPACE, Role::Both)
         .await
@@ -279,7 +279,7 @@ async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn so_it_is_by_the_real_api_server() {
+async fn the_real_api_server_rejects_the_same_objects() {
     if let Some(cluster) = Cluster::start().await {
         Role::Both.install(&cluster.client, NAMESPACE).await.unwrap();
         check(&cluster.client).await;

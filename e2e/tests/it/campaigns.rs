@@ -1,4 +1,4 @@
-//! Campaigns: random plans that a sound mcm survives, and what a campaign tells of them.
+//! Campaigns: random plans that a correct mcm survives, and the report of a campaign.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,7 +16,7 @@ fn document(folder: &Path) -> Value {
 }
 
 #[test]
-fn a_sound_mcm_survives_random_plans_and_the_campaign_counts_what_occurred() {
+fn a_correct_mcm_survives_random_plans_and_the_campaign_counts_events() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
         "chaos",
@@ -56,7 +56,7 @@ fn a_sound_mcm_survives_random_plans_and_the_campaign_counts_what_occurred() {
 }
 
 #[test]
-fn random_worlds_keep_what_preservation_promises() {
+fn random_worlds_satisfy_the_invariants_of_preservation() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["chaos", "preservation", "--seeds", "2"]);
     let said = said(&output);
@@ -64,7 +64,7 @@ fn random_worlds_keep_what_preservation_promises() {
 }
 
 #[test]
-fn random_worlds_find_a_machine_that_preservation_loses() {
+fn random_worlds_detect_a_lost_preserved_machine() {
     let folder = tempfile::tempdir().unwrap();
     let campaign = [
         "chaos",
@@ -86,7 +86,7 @@ fn random_worlds_find_a_machine_that_preservation_loses() {
 }
 
 #[test]
-fn a_campaign_ends_when_its_time_is_up() {
+fn a_campaign_ends_at_its_time_limit() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["chaos", "--for", "2s", "--json", "chaos.json"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -96,7 +96,7 @@ fn a_campaign_ends_when_its_time_is_up() {
 }
 
 #[test]
-fn an_interrupted_campaign_ends_with_what_it_has() {
+fn an_interrupted_campaign_reports_its_partial_results() {
     let folder = tempfile::tempdir().unwrap();
     let mut campaign = drydock_program()
         .args([
@@ -115,7 +115,7 @@ fn an_interrupted_campaign_ends_with_what_it_has() {
     let mut lines = BufReader::new(campaign.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is told of");
+    assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is reported");
     kill(Pid::from_raw(i32::try_from(campaign.id()).unwrap()), Signal::SIGINT).unwrap();
     let rest: Vec<String> = lines.collect();
     assert_eq!(campaign.wait().unwrap().code(), Some(1), "{rest:?}");
@@ -124,8 +124,8 @@ fn an_interrupted_campaign_ends_with_what_it_has() {
 }
 
 #[test]
-fn a_campaign_goes_on_while_its_program_is_built_anew() {
-    // Where files can have a second name: in the folder of the program.
+fn a_campaign_continues_while_its_program_is_rebuilt() {
+    // In the program's folder, where files can have a second name.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let copy = folder.path().join("drydock");
     std::fs::hard_link(drydock_program().get_program(), &copy).unwrap();
@@ -142,10 +142,10 @@ fn a_campaign_goes_on_while_its_program_is_built_anew() {
 }
 
 #[rstest]
-#[case::a_suite_that_is_none(&["chaos", "nothing"], "there is first-light")]
+#[case::an_unknown_suite(&["chaos", "nothing"], "there is first-light")]
 #[case::a_wall_clock(&["chaos", "--stage", "embedded"], "--stage sim")]
 #[case::no_seeds(&["chaos", "--seeds", "0"], "no seeds")]
-fn bad_input_gets_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
+fn invalid_input_fails_with_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

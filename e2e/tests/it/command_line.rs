@@ -1,4 +1,4 @@
-//! Bad input: one clear line and exit status 2.
+//! Invalid input: one clear line and exit status 2.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::drydock::{drydock, drydock_program, said};
 
-/// A kubeconfig of a server at a port where nobody listens.
+/// A kubeconfig for a port without a listener.
 const NOBODY: &str = "
 apiVersion: v1
 kind: Config
@@ -18,9 +18,9 @@ current-context: nobody
 
 #[rstest]
 #[case::a_mistyped_scenario(&["run", "lifecicle"], "near it are: lifecycle")]
-#[case::a_strange_scenario(&["run", "qqqqqqqqqqqq"], "`drydock list` lists them")]
+#[case::an_unknown_scenario_name(&["run", "qqqqqqqqqqqq"], "`drydock list` lists them")]
 #[case::a_missing_file(&["run", "--file", "nowhere.yaml"], "cannot read nowhere.yaml")]
-#[case::a_file_that_is_no_scenario(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
+#[case::an_invalid_scenario_file(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
 #[case::a_controller_in_virtual_time(&["run", "--stage", "sim", "--controller", "x"], "use --stage embedded")]
 #[case::a_crash_of_a_pod(&["run", "--stage", "kind", "--crash", "before:1"], "use --stage embedded or sim")]
 #[case::a_plan_for_another_stage(&["run", "--plan", "controllers.yaml", "--stage", "embedded"], "disturbances[0]: the controllers")]
@@ -30,29 +30,29 @@ current-context: nobody
     &["run", "--stage", "kind", "--target-stage", "embedded", "--images", "mcm=a,fakecloud=b"],
     "the stage is kind, that of the target embedded"
 )]
-#[case::a_target_that_is_not_named(
+#[case::a_missing_target(
     &["run", "--target-stage", "kubeconfig"], "needs --target-kubeconfig FILE"
 )]
 #[case::virtual_time_beside_the_wall_clock(&["run", "--target-stage", "sim"], "sim goes with sim")]
 #[case::no_kubeconfig(&["run", "--stage", "kubeconfig"], "needs --kubeconfig FILE")]
-#[case::a_kubeconfig_that_is_not_there(
+#[case::a_missing_kubeconfig(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nowhere"], "--kubeconfig nowhere: "
 )]
-#[case::nobody_who_agrees(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
-#[case::a_server_that_does_not_answer(
+#[case::no_consent(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
+#[case::an_unreachable_server(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--yes"], "https://127.0.0.1:1 cannot be used"
 )]
-#[case::a_context_that_is_not_there(
+#[case::a_missing_context(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--context", "x"], "it has no context \"x\""
 )]
 #[case::two_at_once_on_one_cluster(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--jobs", "2"], "one after another"
 )]
-#[case::a_person_on_a_stage_without(&["up", "--stage", "sim"], "embedded, envtest or kind")]
+#[case::up_on_an_unsupported_stage(&["up", "--stage", "sim"], "embedded, envtest or kind")]
 #[case::no_jobs(&["run", "--stage", "sim", "--jobs", "0"], "from 1")]
 #[case::no_jobs_on_the_wall_clock(&["run", "--stage", "embedded", "--jobs", "0"], "from 1")]
 #[case::two_at_once_on_a_named_cluster(&["run", "--stage", "kind", "--cluster", "dev", "--jobs", "2"], "without --cluster")]
-fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
+fn invalid_input_fails_with_one_line_and_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("bad.yaml"),
@@ -70,8 +70,8 @@ fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expe
 }
 
 #[rstest]
-#[case::more_jobs_than_there_is_room_for("ulimit -n 540; exec \"$0\" run --jobs 40", "give --jobs 5 at most")]
-#[case::room_for_none("ulimit -n 64; exec \"$0\" run lifecycle", "ulimit -n 140")]
+#[case::more_jobs_than_open_files_permit("ulimit -n 540; exec \"$0\" run --jobs 40", "give --jobs 5 at most")]
+#[case::too_few_open_files("ulimit -n 64; exec \"$0\" run lifecycle", "ulimit -n 140")]
 fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let program = drydock_program();
@@ -85,14 +85,14 @@ fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(words.contains(expected) && words.lines().count() == 1, "{words}");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 0, "something is left behind");
+    assert_eq!(left, 0, "files are left behind");
 }
 
 #[rstest]
-#[case::a_stage_that_is_none(&["run", "--stage", "minikube"], "kubeconfig, kind")]
-#[case::seeds_that_are_none(&["run", "--seeds", "many"], "such as 20")]
-#[case::a_crash_point_that_is_none(&["run", "--crash", "during:3"], "before:N or after:N")]
-fn a_bad_value_says_what_would_do(#[case] arguments: &[&str], #[case] expected: &str) {
+#[case::an_unknown_stage(&["run", "--stage", "minikube"], "kubeconfig, kind")]
+#[case::invalid_seeds(&["run", "--seeds", "many"], "such as 20")]
+#[case::an_invalid_crash_point(&["run", "--crash", "during:3"], "before:N or after:N")]
+fn an_invalid_value_is_rejected_with_the_valid_ones(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -125,7 +125,7 @@ fn the_list_names_every_scenario_and_its_stages() {
 }
 
 #[test]
-fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
+fn every_scenario_runs_on_kind_or_the_list_gives_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let words = said(&drydock(folder.path(), &["list"]));
     for scenario in e2e::scenarios() {
@@ -135,7 +135,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
             };
             assert!(
                 !reason.trim().is_empty(),
-                "{} does not run on {stage}, for no reason",
+                "{} does not run on {stage}, without a reason",
                 scenario.name
             );
             assert!(words.contains(&format!("not on {stage}: {reason}")), "{words}");
@@ -148,7 +148,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
 }
 
 #[test]
-fn the_doctor_speaks_of_every_stage() {
+fn the_doctor_reports_every_stage() {
     let folder = tempfile::tempdir().unwrap();
     let words = said(&drydock(folder.path(), &["doctor"]));
     for stage in scenario::StageKind::ALL {

@@ -1,10 +1,10 @@
-//! mcm may die at any moment between two effects, and a defect that this protects against is found.
+//! mcm may crash between any two effects; a defect in this protection is detected.
 
 use crate::drydock::{drydock, holds_secret, said, simulate};
 
 #[test]
 #[ignore = "long: mcm crashes before and after each of its effects"]
-fn the_lifecycle_ends_well_whenever_mcm_crashes() {
+fn the_lifecycle_completes_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "lifecycle"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -21,14 +21,14 @@ fn the_lifecycle_ends_well_whenever_mcm_crashes() {
 
 #[test]
 #[ignore = "long: mcm crashes before and after each of its effects"]
-fn a_machine_that_stays_is_the_same_in_the_end_whenever_mcm_crashes() {
+fn a_machine_ends_in_the_same_state_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "initialize"]);
     assert!(output.status.success(), "{}", said(&output));
 }
 
 #[test]
-fn a_controller_that_creates_without_asking_is_found_and_leaves_a_folder_and_the_line_that_replays_it() {
+fn a_controller_that_creates_without_a_lookup_is_detected_with_a_report_and_a_replay_line() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(
         folder.path(),
@@ -66,8 +66,8 @@ fn a_controller_that_creates_without_asking_is_found_and_leaves_a_folder_and_the
         "{}",
         read("narrative.txt")
     );
-    for told in ["mcm: crash ", "mcm crashed", "mcm started (2)"] {
-        assert!(read("narrative.txt").contains(told), "{}", read("narrative.txt"));
+    for expected in ["mcm: crash ", "mcm crashed", "mcm started (2)"] {
+        assert!(read("narrative.txt").contains(expected), "{}", read("narrative.txt"));
     }
     assert!(read("trace.txt").contains("fault mcm: crash "), "{}", read("trace.txt"));
     for file in ["narrative.txt", "objects.yaml", "vms.yaml", "trace.txt", "log.txt"] {

@@ -1,4 +1,4 @@
-//! One seed, one trace; another seed, another trace; and what would break that is noticed.
+//! One seed gives one trace, another seed another trace; violations of determinism are detected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ fn seeds_give_different_traces_and_each_gives_its_own_again(#[case] seeds: usize
 }
 
 #[test]
-fn an_iteration_in_hash_order_is_noticed() {
+fn an_iteration_in_hash_order_is_detected() {
     let job = Job {
         hash_order: true,
         ..Job::new(lifecycle(), StageKind::Sim, 7)
@@ -49,8 +49,8 @@ fn an_iteration_in_hash_order_is_noticed() {
     assert_ne!(first.trace, second.trace);
 }
 
-/// What happened in a run and how it ended, without the Leases, the times of the last heartbeats of kubelets, and how often
-/// anything was written.
+/// The events and the result of a run, without Leases, the times of the last kubelet heartbeats, and the number
+/// of writes.
 fn story(result: RunResult) -> (Vec<String>, f64, BTreeMap<String, Value>, u64) {
     assert!(result.failure.is_none(), "{:?}", result.failure);
     let mut end = BTreeMap::new();
@@ -73,8 +73,8 @@ fn story(result: RunResult) -> (Vec<String>, f64, BTreeMap<String, Value>, u64) 
     )
 }
 
-/// mcm is away in every way in which it can be, at odd times, and is wanted each time: how soon it works again depends on
-/// when it renewed its Lease last.
+/// mcm is unavailable in every possible way, at odd times, while it is needed: how soon it works again depends
+/// on when it last renewed its Lease.
 fn mcm_is_away() -> Scenario {
     let stand_still = |time| {
         Step::Pause(Pause {
@@ -89,7 +89,7 @@ fn mcm_is_away() -> Scenario {
         ("m-paused", stand_still(10)),
         ("m-long-paused", stand_still(100)),
     ];
-    let mut scenario = Scenario::new("mcm_is_away", "mcm is away, and works again.");
+    let mut scenario = Scenario::new("mcm_is_away", "mcm is unavailable, and works again.");
     for (name, step) in away {
         scenario = scenario.step(wait(seconds(601))).step(step).step(create_machine(name));
         if name == "m-stopped" {
@@ -100,23 +100,23 @@ fn mcm_is_away() -> Scenario {
     scenario
 }
 
-/// In virtual time a healthy kubelet and an mcm that leads do not renew their Leases, kubelets do not repeat the status of
-/// their Nodes, watches do not begin again, and mcm does not ask whether API servers answer, unless something would depend
-/// on it.
+/// In virtual time healthy kubelets and a leading mcm do not renew their Leases, kubelets do not repeat their
+/// Node status, watches do not restart, and mcm does not check whether API servers respond, unless something
+/// depends on it.
 #[rstest]
 #[case::a_kubelet_pauses(named("kubelet_pause"))]
 #[case::a_vm_dies(named("vm_dies"))]
 #[case::a_node_is_unreachable(named("unreachable_node"))]
 #[case::mcm_is_away(mcm_is_away())]
-fn a_run_goes_the_same_way_whether_every_renewal_is_made_or_not(#[case] scenario: Scenario) {
-    goes_the_same_way(scenario);
+fn a_run_is_the_same_with_and_without_pulses(#[case] scenario: Scenario) {
+    assert_same_run(scenario);
 }
 
 #[test]
 #[ignore = "long: two hours and three days with every renewal"]
-fn a_long_run_goes_the_same_way_whether_every_renewal_is_made_or_not() {
-    goes_the_same_way(named("drain_timeout"));
-    goes_the_same_way(named("preserve_recovers"));
+fn a_long_run_is_the_same_with_and_without_pulses() {
+    assert_same_run(named("drain_timeout"));
+    assert_same_run(named("preserve_recovers"));
 }
 
 fn named(name: &str) -> Scenario {
@@ -124,7 +124,7 @@ fn named(name: &str) -> Scenario {
     scenarios.find(|scenario| scenario.name == name).unwrap()
 }
 
-fn goes_the_same_way(scenario: Scenario) {
+fn assert_same_run(scenario: Scenario) {
     let job = Job {
         narrate: true,
         ..Job::new(scenario, StageKind::Sim, 7)

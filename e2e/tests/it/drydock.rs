@@ -1,4 +1,4 @@
-//! Runs the program `drydock`, one process a simulated job, as people do.
+//! Runs the program `drydock` as users do, one process per simulated job.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,12 +9,12 @@ use scenario::job::Job;
 use scenario::result::RunResult;
 use serde_json::Value;
 
-/// The program with these arguments, in a folder of its own for reports.
+/// Runs the program with these arguments, in its own folder for reports.
 pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {
     drydock_program().args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// One simulated job in a process of its own.
+/// Runs one simulated job in its own process.
 pub fn perform(job: &Job) -> RunResult {
     let mut child = drydock_program()
         .arg("perform")
@@ -31,7 +31,7 @@ pub fn perform(job: &Job) -> RunResult {
     serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// The program, with mcm and fakecloud, which the wall clock needs, beside it: as they are shipped, without planted defects.
+/// The program, with mcm and fakecloud for the wall-clock stages beside it: as shipped, without defects.
 pub fn drydock_program() -> Command {
     static BUILT: Once = Once::new();
     let program = env!("CARGO_BIN_EXE_drydock");
@@ -57,8 +57,8 @@ pub fn drydock_program() -> Command {
     Command::new(program)
 }
 
-/// Cargo, as from a shell: what Cargo sets for the program of a package is removed. The build script of a dependency
-/// depends on some of that, and all crates above it would be compiled again.
+/// Cargo, without the variables that Cargo itself sets for a package's programs. A dependency's build script
+/// depends on some of them, and would cause all dependent crates to be compiled again.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars_os() {
@@ -73,7 +73,7 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// What a simulated run left in its JSON result; also when runs failed.
+/// The JSON result of a simulated run; also when runs failed.
 pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
     let mut all = vec!["run", "--stage", "sim", "--json", "result.json"];
     all.extend(arguments);
@@ -84,11 +84,11 @@ pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
     (output, document["runs"].as_array().unwrap().clone())
 }
 
-/// How a private key in PEM begins in a Secret or a kubeconfig, which hold it in Base64.
+/// The Base64 prefix of a PEM private key in a Secret or a kubeconfig.
 const ENCODED_KEY: &str = "LS0tLS1CRUdJTiBQUklWQVRF";
 
-/// What may be in no report: the class's credential, rendered user data, bootstrap tokens, private keys, and
-/// tokens of service accounts.
+/// Secrets that no report may contain: the class's credential, rendered user data, bootstrap tokens, private
+/// keys, and service account tokens.
 pub fn holds_secret(text: &str) -> bool {
     text.contains(scenario::fixtures::API_TOKEN)
         || text.contains("join --token")
@@ -98,7 +98,7 @@ pub fn holds_secret(text: &str) -> bool {
         || holds_token(text)
 }
 
-/// Whether there is a signed token of JSON, whose header and claims are objects in Base64.
+/// Whether the text contains a JSON Web Token, whose header and claims are Base64 objects.
 fn holds_web_token(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.".contains(letter))
         .filter_map(|word| word.split_once('.'))
@@ -106,14 +106,14 @@ fn holds_web_token(text: &str) -> bool {
 }
 
 #[test]
-fn a_token_of_a_service_account_is_known_by_its_form() {
+fn a_service_account_token_is_recognized_by_its_form() {
     assert!(holds_web_token(
         "authorization: Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtY20ifQ.c2ln"
     ));
     assert!(!holds_web_token("eyJ is no token, nor is a.b"));
 }
 
-/// Whether there is a bootstrap token: six letters or digits, a dot, sixteen of them.
+/// Whether the text contains a bootstrap token: six letters or digits, a dot, and sixteen more.
 fn holds_token(text: &str) -> bool {
     let letters = |word: &str, count: usize| {
         word.len() == count
@@ -127,12 +127,12 @@ fn holds_token(text: &str) -> bool {
 }
 
 #[test]
-fn a_bootstrap_token_is_known_by_its_form() {
+fn a_bootstrap_token_is_recognized_by_its_form() {
     assert!(holds_token("token=abc123.0123456789abcdef\n"));
     assert!(!holds_token("drydock.fakecloud.v1 at 127.0.0.1:7300"));
 }
 
-/// Everything that it printed.
+/// The complete output.
 pub fn said(output: &Output) -> String {
     format!(
         "{}{}",

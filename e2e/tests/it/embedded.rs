@@ -1,4 +1,4 @@
-//! The wall clock as people meet it: reports, another controller, and ends that leave nothing behind.
+//! The wall-clock stage as users run it: reports, another controller, and clean ends.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use stage::plane::envtest;
 use stage::ports::free_port;
 
 use crate::drydock::{drydock_program, holds_secret, said};
-use crate::existing::assert_none_is_needed;
+use crate::existing::assert_none_is_required;
 
 const FAILS: &str = "
 name: fails
@@ -28,7 +28,7 @@ steps:
 ";
 
 #[test]
-fn a_failed_run_leaves_a_folder_without_secrets_however_much_is_logged() {
+fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("fails.yaml"), FAILS).unwrap();
     let output = drydock_program()
@@ -83,7 +83,7 @@ fn another_controller_is_tested_by_the_same_scenario() {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-/// `drydock up` in that folder of temporary files, once it is up, with what it printed.
+/// Starts `drydock up` with this temporary folder; returns it with its output when it is up.
 fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = drydock_program()
         .arg("up")
@@ -99,14 +99,14 @@ fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
     (child, output, words)
 }
 
-/// A connection to the fakecloud of `up`: it ends when that process does.
+/// A connection to the fakecloud of `up`, which closes when that process ends.
 fn tie(words: &str) -> TcpStream {
     let address = words.split("answers gRPC on ").nth(1).unwrap();
     TcpStream::connect(address.split(';').next().unwrap()).unwrap()
 }
 
 fn wait_for_end(mut tie: TcpStream) {
-    // Either end of file or a reset; what the server greets with comes before.
+    // Either end of file or a reset; the server's greeting comes first.
     let _ = tie.read_to_end(&mut Vec::new());
 }
 
@@ -126,7 +126,7 @@ fn ctrl_c_leaves_no_process_and_no_file_behind() {
 }
 
 #[test]
-fn children_end_with_a_drydock_that_is_killed() {
+fn child_processes_end_when_drydock_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (mut child, _output, words) = up(folder.path());
     let tie = tie(&words);
@@ -136,7 +136,7 @@ fn children_end_with_a_drydock_that_is_killed() {
 }
 
 #[test]
-fn a_port_in_use_is_one_clear_line() {
+fn a_port_in_use_fails_with_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -155,7 +155,7 @@ fn a_port_in_use_is_one_clear_line() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Interrupts `drydock run` at the moment that a program is started; then nothing of it is there.
+/// Interrupts `drydock run` when it starts a program; asserts that nothing of it is left.
 fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut child = drydock_program()
@@ -166,7 +166,7 @@ fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The moment that is meant is when the program that writes this log has been started.
+    // The program that writes this log has been started.
     while child.try_wait().unwrap().is_none() && !has_file(folder.path(), log) {
         std::thread::yield_now();
     }
@@ -183,7 +183,7 @@ fn has_file(folder: &Path, name: &str) -> bool {
     folders.into_iter().any(|entry| entry.path().join(name).exists())
 }
 
-/// The command lines of processes that name this folder.
+/// The command lines of processes that mention this folder.
 fn processes_of(folder: &Path) -> Vec<String> {
     let name = folder.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
-//! A cluster that is there: one session at a time, none beside another machine controller, and nothing left behind.
-//! The cluster is a real control plane; where its programs are not at hand, there is nothing to test, unless `make real-test` asks
-//! for them.
+//! An existing cluster: one session at a time, none beside another machine controller, and a clean end. The
+//! cluster is a real control plane; the tests are skipped if its programs are not available, unless `make
+//! real-test` requires them.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::drydock::{drydock_program, said};
 
-/// Where a session leaves traces, if it does.
+/// Where a session might leave traces.
 const LOOKED_AT: [&str; 12] = [
     "/api/v1/namespaces",
     "/api/v1/nodes",
@@ -37,7 +37,7 @@ const LOOKED_AT: [&str; 12] = [
     "/apis/storage.k8s.io/v1/volumeattachments",
 ];
 
-/// A control plane with its controllers. Dropping it ends it.
+/// A control plane with its controllers; stopped when dropped.
 pub(crate) struct Cluster {
     folder: TempDir,
     pub(crate) client: kube::Client,
@@ -50,7 +50,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 impl Cluster {
-    /// `None`: the programs are not here, and nobody needs them.
+    /// `None`: the programs are not available, and not required.
     pub(crate) async fn start() -> Option<Self> {
         let have = r#". "$0"; for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do [ -x "$BIN/$name" ] || { echo none; break; }; done"#;
         let found = Command::new("bash")
@@ -60,7 +60,7 @@ impl Cluster {
             .unwrap();
         assert!(found.status.success(), "{}", said(&found));
         if !found.stdout.is_empty() {
-            assert_none_is_needed("scripts/kubernetes/build has not made one");
+            assert_none_is_required("scripts/kubernetes/build has not made one");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ impl Cluster {
         self.run_with(scenario, &["--stage", "kubeconfig", "--kubeconfig"])
     }
 
-    /// The last of `flags` gets the cluster's kubeconfig.
+    /// The last of `flags` is followed by the cluster's kubeconfig.
     fn run_with(&self, scenario: &str, flags: &[&str]) -> Child {
         drydock_program()
             .args(["run", scenario, "--yes"])
@@ -95,7 +95,7 @@ impl Cluster {
             .unwrap()
     }
 
-    /// The names of all objects that a session could leave, less those that Kubernetes makes for itself.
+    /// The names of all objects that a session could leave, without those that Kubernetes creates itself.
     async fn objects(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for path in LOOKED_AT {
@@ -124,13 +124,13 @@ impl Drop for Cluster {
     }
 }
 
-/// Where `DRYDOCK_NEEDS_CONTROL_PLANE` is set, a test that needs a real control plane fails without one.
-pub(crate) fn assert_none_is_needed(because: &str) {
+/// If `DRYDOCK_NEEDS_CONTROL_PLANE` is set, a test that needs a real control plane fails without one.
+pub(crate) fn assert_none_is_required(because: &str) {
     let needed = std::env::var_os("DRYDOCK_NEEDS_CONTROL_PLANE").is_some();
     assert!(!needed, "there is no control plane: {because}");
 }
 
-/// The first of five ports in a row that are free and that no other test of this process gets.
+/// The first of five consecutive free ports that no other test of this process gets.
 fn five_ports() -> u16 {
     const GROUPS: u32 = 2_000;
     static GIVEN: AtomicU32 = AtomicU32::new(0);
@@ -144,7 +144,7 @@ fn five_ports() -> u16 {
     }
 }
 
-/// One line and exit status 2.
+/// Asserts one line and exit status 2.
 fn assert_refused(output: &Output, because: &str) {
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{}", said(output));
@@ -154,7 +154,7 @@ fn assert_refused(output: &Output, because: &str) {
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_interrupted() {
+async fn a_cluster_has_one_session_at_a_time_and_sessions_leave_nothing_behind() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
 
@@ -177,7 +177,7 @@ async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_in
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was() {
+async fn an_existing_cluster_is_paired_with_an_embedded_one_and_left_unchanged() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
     let its_nodes = [
@@ -197,7 +197,7 @@ async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was()
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn a_session_does_not_begin_beside_another_machine_controller() {
+async fn a_session_does_not_start_beside_another_machine_controller() {
     let Some(cluster) = Cluster::start().await else { return };
     let held = Lease {
         metadata: ObjectMeta {
@@ -222,9 +222,9 @@ async fn a_session_does_not_begin_beside_another_machine_controller() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up_within_ten_seconds() {
+fn a_silent_server_fails_within_ten_seconds() {
     let folder = tempfile::tempdir().unwrap();
-    // Connections come up and nobody answers them.
+    // The server accepts connections and never responds.
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let server = format!("https://{}", silent.local_addr().unwrap());
     let kubeconfig = format!(

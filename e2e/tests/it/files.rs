@@ -1,4 +1,4 @@
-//! A scenario in Rust and one in a file are the same value, and the example runs.
+//! A scenario in Rust equals its file form, and the example passes.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use scenario::Scenario;
 use crate::drydock::{drydock, said, simulate};
 
 #[test]
-fn every_scenario_is_the_same_after_it_was_written_and_read() {
+fn every_scenario_survives_serialization() {
     for scenario in e2e::scenarios() {
         scenario.validate().unwrap();
         let yaml = scenario.to_yaml().unwrap();
@@ -16,7 +16,7 @@ fn every_scenario_is_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
-fn a_scenario_from_a_file_runs_as_the_built_in_one_does() {
+fn a_scenario_from_a_file_runs_like_the_built_in_one() {
     let folder = tempfile::tempdir().unwrap();
     let listed = drydock(folder.path(), &["list", "--yaml", "lifecycle"]);
     std::fs::write(folder.path().join("lifecycle.yaml"), &listed.stdout).unwrap();

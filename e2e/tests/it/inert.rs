@@ -1,10 +1,10 @@
-//! I17 over pairs of runs: machines that nobody preserves are treated, write by write and call by call, as with preservation
-//! switched off.
+//! I17 over pairs of runs: unpreserved machines are handled exactly, write by write and call by call, as with
+//! preservation switched off.
 //!
-//! Two runs of one seed are alike to the letter until one of them makes a machine that the other does not: the names of all
-//! later machines are drawn from the same stream, and how long a VM takes to boot goes by its machine's name. So there is no
-//! pair here in which a machine is kept that is replaced without preservation; that one which the full list refuses fails
-//! as without it is a test of `mcm-core`.
+//! Two runs of one seed are identical until one of them creates a machine that the other does not: the names of
+//! all later machines come from the same stream, and the boot time of a VM depends on its machine's name. So no
+//! pair here preserves a machine that is replaced without preservation; a test of `mcm-core` covers a machine
+//! that the full list refuses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,18 +24,18 @@ use stage::NAMESPACE;
 
 use crate::drydock::perform;
 
-/// How many generated worlds are compared.
+/// The number of generated worlds to compare.
 const WORLDS: u64 = 10;
-/// Every fourth seed is of the smallest worlds.
+/// Every fourth seed is one of the smallest worlds.
 const SMALLEST: u64 = 4;
 
-/// How long the story of a generated world goes on, how long it waits for anything in it, and how long after that: what
-/// fails at last is replaced by then.
+/// The duration of a generated world's scenario, the timeout of its waits, and the time after it, in which
+/// machines that failed last are replaced.
 const STORY: Duration = Duration::from_mins(20);
 const WAIT: Duration = Duration::from_mins(5);
 const REST: Duration = Duration::from_mins(13);
 
-/// A plan with preservation switched off, and with it; there with that planted defect.
+/// Runs a plan with preservation switched off and on; the latter with this defect.
 fn pair(plan: &Plan, mutant: Option<&str>) -> [RunResult; 2] {
     let folder = tempfile::tempdir().unwrap();
     let run = |dialect: PreservationDialect, mutant: Option<&str>| {
@@ -59,13 +59,13 @@ fn occurred(counts: &BTreeMap<String, u64>, what: &str) -> u64 {
     counts.get(what).copied().unwrap_or_default()
 }
 
-/// Whether it is the write by which a machine becomes Running.
+/// Whether a write sets a machine Running.
 fn says_that_it_runs(write: &Write) -> bool {
     write.object.contains("machines/") && write.what.contains(r#""phase":"Running""#)
 }
 
-/// The world of a seed, in which nobody asks for a preservation, and no machine may be kept.
-fn of_nobody(seed: u64) -> Plan {
+/// The world of a seed without preservation requests and with a maximum of zero.
+fn without_requests(seed: u64) -> Plan {
     let plan = generate::plan(suite::find(PRESERVATION).unwrap(), seed, None);
     let mut plan = serde_json::to_value(plan).unwrap();
     let steps = plan["scenario"]["steps"].as_array_mut().unwrap();
@@ -76,13 +76,13 @@ fn of_nobody(seed: u64) -> Plan {
     plan
 }
 
-/// Whether somebody asks for a preservation, takes that back, or moves its end.
+/// Whether a step requests or cancels a preservation, or edits its expiry.
 fn is_about_preservation(step: &Value) -> bool {
     let user_action = step["someone"]["do"].to_string();
     user_action.contains("preserve") || user_action.contains("expire")
 }
 
-/// Removes every field and annotation that is about preservation.
+/// Removes all fields and annotations of preservation.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -114,29 +114,29 @@ fn shorten(scenario: &mut Scenario) {
 }
 
 #[test]
-fn where_nobody_is_preserved_every_object_and_vm_is_treated_as_without_preservation() {
+fn unpreserved_worlds_are_handled_as_without_preservation() {
     let (mut failed, mut rolled_out) = (0, 0);
     for seed in (1..=WORLDS).map(|number| SMALLEST * number) {
-        let [off, on] = pair(&of_nobody(seed), None);
+        let [off, on] = pair(&without_requests(seed), None);
         for run in [&off, &on] {
             assert!(run.passed(), "seed {seed}: {:?}", run.failure);
             assert_eq!(run.occurred.preservations, BTreeMap::new(), "seed {seed}");
             assert!(
                 run.writes.iter().any(says_that_it_runs),
-                "seed {seed}: no bodies are recorded"
+                "seed {seed}: the run records no request bodies"
             );
         }
         assert_eq!(difference(&off.writes, &on.writes, str::to_owned), None, "seed {seed}");
         failed += occurred(&on.occurred.transitions, "Unknown -> Failed");
         rolled_out += occurred(&on.occurred.reasons, "NewSet").saturating_sub(1);
     }
-    // Otherwise the worlds have become too quiet to tell anything.
+    // Otherwise the worlds are too quiet to be meaningful.
     assert!(failed > 0 && rolled_out > 0, "{failed} failed, {rolled_out} rolled out");
 }
 
 #[test]
-fn a_write_to_machines_that_nobody_preserves_is_found() {
-    let [off, on] = pair(&of_nobody(SMALLEST), Some("R78"));
+fn a_write_to_unpreserved_machines_is_detected() {
+    let [off, on] = pair(&without_requests(SMALLEST), Some("R78"));
     let found = difference(&off.writes, &on.writes, str::to_owned).unwrap();
     assert!(found.contains("machines/"), "{found}");
 }
@@ -165,7 +165,7 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
     }))
 }
 
-/// Something happens to one of a deployment's machines, which is called that from then on.
+/// An action on one of a deployment's machines, which has this name from then on.
 fn someone(called: &str, of: &str, user_action: UserAction) -> Step {
     Step::Deferred(DeferredTarget {
         called: called.to_owned(),
@@ -175,8 +175,8 @@ fn someone(called: &str, of: &str, user_action: UserAction) -> Step {
     })
 }
 
-/// A machine that runs is kept on request all the time, while those of another deployment fail, recover, are rolled and
-/// scaled.
+/// A running machine is preserved by request all the time, while machines of another deployment fail, recover,
+/// are rolled and scaled.
 fn one_is_kept() -> Scenario {
     let now = Request {
         node: true,
@@ -185,7 +185,7 @@ fn one_is_kept() -> Scenario {
     };
     let change = |spec: Value| patch_spec("MachineDeployment", "md-b", spec);
     let to_class_b = json!({ "template": { "spec": { "class": { "name": "class-b" } } } });
-    Scenario::new("one_is_kept", "One machine is kept, and others are not.")
+    Scenario::new("one_is_kept", "One machine is preserved, and others are not.")
         .steps([class("class-b"), deployment("md-a", 1, 1), deployment("md-b", 3, 0)])
         .step(wait(seconds(300)))
         .step(someone("kept", "md-a", UserAction::Preserve(now)))
@@ -206,14 +206,14 @@ fn one_is_kept() -> Scenario {
         .step(wait(seconds(300)))
 }
 
-/// What is about the other deployment and its machines, or about all.
+/// The writes about the other deployment and its machines, and cluster-wide ones.
 fn of_others(run: &RunResult) -> Vec<Write> {
     let about_kept = |write: &&Write| write.object.contains("md-a");
     run.writes.iter().filter(|write| !about_kept(write)).cloned().collect()
 }
 
-/// An Event about the machine that is kept draws a uid, and all later ones are others; ids of bootstrap tokens come from
-/// them, and so do digests.
+/// An Event about the preserved machine consumes a uid, so that all later ones differ; bootstrap token ids
+/// derive from them, and so do digests.
 fn without_uids(text: &str) -> String {
     let ends = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
     let hexadecimal = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -231,7 +231,7 @@ fn without_uids(text: &str) -> String {
 }
 
 #[test]
-fn while_one_machine_is_kept_others_are_treated_as_without_preservation() {
+fn while_one_machine_is_preserved_others_are_handled_as_without_preservation() {
     let plan = Plan::new(one_is_kept(), 7);
     let [off, on] = pair(&plan, None);
     for run in [&off, &on] {
@@ -245,6 +245,6 @@ fn while_one_machine_is_kept_others_are_treated_as_without_preservation() {
         (&off.occurred.preservations, &on.occurred.preservations),
         (&BTreeMap::new(), &kept)
     );
-    assert!(off.writes != on.writes, "it is not even kept");
+    assert!(off.writes != on.writes, "the machine is not preserved");
     assert_eq!(difference(&of_others(&off), &of_others(&on), without_uids), None);
 }

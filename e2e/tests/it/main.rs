@@ -1,7 +1,7 @@
-//! The scenarios under the command line that people use: several seeds, every crash point, a planted
-//! defect, replay, files, and bad input.
+//! The scenarios through the command line: several seeds, every crash point, a defect, replay, files, and
+//! invalid input.
 
-// Helpers of tests are not test functions by themselves.
+// Test helpers are not test functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod admission;

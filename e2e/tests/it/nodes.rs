@@ -1,5 +1,5 @@
-//! `drydock up --nodes` and `drydock nodes`, as a stranger uses them: nodes and pods that are there when the world is up,
-//! that break and mend on demand, and that leave nothing behind.
+//! `drydock up --nodes` and `drydock nodes` from a user's perspective: nodes and pods exist when the world is
+//! up, break and recover on demand, and leave nothing behind.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -18,16 +18,16 @@ use tempfile::TempDir;
 
 use crate::drydock::{drydock_program, said};
 
-/// How long a node may take to be seen as it is.
+/// How long a change of a node may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A world that is up; dropping it ends it.
+/// A running world; stopped when dropped.
 struct World {
     folder: TempDir,
     child: Child,
-    // Whoever prints needs somebody who reads.
+    // Keep the pipe open, because the process prints to it.
     _output: BufReader<ChildStdout>,
-    /// What it said until it was up.
+    /// The output until it was up.
     words: String,
 }
 
@@ -54,12 +54,12 @@ impl World {
         }
     }
 
-    /// `drydock nodes` in the world's folder.
+    /// Runs `drydock nodes` in the world's folder.
     fn nodes(&self, arguments: &[&str]) -> Output {
         nodes(self.folder.path(), arguments)
     }
 
-    /// What `drydock nodes list` says, as JSON.
+    /// The JSON output of `drydock nodes list`.
     fn listed(&self, arguments: &[&str]) -> Vec<Value> {
         let arguments = [&["list", "--output", "json"], arguments].concat();
         let output = self.nodes(&arguments);
@@ -67,7 +67,7 @@ impl World {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// The names of the nodes that somebody broke.
+    /// The names of the broken nodes.
     fn broken(&self) -> Vec<String> {
         let mut rows = self.listed(&["--broken"]);
         rows.retain(|row| row["faults"] != json!([]) || row["set"] != json!([]));
@@ -82,7 +82,7 @@ impl World {
         kube::Client::try_from(config.unwrap()).unwrap()
     }
 
-    /// Ctrl-C; answers what is left in the folder.
+    /// Sends Ctrl-C; returns the remaining files.
     fn end(mut self) -> Vec<std::ffi::OsString> {
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGINT).unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -120,7 +120,7 @@ async fn becomes(api: &Api<Node>, name: &str, condition: &'static str, states: &
 }
 
 #[tokio::test]
-async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_demand() {
+async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_demand() {
     let world = World::up(&["--nodes", "20", "--pods-per-node", "2", "--zones", "near,far"]);
     assert!(world.words.contains("20 of 20 nodes Ready in "), "{}", world.words);
     assert!(world.words.contains("40 of 40 pods Running in "), "{}", world.words);
@@ -141,7 +141,7 @@ async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_dem
         let text = serde_json::to_string(&node.metadata).unwrap();
         assert!(
             !text.contains("machine.sapcloud.io"),
-            "mcm claims a node of nobody's: {text}"
+            "mcm claims a foreign node: {text}"
         );
     }
     let output = world.nodes(&[
@@ -199,7 +199,7 @@ async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_dem
 }
 
 #[test]
-fn a_world_whose_drydock_was_killed_is_told() {
+fn a_world_whose_drydock_was_killed_is_reported() {
     let mut world = World::up(&[]);
     world.child.kill().unwrap();
     world.child.wait().unwrap();
@@ -214,10 +214,10 @@ fn a_world_whose_drydock_was_killed_is_told() {
 
 #[rstest]
 #[case::no_world(&["list"], "no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT")]
-#[case::nobody_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
+#[case::no_listener_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
 #[case::no_address(&["list", "--cloud", "nowhere"], "\"grpc://nowhere\" is not the address of a driver")]
 #[case::half_of_the_files(&["list", "--cloud", "127.0.0.1:1", "--tls-ca", "x"], "--tls-ca, --tls-cert and --tls-key belong together")]
-fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
+fn a_missing_world_fails_with_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = nodes(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -233,7 +233,7 @@ fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[cas
 #[case::too_many_nodes(&["up", "--nodes", "10001"], "10000")]
 #[case::pods_without_nodes(&["up", "--pods-per-node", "2"], "--pods-per-node needs nodes")]
 #[case::nodes_without_a_cloud(&["up", "--without", "fakecloud", "--nodes", "2"], "without fakecloud there are none")]
-fn bad_input_is_status_2_and_says_what_would_do(#[case] arguments: &[&str], #[case] expected: &str) {
+fn invalid_input_fails_with_status_2_and_the_valid_values(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = crate::drydock::drydock(folder.path(), arguments);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

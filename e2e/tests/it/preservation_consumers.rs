@@ -1,6 +1,6 @@
-//! Consumers, who may only ask for preservations: what `deploy/rbac/preservation-admission.yaml` keeps them from, and nobody
-//! else. It is for the real API server; the embedded one knows no admission policies. Where the programs of the real one are
-//! not at hand, there is nothing to test.
+//! Consumers, which may only request preservations: what `deploy/rbac/preservation-admission.yaml` denies them
+//! and nobody else. Needs the real API server, because the embedded one has no admission policies; skipped if
+//! its programs are not available.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use stage::{NAMESPACE, deploy};
 use crate::existing::Cluster;
 
 const NODE: &str = "m-1";
-/// Somebody who may update Nodes besides.
+/// A consumer that may also update Nodes.
 const OPERATOR: &str = "operator";
-/// How long the API server may take to heed a new rule.
+/// How long the API server may take to apply a new rule.
 const HEEDED: Duration = Duration::from_secs(30);
-/// How often that is looked at.
+/// The polling interval.
 const PROBE: Duration = Duration::from_millis(200);
 
-/// What a consumer may not do to a Node, and what of the Node the refusal names.
+/// A denied change of a Node, and the part that the refusal names.
 struct Refused {
     name: &'static str,
     patch: Value,
@@ -110,7 +110,7 @@ fn refused() -> Vec<Refused> {
     ]
 }
 
-/// What a consumer may do.
+/// The permitted changes.
 fn requests() -> [Value; 5] {
     [
         json!({ keys::PRESERVE_ANNOTATION: "now" }),
@@ -122,7 +122,7 @@ fn requests() -> [Value; 5] {
     .map(|request| annotations(&request))
 }
 
-/// Those who may ask for preservations: one who may do nothing else, and one who may update Nodes as well.
+/// The RBAC of consumers: one with only this permission, and one that may also update Nodes.
 fn rights() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";
     let binding = |name: &str, role: &str, subject: &Value| {
@@ -174,7 +174,7 @@ fn account(client: &kube::Client, name: &str) -> kube::Client {
     acting_as(client, &format!("system:serviceaccount:{NAMESPACE}:{name}"))
 }
 
-/// The answer to a patch of the Node, which nothing is kept of.
+/// The response to a dry-run patch of the Node.
 async fn answer(client: &kube::Client, patch: &Value) -> Result<(), String> {
     let nodes: Api<Node> = Api::all(client.clone());
     let dry = PatchParams::default().dry_run();
@@ -185,7 +185,7 @@ async fn answer(client: &kube::Client, patch: &Value) -> Result<(), String> {
     }
 }
 
-/// Waits until the answer to a cordon is as it should be.
+/// Waits until the response to a cordon is as wanted.
 async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> bool) {
     let clock = Clock::wall();
     let asking = async {
@@ -198,7 +198,7 @@ async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> boo
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
+async fn consumers_change_only_preservation_requests_of_a_node() {
     let Some(cluster) = Cluster::start().await else { return };
     let administrator = &cluster.client;
     Role::Both.install(administrator, NAMESPACE).await.unwrap();
@@ -210,7 +210,7 @@ async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
     let mcm = account(administrator, deploy::MCM_ACCOUNT);
     let operator = acting_as(administrator, OPERATOR);
 
-    // Without the policy the role allows everything, so that what is refused later on is refused by the policy.
+    // Without the policy the role permits all changes, so that later refusals come from the policy.
     for client in [&consumer, &mcm, &operator] {
         cordon_is(client, Result::is_ok).await;
     }
@@ -221,13 +221,13 @@ async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
     install_policy(administrator).await;
     cordon_is(&consumer, Result::is_err).await;
     for Refused { name, patch, says } in refused() {
-        let told = answer(&consumer, &patch).await.expect_err(name);
+        let refusal = answer(&consumer, &patch).await.expect_err(name);
         for words in [
             says.as_str(),
             keys::PRESERVE_ANNOTATION,
             keys::PRESERVE_WHEN_FAILED_ANNOTATION,
         ] {
-            assert!(told.contains(words), "{name}: {told}");
+            assert!(refusal.contains(words), "{name}: {refusal}");
         }
         for client in [administrator, &mcm, &operator] {
             assert_eq!(answer(client, &patch).await, Ok(()), "{name}");

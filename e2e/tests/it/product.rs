@@ -1,4 +1,4 @@
-//! What is shipped has no planted defects.
+//! Shipped programs contain no defects.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::drydock::{cargo, drydock_program};
 
 #[test]
-fn mcm_by_itself_has_no_mutants() {
+fn mcm_without_features_has_no_mutants() {
     let output = cargo()
         .args(["tree", "--offline", "--package", "mcm", "--edges", "normal,features"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -28,6 +28,6 @@ fn the_programs_that_scenarios_run_have_no_defects() {
             .status();
         found.unwrap().success()
     };
-    assert!(names(&drydock), "simulations plant defects");
+    assert!(names(&drydock), "drydock contains the defects for simulations");
     assert!(!names(&drydock.with_file_name("mcm")));
 }

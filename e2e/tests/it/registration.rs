@@ -1,5 +1,5 @@
-//! A driver that registers itself over mutual TLS: it makes and deletes VMs as one that is dialled, and one that dies loses
-//! nothing.
+//! A driver that registers itself over mutual TLS creates and deletes VMs like a dialled one, and nothing is
+//! lost when it dies.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use stage::ports::free_port;
 
 use crate::drydock::drydock_program;
 
-/// What a step may take on a computer under load.
+/// How long a step may take on a loaded computer.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A process that ends with the test.
+/// A process; killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -33,28 +33,28 @@ fn program(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_BIN_EXE_drydock")).with_file_name(name))
 }
 
-/// A control plane alone, and its kubeconfig.
+/// Starts a control plane; returns it with its kubeconfig.
 fn control_plane() -> (Running, PathBuf) {
     let mut up = drydock_program();
     up.args(["up", "--without=mcm,fakecloud"]).stdout(Stdio::piped());
     let mut running = Running(up.spawn().unwrap());
     let output = BufReader::new(running.0.stdout.take().unwrap());
-    let told = output
+    let line = output
         .lines()
         .map(Result::unwrap)
         .find(|line| line.contains("export KUBECONFIG="));
-    let told = told.expect("it says where its kubeconfig is");
-    let path = told.split_once('=').unwrap().1.into();
+    let line = line.expect("the path of its kubeconfig");
+    let path = line.split_once('=').unwrap().1.into();
     (running, path)
 }
 
-/// Certificates of both sides, as `fakecloud certificates` makes them.
+/// Certificates of both sides, from `fakecloud certificates`.
 fn certificates(folder: &Path) {
-    let made = program("fakecloud")
+    let generated = program("fakecloud")
         .args(["certificates", "--namespace=default", "--name=mcm", "--output=tls"])
         .current_dir(folder)
         .status();
-    assert!(made.unwrap().success());
+    assert!(generated.unwrap().success());
 }
 
 fn mcm(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
@@ -113,7 +113,7 @@ async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_driver_that_registers_over_tls_dies_and_comes_back_and_nothing_is_lost() {
+async fn a_driver_registered_over_tls_restarts_without_losses() {
     let folder = tempfile::tempdir().unwrap();
     let (_up, kubeconfig) = control_plane();
     certificates(folder.path());
@@ -146,7 +146,7 @@ async fn a_driver_that_registers_over_tls_dies_and_comes_back_and_nothing_is_los
         operation.is_some_and(|operation| operation.description.contains("no driver has registered"))
     };
     let waiting = within(
-        "m-1 says what it waits for",
+        "m-1 reports what it waits for",
         await_condition(machines.clone(), "m-1", says),
     )
     .await;

@@ -1,4 +1,5 @@
-//! The regression corpus: every known bug is found by its invariant, mcm has none of them, and the page says so.
+//! The regression corpus: every known bug is detected by its invariant, mcm has none of them, and the page
+//! matches.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,12 +11,12 @@ use crate::drydock::{drydock, said};
 const SHARES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/regressions/shares.json");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/regressions.md");
 
-/// In how many parts the corpus is run: none takes longer than a test should.
+/// The number of parts of the corpus, so that none takes longer than a test should.
 const PARTS: usize = 32;
 
-/// Every 32nd entry: what is found is what the page says.
+/// Checks every 32nd entry: the page lists what detects it.
 #[rstest]
-fn a_known_bug_is_found_as_the_page_says(
+fn a_known_bug_is_detected_as_documented(
     #[values(
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29,
         30, 31
@@ -37,7 +38,7 @@ fn a_known_bug_is_found_as_the_page_says(
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &arguments);
     assert!(output.status.success(), "{}", said(&output));
-    let made = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
+    let generated = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     let committed = std::fs::read_to_string(PAGE).unwrap();
     let rows = |page: &str| -> BTreeSet<String> {
         let entries = page.split("## Invariants").next().unwrap_or_default();
@@ -47,7 +48,7 @@ fn a_known_bug_is_found_as_the_page_says(
             .map(str::to_owned)
             .collect()
     };
-    let stale: Vec<String> = rows(&made).difference(&rows(&committed)).cloned().collect();
+    let stale: Vec<String> = rows(&generated).difference(&rows(&committed)).cloned().collect();
     assert!(
         stale.is_empty(),
         "docs/reference/regressions.md is stale: drydock regressions --document docs/reference/regressions.md\n{}",
@@ -56,29 +57,29 @@ fn a_known_bug_is_found_as_the_page_says(
 }
 
 #[test]
-#[ignore = "long: the whole corpus in one go, for what the page sums up"]
-fn every_known_bug_is_found_and_the_page_says_by_what() {
+#[ignore = "long: the whole corpus in one run, for the page's summary"]
+fn every_known_bug_is_detected_and_documented() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["regressions", "--shares", SHARES, "--document", "page.md"];
     let output = drydock(folder.path(), &arguments);
     assert!(output.status.success(), "{}", said(&output));
-    let made = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
+    let generated = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     let committed = std::fs::read_to_string(PAGE).unwrap();
     assert_eq!(
-        made, committed,
+        generated, committed,
         "docs/reference/regressions.md is stale: drydock regressions --document docs/reference/regressions.md"
     );
 }
 
 #[test]
-fn an_unknown_entry_is_named_with_those_that_there_are() {
+fn an_unknown_entry_is_rejected_with_the_existing_ones() {
     let output = drydock(Path::new("."), &["regressions", "R99"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("R04"), "{}", said(&output));
 }
 
 #[test]
-fn every_mutant_has_a_case_and_every_case_with_a_mutant_has_one() {
+fn every_mutant_has_a_case_and_every_mutant_of_a_case_exists() {
     let cases: Vec<_> = e2e::regressions().into_iter().flat_map(|entry| entry.cases).collect();
     let with: BTreeSet<&str> = cases.iter().filter(|case| case.mutant).map(|case| case.id).collect();
     let mutants: BTreeSet<&str> = harness::regression::mutants().into_iter().collect();

@@ -1,4 +1,4 @@
-//! Plans: what one says happens, again and again to the bit; what it cannot mean is told with its place.
+//! Plans: they are followed reproducibly; errors are reported with their position.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::drydock::{drydock, said};
 
-/// A crash that the planted defect does not survive, a lost answer and a late watch, in half a minute.
+/// A crash that the defect does not survive, a lost response and a late watch, in half a minute.
 const SHORT: &str = "
 scenario:
   name: short
-  about: A machine is made while much goes wrong.
+  about: A machine is created under many disturbances.
   steps:
   - apply: {machine: m-1}
   - wait: 30s
@@ -26,7 +26,7 @@ disturbances:
 - lag: {process: mcm, effect: 2, by: 3s}
 ";
 
-/// What the runs of these arguments left in their JSON result.
+/// The JSON results of the runs with these arguments.
 fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     let mut all = vec!["run", "--json", "result.json"];
     all.extend(arguments);
@@ -41,7 +41,7 @@ fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
 #[case::ten_times(10)]
 #[ignore = "long: a hundred runs"]
 #[case::a_hundred_times(100)]
-fn a_plan_gives_the_same_trace_each_time_in_a_process_of_its_own(#[case] times: usize) {
+fn a_plan_gives_the_same_trace_in_every_process(#[case] times: usize) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), SHORT).unwrap();
     let again: Vec<&str> = std::iter::repeat_n(["--plan", "plan.yaml"], times).flatten().collect();
@@ -49,12 +49,12 @@ fn a_plan_gives_the_same_trace_each_time_in_a_process_of_its_own(#[case] times: 
     assert_eq!(runs.len(), times);
     let traces: BTreeSet<String> = runs.iter().map(|run| run["trace"].to_string()).collect();
     assert_eq!(traces.len(), 1, "{traces:?}");
-    for struck in runs[0]["disturbances"].as_array().unwrap() {
-        assert_eq!(struck["hits"], 1, "{struck}");
+    for disturbance in runs[0]["disturbances"].as_array().unwrap() {
+        assert_eq!(disturbance["hits"], 1, "{disturbance}");
     }
 }
 
-/// mcm is killed right after a write and right before a call of the cloud, and stands still for a while.
+/// mcm is killed right after a write and right before a cloud call, and is paused for some time.
 const ON_A_WALL_CLOCK: &str = "
 base: lifecycle
 disturbances:
@@ -69,19 +69,19 @@ disturbances:
 ";
 
 #[test]
-fn a_plan_is_followed_with_processes_of_their_own() {
+fn a_plan_is_followed_on_the_wall_clock() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), ON_A_WALL_CLOCK).unwrap();
     let runs = follow(folder.path(), &["--plan", "plan.yaml", "--stage", "embedded"]);
     let [run] = runs.as_slice() else { panic!("{runs:?}") };
     assert!(run["failure"].is_null(), "{run}");
-    for struck in run["disturbances"].as_array().unwrap() {
-        assert_eq!(struck["hits"], 1, "{struck}");
+    for disturbance in run["disturbances"].as_array().unwrap() {
+        assert_eq!(disturbance["hits"], 1, "{disturbance}");
     }
 }
 
 #[test]
-fn a_failed_run_leaves_its_plan_and_the_line_that_replays_it() {
+fn a_failed_run_leaves_its_plan_and_a_replay_line() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("plan.yaml"),
@@ -98,7 +98,7 @@ fn a_failed_run_leaves_its_plan_and_the_line_that_replays_it() {
 }
 
 #[test]
-fn a_disturbance_that_never_strikes_is_a_warning() {
+fn a_disturbance_without_a_hit_causes_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let plan = "base: lifecycle\ndisturbances:\n- crash: {process: mcm, at: before, effect: 100000}\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
@@ -118,7 +118,7 @@ fn a_disturbance_that_never_strikes_is_a_warning() {
 #[rstest]
 #[case::virtual_time("{virtualTime: 1m}", "1m00s of virtual time (limits.virtualTime)")]
 #[case::events("{events: 100}", "more than 100 events (limits.events)")]
-fn a_run_that_runs_away_says_over_which_limit(#[case] limits: &str, #[case] expected: &str) {
+fn a_runaway_run_reports_the_exceeded_limit(#[case] limits: &str, #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let plan = format!("base: lifecycle\nlimits: {limits}\n");
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
@@ -130,7 +130,7 @@ fn a_run_that_runs_away_says_over_which_limit(#[case] limits: &str, #[case] expe
 #[rstest]
 #[case::an_unknown_word("base: lifecycle\ndisturbances:\n- crahs: {}\n", &["plan.yaml: ", "line 3", "crahs"])]
 #[case::an_unknown_scenario("base: lifecicle\n", &["plan.yaml: base: ", "lifecicle"])]
-fn a_bad_plan_gets_one_line_and_status_2(#[case] plan: &str, #[case] expected: &[&str]) {
+fn an_invalid_plan_fails_with_one_line_and_status_2(#[case] plan: &str, #[case] expected: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
     let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);

@@ -1,4 +1,4 @@
-//! mcm and fakecloud have exactly the roles that they need: what `deploy/rbac` grants is what they ask for, over all
+//! mcm and fakecloud have exactly the roles that they need: `deploy/rbac` grants what they use over all
 //! scenarios, and no more.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,26 +9,27 @@ use stage::{NAMESPACE, deploy};
 
 use crate::drydock::{drydock_program, said, simulate};
 
-/// What is asked for only when two writers race, which virtual time gives no scenario at will.
+/// Permissions used only when two writers race, which no virtual-time scenario reproduces reliably.
 const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
-    // mcm reads a machine again after a write that came too late. (The scenario `edits` does it on a wall clock.)
+    // mcm reads a machine again after a conflict. (The scenario `edits` covers it on a wall clock.)
     (deploy::MCM_ACCOUNT, "get", "machines"),
-    // The same of a deployment.
+    // The same for a deployment.
     (deploy::MCM_ACCOUNT, "get", "machinedeployments"),
-    // The node that a claim's volume was to be made for went before the volume was made.
+    // The node for a claim's volume was deleted before the volume was created.
     (deploy::FAKECLOUD_ACCOUNT, "patch", "persistentvolumeclaims"),
-    // Another driver of storage registered itself with a new node first.
+    // Another storage driver registered itself with a new node first.
     (deploy::FAKECLOUD_ACCOUNT, "patch", "csinodes"),
 ];
 
-/// What the scenario `class_migration` allows besides, as docs/using/operating.md has an operator do who needs it.
+/// Additional permissions of the scenario `class_migration`, which operators grant as in
+/// docs/using/operating.md.
 fn is_of_migration(access: &Access) -> bool {
     let resource = access.resource.as_str();
     resource == "awsmachineclasses"
         || resource == "machineclasses" && ["get", "create", "update"].contains(&access.verb.as_str())
 }
 
-/// What the rules of `deploy/rbac` allow, each with the object that has the rule.
+/// The permissions in `deploy/rbac`, each with the object that grants it.
 fn granted() -> BTreeMap<Access, String> {
     let objects = deploy::rbac(NAMESPACE).unwrap();
     let mut granted = BTreeMap::new();
@@ -86,8 +87,8 @@ fn is_of_races(access: &Access) -> bool {
     ONLY_IN_RACES.contains(&(&access.account, &access.verb, &access.resource))
 }
 
-/// Scenarios in which together everything is asked for that any scenario asks for. One that asks for more fails by itself:
-/// the server refuses it.
+/// Scenarios that together use all permissions. A scenario that uses more fails by itself: the server refuses
+/// it.
 const COVERING: [&str; 10] = [
     "cascade",
     "class_migration",
@@ -101,7 +102,7 @@ const COVERING: [&str; 10] = [
     "vm_deleted",
 ];
 
-/// What the covering scenarios ask for.
+/// The permissions that these scenarios use.
 fn asked() -> BTreeSet<Access> {
     let folder = tempfile::tempdir().unwrap();
     let (output, runs) = simulate(folder.path(), &COVERING);
@@ -113,17 +114,17 @@ fn asked() -> BTreeSet<Access> {
 }
 
 #[test]
-fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
+fn the_roles_grant_exactly_the_permissions_that_mcm_and_fakecloud_use() {
     let (granted, asked) = (granted(), asked());
     let missing: Vec<String> = asked
         .iter()
         .filter(|access| !granted.contains_key(access) && !is_of_migration(access))
-        .map(|access| format!("no rule allows what was asked for: {access}"))
+        .map(|access| format!("no rule grants a used permission: {access}"))
         .collect();
     let idle: Vec<String> = granted
         .iter()
         .filter(|(access, _)| !asked.contains(access) && !is_of_races(access))
-        .map(|(access, origin)| format!("no scenario needs what {origin} allows: {access}"))
+        .map(|(access, origin)| format!("no scenario uses a permission of {origin}: {access}"))
         .collect();
     assert!(
         missing.is_empty() && idle.is_empty(),
@@ -133,7 +134,7 @@ fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
 }
 
 #[test]
-fn mcm_and_fakecloud_are_refused_nothing_over_https() {
+fn mcm_and_fakecloud_are_denied_nothing_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock_program()
         .args([

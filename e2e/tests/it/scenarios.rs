@@ -1,11 +1,11 @@
-//! Every scenario in virtual time with production's timeouts. `make sim` takes more seeds.
+//! Every scenario in virtual time with production timeouts. `make sim` runs more seeds.
 
 use rstest::rstest;
 use scenario::StageKind;
 
 use crate::drydock::{said, simulate};
 
-/// In how many parts the scenarios are run: none takes longer than a test should.
+/// The number of parts, so that none takes longer than a test should.
 const PARTS: usize = 12;
 
 #[rstest]
@@ -40,7 +40,7 @@ fn a_suite_is_run_by_its_name_and_each_scenario_once() {
 }
 
 #[test]
-fn each_injected_error_struck_once() {
+fn each_injected_error_has_one_hit() {
     let folder = tempfile::tempdir().unwrap();
     let (_, runs) = simulate(folder.path(), &["create_errors", "--seed", "4"]);
     assert_eq!(

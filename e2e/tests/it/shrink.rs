@@ -1,4 +1,4 @@
-//! A planted defect is found by a campaign, and shrunk to a story that a person can read.
+//! A campaign detects a defect, and shrinks it to a readable scenario.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::drydock::{drydock, said};
 
-/// The most seeds that it may take to find the defect.
+/// The maximum number of seeds to detect the defect.
 const SEEDS: &str = "1000";
 
-/// The plan of the one failing seed of a campaign on an mcm that creates without asking.
+/// The plan of the one failing seed of a campaign with an mcm that creates VMs without a lookup.
 fn found(folder: &Path) -> String {
     let mutant = ["--mutant", "create-without-asking"];
     let mut arguments = vec!["chaos", "--seeds", SEEDS, "--failures", "1", "--json", "chaos.json"];
@@ -26,7 +26,7 @@ fn found(folder: &Path) -> String {
 }
 
 #[test]
-fn a_controller_that_creates_without_asking_is_found_and_shrunk_to_a_short_story() {
+fn a_controller_that_creates_without_a_lookup_is_detected_and_shrunk_to_a_short_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let plan = found(folder.path());
     let output = drydock(folder.path(), &["shrink", &plan, "--output", "small.yaml"]);

@@ -1,5 +1,5 @@
-//! Places pods on nodes and prints how long that takes: `schedule [NODES] [PODS]`, 1,000 each by
-//! default. Only the decisions are measured, with the cluster kept up to date after each.
+//! Schedules pods and prints the duration: `schedule [NODES] [PODS]`, 1,000 each by default. Measures only the
+//! decisions and the updates of the cluster between them.
 
 use std::sync::Arc;
 

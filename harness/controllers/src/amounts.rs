@@ -1,13 +1,13 @@
-//! Amounts of resources as the whole numbers that the scheduler adds up.
+//! Resource quantities as whole numbers for the scheduler.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-/// The value in thousandths, rounded up; 0 for text that is no quantity, which the server refuses.
+/// The value in thousandths, rounded up; 0 for an invalid quantity, which the API server rejects.
 pub(crate) fn milli(quantity: &Quantity) -> i64 {
     capped(quantity, quantity::Quantity::milli)
 }
 
-/// The value rounded up to a whole number; 0 for text that is no quantity.
+/// The value rounded up to a whole number; 0 for an invalid quantity.
 pub(crate) fn whole(quantity: &Quantity) -> i64 {
     capped(quantity, quantity::Quantity::value)
 }

@@ -1,5 +1,5 @@
-//! What the controllers cost when nothing happens: two days of a cluster of twenty ready nodes, in
-//! virtual time, with every request and every wake counted.
+//! The idle cost of the controllers: two days of a cluster with twenty ready nodes, in virtual time, with all
+//! requests and wakes counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,27 +22,27 @@ use crate::foundation::{self, AnyWorker};
 use crate::{Action, Change, Kind, Outcome, Settings, View, workers};
 
 const NODES: usize = 20;
-/// Renewals are not what is measured: few of them, and a grace to match, stand for two days of them.
+/// Renewals are not measured here: a few of them, with a matching grace period, represent two days of renewals.
 const RENEWAL: Duration = Duration::from_secs(50 * 60);
 const GRACE: Duration = Duration::from_secs(60 * 60);
-/// How many renewals there are to a status.
+/// The number of renewals per status update.
 const RENEWALS: u32 = 3;
 const SETTLED: Duration = Duration::from_secs(120);
 const IDLE: Duration = Duration::from_secs(48 * 3600);
-/// How long a watch lasts at least when nothing happens.
+/// The minimum duration of an idle watch.
 const WATCH: Duration = Duration::from_secs(290);
-/// The embedded server does not serve that kind; whether it does by now is asked ever more rarely.
+/// The embedded server does not serve this kind; the controllers poll it with increasing pauses.
 const UNSERVED: &str = "list /api/v1/replicationcontrollers";
 const MOST_ASKED_FOR_UNSERVED: u64 = 9;
 
-/// How often a controller woke by itself: decided something although nothing had changed.
+/// Wakes per controller: decisions without a preceding change.
 type Wakes = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// A worker whose wakes are counted.
+/// A worker that counts its wakes.
 struct Counted {
     inner: Box<dyn AnyWorker>,
     wakes: Wakes,
-    stirred: bool,
+    has_changed: bool,
 }
 
 impl AnyWorker for Counted {
@@ -59,7 +59,7 @@ impl AnyWorker for Counted {
     }
 
     fn observe(&mut self, change: &Change, view: View<'_>) {
-        self.stirred = true;
+        self.has_changed = true;
         self.inner.observe(change, view);
     }
 
@@ -72,28 +72,28 @@ impl AnyWorker for Counted {
     }
 
     fn synced(&mut self, view: View<'_>) {
-        self.stirred = true;
+        self.has_changed = true;
         self.inner.synced(view);
     }
 
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)> {
         let is_due = self.inner.next_due().is_some_and(|due| due <= view.now);
-        if is_due && !self.stirred {
+        if is_due && !self.has_changed {
             *self.wakes.lock().entry(self.inner.name()).or_default() += 1;
         }
         let begun = self.inner.begin(view);
-        // What else is due now belongs to the same wake.
-        self.stirred = begun.is_some();
+        // Other keys that are due now belong to the same wake.
+        self.has_changed = begun.is_some();
         begun
     }
 
-    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
-        self.stirred = true;
-        self.inner.go_on(ticket, action, outcome, view)
+    fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
+        self.has_changed = true;
+        self.inner.continue_plan(ticket, action, outcome, view)
     }
 }
 
-/// Counts requests of the controllers by what they ask for.
+/// Counts requests by verb and path.
 #[derive(Debug, Default)]
 struct Requests(Mutex<BTreeMap<String, u64>>);
 
@@ -123,7 +123,7 @@ fn seconds(now: Timestamp) -> String {
     Timestamp::from_second(now.as_second()).unwrap().to_string()
 }
 
-/// Renews the leases of all nodes, and every so often posts their statuses.
+/// Renews the leases of all nodes, and regularly posts their statuses.
 async fn kubelets(client: Client, clock: Clock) {
     let (nodes, leases) = (
         Api::<Node>::all(client.clone()),
@@ -162,7 +162,7 @@ async fn kubelets(client: Client, clock: Clock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes() {
+async fn two_idle_days_cause_no_writes_and_no_wakes_except_node_deadlines() {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let requests = Arc::new(Requests::default());
     let server = Server::new(Options {
@@ -189,7 +189,7 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
             Box::new(Counted {
                 inner,
                 wakes,
-                stirred: false,
+                has_changed: false,
             }) as Box<dyn AnyWorker>
         })
         .collect();
@@ -213,9 +213,9 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
     }
 
     let mut requests = requests.0.lock().clone();
-    let asked = requests.remove(UNSERVED).unwrap_or_default();
-    assert!(asked <= MOST_ASKED_FOR_UNSERVED, "{asked}");
-    // Of a kind there may be two: one of the content of some objects, one of the metadata of all.
+    let requested = requests.remove(UNSERVED).unwrap_or_default();
+    assert!(requested <= MOST_ASKED_FOR_UNSERVED, "{requested}");
+    // A kind may have two watches: one with full objects of a subset, one with the metadata of all.
     let most = 2 * (IDLE.as_secs() / WATCH.as_secs() + 1);
     for (what, count) in &requests {
         assert!(what.starts_with("watch ") && *count <= most, "{what}, {count} times");
@@ -223,7 +223,7 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
     let wakes = wakes.lock().clone();
     let woken: Vec<&str> = wakes.keys().copied().collect();
     assert_eq!(woken, ["node-controller"], "{wakes:?}");
-    // A renewal moves a node's deadline, which is met once at the place it had.
+    // A renewal extends a node's deadline; the old deadline causes one wake.
     let most = u64::try_from(NODES).unwrap() * (IDLE.as_secs() / RENEWAL.as_secs() + 1);
     assert!(wakes["node-controller"] <= most, "{wakes:?}, at most {most}");
     println!("watches of {} kinds, wakes {wakes:?}", requests.len());

@@ -1,11 +1,10 @@
-//! The controllers that a Kubernetes control plane runs beside its API server.
+//! The built-in controllers of a Kubernetes control plane.
 //!
-//! [`run`] runs those that its [`Settings`] enable, in one future, on one watch a kind. They speak to
-//! the API server through a `kube::Client` alone, so they run in process, in virtual time, and beside
-//! a real API server. What must not live here: anything that knows of machines, of clouds or of the
-//! embedded server's inside.
+//! [`run`] runs the controllers that its [`Settings`] enable, in one future, with one watch per kind. They use
+//! only a `kube::Client`, so they run in process, in virtual time, and against a real API server. Nothing here
+//! may depend on machines, on clouds or on internals of the embedded server.
 //!
-//! # How a controller is written
+//! # Writing a controller
 //!
 //! A folder holds a pure decision with its table tests, and a struct that implements [`Controller`]:
 //!
@@ -30,12 +29,12 @@
 //!         "serviceaccount-controller"
 //!     }
 //!
-//!     // Typed caches that are filled before anything is decided.
+//!     // The typed caches; they are listed before the first decision.
 //!     fn kinds(&self) -> BTreeSet<Kind> {
 //!         BTreeSet::from([Kind::Namespace, Kind::ServiceAccount])
 //!     }
 //!
-//!     // Every change of these kinds, own writes included, comes by here. Name what to look at.
+//!     // Receives every change of these kinds, including own writes. Enqueue the affected keys.
 //!     fn observe(&mut self, change: &Change, _: View<'_>, queue: &mut Queue<String>) {
 //!         if change.of::<Namespace>().is_some() {
 //!             queue.add(change.key.name.clone());
@@ -44,7 +43,7 @@
 //!         }
 //!     }
 //!
-//!     // Pure: from the caches and the time to actions. `Plan::deadline` is when to look again.
+//!     // Pure: caches and time in, actions out. `Plan::deadline` is the time of the next decision.
 //!     fn decide(&mut self, namespace: &String, view: View<'_>) -> Plan<Reason> {
 //!         let live = view.caches.namespaces.get(&ObjectKey::cluster(namespace));
 //!         if live.is_none_or(|live| live.metadata.deletion_timestamp.is_some())
@@ -60,22 +59,21 @@
 //! }
 //! ```
 //!
-//! and one line in `workers` of this file, one in [`Name`], one in the table of kinds if it watches a
-//! new one.
+//! Also add one line to `workers` in this file, one to [`Name`], and one to the table of kinds if the
+//! controller watches a new kind.
 //!
-//! - A plan's actions are performed in order, up to the first failure; a key is never decided on
-//!   while its actions are under way. The answers of writes are in the caches before the key is
-//!   decided on again: count what the cache shows, no expectations are needed.
-//! - A failed key is decided on again after 5 ms, doubled each time up to 1000 s; a change that
-//!   concerns it does not wait for that. [`Controller::performed`] hears of every outcome, for
-//!   controllers that report failures or need the answer of a read.
-//! - Objects that are gone when they are patched, replaced or deleted are no failure, and neither is
-//!   a namespace that is ending.
-//! - Where a stale decision could hurt, use `Action::delete` (uid), `*_as_seen` or `replace*`
-//!   (resource version): on a conflict the key is decided on again.
-//! - Write nothing when nothing would change: a key is looked at often.
+//! - The actions of a plan are performed in order, up to the first failure; a key is not decided again while
+//!   its actions are in progress. The caches contain the responses of writes before the key is decided again:
+//!   count objects in the cache; no expectations are needed.
+//! - A failed key is decided again after 5 ms, doubled each time up to 1000 s; a change that affects the key
+//!   skips the backoff. [`Controller::performed`] receives every outcome, for controllers that report failures
+//!   or need the result of a read.
+//! - A missing object is not an error for a patch, replacement or deletion; neither is a terminating namespace.
+//! - Where a stale decision could do harm, use `Action::delete` (uid), `*_as_seen` or `replace*` (resource
+//!   version): on a conflict the key is decided again.
+//! - Write nothing when nothing would change: keys are decided often.
 
-// Its compiled code is shared; see `runtime::codec`.
+// The compiled code is shared; see `runtime::codec`.
 use runtime as _;
 
 mod amounts;
@@ -107,13 +105,13 @@ pub use foundation::{
 use foundation::{AnyWorker, Worker};
 pub use settings::{Name, Settings};
 
-/// Runs the enabled controllers until they are cancelled. Errors are logged and tried again.
+/// Runs the enabled controllers until `cancelled` fires. Errors are logged and retried.
 pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, cancelled: CancellationToken) {
     let workers = workers(&settings, clock.now());
     foundation::run::run(client, clock, seed, workers, cancelled).await;
 }
 
-/// The enabled controllers. The order is the one in which they decide when several are due.
+/// The enabled controllers. The order determines who decides first when several are due.
 fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>> {
     let mut workers: Vec<Box<dyn AnyWorker>> = Vec::new();
     for name in &settings.enabled {

@@ -1,4 +1,4 @@
-//! Selectors, node affinity terms and tolerations, as their API documentation defines them.
+//! Matching of selectors, node affinity terms and tolerations, as specified in their API documentation.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
         })
 }
 
-/// Whether a node is selected: one of the terms must match.
+/// Whether a node selector selects a node: one of its terms must match.
 pub fn selects_node(selector: &NodeSelector, name: &str, labels: &Labels) -> bool {
     selector
         .node_selector_terms
@@ -55,7 +55,7 @@ pub fn term_selects_node(term: &NodeSelectorTerm, name: &str, labels: &Labels) -
             .all(|requirement| requirement.key == "metadata.name" && requirement_holds(requirement, Some(&name)))
 }
 
-/// The nodes to which `metadata.name` fields restrict a selector; `None` when some term does not.
+/// The node names to which `metadata.name` fields restrict a selector; `None` when a term has no such field.
 pub fn named_nodes(selector: &NodeSelector) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     for term in &selector.node_selector_terms {
@@ -69,7 +69,7 @@ pub fn named_nodes(selector: &NodeSelector) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// Whether a node lies in one of the topologies; no terms mean anywhere.
+/// Whether a node is in one of the topologies; an empty list allows all nodes.
 pub fn in_topologies(terms: &[TopologySelectorTerm], labels: &Labels) -> bool {
     terms.is_empty()
         || terms.iter().any(|term| {

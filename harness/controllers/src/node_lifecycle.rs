@@ -1,10 +1,10 @@
-//! Node lifecycle: finds out that a kubelet has fallen silent, says so in the Node's conditions,
-//! and keeps the taints that follow from them.
+//! Node lifecycle: detects silent kubelets, reports them in the node conditions, and maintains the resulting
+//! taints.
 //!
-//! A dead kubelet writes nothing. Its silence is measured on this controller's own clock, from the
-//! moment at which it last saw the kubelet's Lease or heartbeat change; clocks of nodes do not
-//! matter. As in kube-controller-manager, with its [limits by zone](zones). What must not live here:
-//! evicting pods from tainted nodes.
+//! A dead kubelet writes nothing. The controller measures the silence on its own clock, from the moment at
+//! which it last saw the kubelet's Lease or heartbeat change; the clocks of nodes do not matter. As in
+//! kube-controller-manager, with its [limits by zone](zones). Evicting pods from tainted nodes belongs to
+//! `taint_eviction`.
 
 mod controller;
 mod decide;
@@ -25,18 +25,20 @@ pub use view::NodeView;
 /// The periods of the node lifecycle controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How often nodes are looked at. Signs of life and their absence count from one such look, and
-    /// what failed is tried again at the next.
+    /// The period of the monitor rounds. Signs of life and silence are noticed only in a round, and failed
+    /// writes are retried in the next round.
     pub monitor_period: Duration,
     /// How long a kubelet may be silent before its node's conditions turn Unknown.
     pub grace: Duration,
-    /// The same for a node whose kubelet has never posted a status, from the node's creation.
+    /// The same limit for a kubelet that has never posted a status, from the creation of its node.
     pub startup_grace: Duration,
-    /// How fast nodes of one zone get the taints that drive their pods away.
+    /// How fast nodes of one zone get `NoExecute` taints.
     pub limits: zones::Limits,
-    /// Where kubelets, by the uids of their Nodes, are said to be alive without renewing their Leases; absent: nowhere.
+    /// Kubelets with a pulse, by the uids of their nodes: alive without renewing their Leases. `None`: all
+    /// kubelets renew.
     pub pulses: Option<Pulses>,
-    /// By what graces are extended: the time that the machine kept this process waiting, since kubelets beside it waited too.
+    /// Extends grace periods by the time for which the host starved this process, since kubelets on the same
+    /// host were starved too.
     pub lost_time: LostTime,
 }
 

@@ -1,54 +1,54 @@
-//! Which controllers run, and their periods. Defaults are kube-controller-manager's.
+//! The enabled controllers and their periods. The defaults are those of kube-controller-manager.
 
 use std::collections::BTreeSet;
 
 use crate::{node_lifecycle, pod_gc};
 
-/// A controller that can be switched on or off.
+/// The name of a controller, to enable or disable it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
-    /// Deletes what nobody owns any more.
+    /// Garbage collector: deletes objects whose owners are gone.
     GarbageCollector,
-    /// Empties and ends namespaces that are deleted.
+    /// Namespace controller: deletes the content of terminating namespaces and finalizes them.
     Namespaces,
-    /// The default service account of each namespace.
+    /// Creates the default service account of each namespace.
     ServiceAccounts,
-    /// The root certificate in each namespace.
+    /// Publishes the root certificate in each namespace.
     RootCertificates,
-    /// Deletes pods from nodes with taints that they do not tolerate.
+    /// Taint eviction: deletes pods from nodes with taints that they do not tolerate.
     TaintEviction,
-    /// Ends pods that nobody else will.
+    /// Pod garbage collector: deletes pods that nothing else will delete.
     PodGc,
-    /// The status of pod disruption budgets.
+    /// Maintains the status of pod disruption budgets.
     Disruption,
-    /// Conditions and taints of nodes whose kubelets are silent.
+    /// Node lifecycle: maintains conditions and taints of nodes whose kubelets are silent.
     NodeLifecycle,
-    /// Pods of ReplicaSets.
+    /// ReplicaSet controller: creates and deletes pods of ReplicaSets.
     ReplicaSet,
-    /// ReplicaSets of Deployments.
+    /// Deployment controller: creates and scales ReplicaSets of Deployments.
     Deployment,
-    /// Pods of DaemonSets.
+    /// DaemonSet controller: creates and deletes pods of DaemonSets.
     DaemonSet,
-    /// Pods and claims of StatefulSets.
+    /// StatefulSet controller: creates and deletes pods and claims of StatefulSets.
     StatefulSet,
-    /// Pods of Jobs, and finished Jobs after their time to live.
+    /// Job controller: runs pods of Jobs, and deletes finished Jobs after their TTL.
     Job,
-    /// EndpointSlices of Services.
+    /// EndpointSlice controller: maintains the EndpointSlices of Services.
     EndpointSlice,
-    /// Nodes for pods.
+    /// Scheduler: assigns pods to nodes.
     Scheduler,
-    /// Volumes for claims.
+    /// Volume binder: binds and provisions volumes for claims.
     VolumeBinder,
-    /// Claims and volumes that are in use stay.
+    /// Protects claims and volumes in use from deletion.
     VolumeProtection,
-    /// Claims of ephemeral volumes.
+    /// Creates claims for ephemeral volumes.
     EphemeralVolumes,
-    /// Volumes on the nodes of their pods.
+    /// Attaches volumes to the nodes of their pods, and detaches them.
     AttachDetach,
 }
 
 impl Name {
-    /// Every controller.
+    /// All controllers.
     pub const ALL: &[Self] = &[
         Self::GarbageCollector,
         Self::Namespaces,
@@ -72,16 +72,16 @@ impl Name {
     ];
 }
 
-/// Which controllers run, and how.
+/// The enabled controllers and their settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Those that run.
+    /// The enabled controllers.
     pub enabled: BTreeSet<Name>,
-    /// What the root certificate publisher publishes, in PEM.
+    /// The PEM bundle that the root certificate publisher publishes.
     pub root_certificate: String,
-    /// Limits of pod garbage collection.
+    /// The limits of the pod garbage collector.
     pub pod_gc: pod_gc::Settings,
-    /// Periods of the node lifecycle controller.
+    /// The periods of the node lifecycle controller.
     pub node_lifecycle: node_lifecycle::Settings,
 }
 
@@ -97,7 +97,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Only these controllers.
+    /// Settings with only these controllers.
     pub fn only(names: impl IntoIterator<Item = Name>) -> Self {
         Self {
             enabled: names.into_iter().collect(),
@@ -105,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// All but these controllers.
+    /// The same settings without these controllers.
     #[must_use]
     pub fn without(mut self, names: impl IntoIterator<Item = Name>) -> Self {
         for name in names {
@@ -114,7 +114,7 @@ impl Settings {
         self
     }
 
-    /// Whether a controller runs.
+    /// Whether a controller is enabled.
     pub fn runs(&self, name: Name) -> bool {
         self.enabled.contains(&name)
     }

@@ -1,4 +1,4 @@
-//! The controller.
+//! The disruption controller: caches in, status writes and events out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::expected::{Scales, scales};
 use super::{Reason, stale};
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, Severity, View};
 
-/// What is decided about.
+/// The key of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A budget.
     Budget(ObjectKey),
-    /// A pod that was said to be about to be disrupted.
+    /// A pod with a `DisruptionTarget` condition.
     Pod(ObjectKey),
 }
 
 /// The disruption controller.
 #[derive(Debug, Default)]
 pub struct Disruption {
-    /// The scales that a budget's pass has asked for, by the controller's uid.
+    /// The scales that the controller has read for a budget, by the uid of the pods' controller.
     answers: BTreeMap<ObjectKey, BTreeMap<String, Option<i32>>>,
 }
 
@@ -46,13 +46,13 @@ impl Disruption {
                         plan.push(Reason::Noteworthy, unmanaged_pods(budget));
                     }
                 }
-                Scales::Ask(targets) => {
+                Scales::Unread(targets) => {
                     self.answers.insert(key.clone(), answers);
                     for target in targets.into_values() {
                         let subresource = Some("scale");
                         plan.push(Reason::ScaleUnknown, Action::Read { target, subresource });
                     }
-                    plan.look_by(view.now);
+                    plan.requeue_by(view.now);
                     return plan;
                 }
                 Scales::Failed(why) => return sync_failed(budget, &why, view),
@@ -77,7 +77,7 @@ impl Disruption {
                 }
                 plan.push(Reason::Outdated, write(budget, status));
             }
-            // Events are for changes only.
+            // Emit events only when the status changes.
             None => plan.actions.retain(|_| !evictions.failed.is_empty()),
         }
         plan
@@ -103,7 +103,7 @@ impl Controller for Disruption {
         ])
     }
 
-    /// For custom resources that have a scale.
+    /// Custom resources may have a scale.
     fn needs_all_metadata(&self) -> bool {
         true
     }
@@ -180,7 +180,7 @@ fn pods_of<'a>(budget: &PodDisruptionBudget, view: View<'a>) -> Vec<&'a Arc<Pod>
         .collect()
 }
 
-/// A budget without a selector selects nothing, one with an empty selector everything.
+/// A budget without a selector selects no pods; an empty selector selects all pods.
 fn selector_of(budget: &PodDisruptionBudget) -> Selection {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     selector.map_or(Selection::NOTHING, Selection::of)
@@ -209,7 +209,7 @@ fn sync_failed(budget: &PodDisruptionBudget, why: &str, view: View<'_>) -> Plan<
     plan
 }
 
-/// Evictions are given up once their time is over, not when it ends.
+/// An eviction expires only after its deadline, not at it.
 fn just_after(moment: jiff::Timestamp) -> jiff::Timestamp {
     moment
         .saturating_add(jiff::SignedDuration::from_millis(1))

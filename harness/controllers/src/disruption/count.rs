@@ -10,17 +10,17 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatu
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// How long an eviction may take until the pod is terminating.
+/// How long an evicted pod may take to become terminating.
 pub(super) const EVICTION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
-/// How many pods there should be, and how many of them healthy.
+/// The expected numbers of pods and of healthy pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
     pub pods: i32,
     pub healthy: i32,
 }
 
-/// What a budget asks for. `scaled` is the sum of the scales of the pods' controllers.
+/// The numbers that a budget requires. `scaled` is the sum of the scales of the pods' controllers.
 pub(super) fn expected(budget: &PodDisruptionBudget, pods: usize, scaled: i32) -> Expected {
     let spec = budget.spec.as_ref();
     if let Some(unavailable) = spec.and_then(|spec| spec.max_unavailable.as_ref()) {
@@ -40,7 +40,7 @@ pub(super) fn expected(budget: &PodDisruptionBudget, pods: usize, scaled: i32) -
     }
 }
 
-/// Whether the scales of the pods' controllers are needed.
+/// Whether the budget depends on the scales of the pods' controllers.
 pub(super) fn needs_scales(budget: &PodDisruptionBudget) -> bool {
     let spec = budget.spec.as_ref();
     spec.is_some_and(|spec| {
@@ -48,7 +48,7 @@ pub(super) fn needs_scales(budget: &PodDisruptionBudget) -> bool {
     })
 }
 
-/// A number as it is, a percentage of `whole` rounded up.
+/// An absolute number, or a percentage of `whole`, rounded up.
 fn share(value: &IntOrString, whole: i32) -> i32 {
     match value {
         IntOrString::Int(number) => *number,
@@ -60,18 +60,18 @@ fn share(value: &IntOrString, whole: i32) -> i32 {
     }
 }
 
-/// The evictions that are still under way, and what else follows from them.
+/// The pending evictions of a budget.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Evictions {
-    /// Under way: pods that are neither gone nor terminating.
+    /// Pending: the pod is neither gone nor terminating.
     pub under_way: BTreeMap<String, Time>,
-    /// Given up: the pod has not been deleted in time.
+    /// Expired: the pod was not deleted in time.
     pub failed: Vec<String>,
-    /// When the next will be given up.
+    /// When the next eviction expires.
     pub next: Option<Timestamp>,
 }
 
-/// Goes through the evictions that a budget's status remembers.
+/// Sorts the `disruptedPods` of a budget's status.
 pub(super) fn evictions(budget: &PodDisruptionBudget, pods: &[&Arc<Pod>], now: Timestamp) -> Evictions {
     let remembered = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
     let mut evictions = Evictions::default();
@@ -91,7 +91,7 @@ pub(super) fn evictions(budget: &PodDisruptionBudget, pods: &[&Arc<Pod>], now: T
     evictions
 }
 
-/// How many pods are healthy: ready, not terminating, not being evicted.
+/// The number of healthy pods: ready, not terminating, not being evicted.
 pub(super) fn healthy(pods: &[&Arc<Pod>], under_way: &BTreeMap<String, Time>) -> i32 {
     let healthy = pods.iter().filter(|pod| {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -110,7 +110,7 @@ fn is_ready(pod: &Pod) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// The status as it should be; `None` when it is.
+/// The desired status; `None` when it is already set.
 pub(super) fn status(
     budget: &PodDisruptionBudget,
     expected: Expected,
@@ -138,7 +138,7 @@ pub(super) fn status(
     (new != old).then_some(new)
 }
 
-/// The status when it cannot be computed: nothing may be evicted.
+/// The status when the expected numbers cannot be computed: no evictions allowed.
 pub(super) fn failed(budget: &PodDisruptionBudget, why: &str, now: Timestamp) -> Option<PodDisruptionBudgetStatus> {
     let old = budget.status.clone().unwrap_or_default();
     let new = PodDisruptionBudgetStatus {

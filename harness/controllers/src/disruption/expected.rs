@@ -1,4 +1,4 @@
-//! What the controllers of a budget's pods are scaled to.
+//! The scales of the controllers of a budget's pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use runtime::ownership::controller;
 use crate::foundation::served;
 use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target};
 
-/// The sum of the scales, as far as it is known.
+/// The sum of the scales, as far as known.
 #[derive(Debug, PartialEq)]
 pub(super) enum Scales {
-    /// All are known.
+    /// All scales are known.
     Known {
         /// Their sum.
         sum: i32,
-        /// Pods that no controller owns; they count for nothing.
+        /// Pods without a controller; they count as zero.
         unmanaged: usize,
     },
-    /// These have to be asked for, by the uid of the controller.
-    Ask(BTreeMap<String, Target>),
+    /// Scales to read from the API server, by the uid of the controller.
+    Unread(BTreeMap<String, Target>),
     /// A pod's controller has no scale.
     Failed(String),
 }
@@ -29,14 +29,14 @@ pub(super) enum Scales {
 /// The scale of one controller.
 enum Scale {
     Known { uid: String, replicas: i32 },
-    Ask(Target),
+    Unread(Target),
     None,
 }
 
-/// Sums up. `answers` holds the scales that have been asked for, by uid; `None` where there is none.
+/// Sums up the scales. `answers` holds the scales read so far, by uid; `None` if the object has none.
 pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<String, Option<i32>>) -> Scales {
     let mut sum = BTreeMap::new();
-    let mut asked = BTreeMap::new();
+    let mut unread = BTreeMap::new();
     let mut unmanaged = 0;
     let mut seen = BTreeSet::new();
     for pod in pods {
@@ -51,10 +51,10 @@ pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<Str
         let replicas = match scale(owner, namespace, caches) {
             Scale::Known { uid, replicas } => Some((uid, replicas)),
             Scale::None => None,
-            Scale::Ask(target) => match answers.get(&owner.uid) {
+            Scale::Unread(target) => match answers.get(&owner.uid) {
                 Some(answer) => answer.map(|replicas| (owner.uid.clone(), replicas)),
                 None => {
-                    asked.insert(owner.uid.clone(), target);
+                    unread.insert(owner.uid.clone(), target);
                     continue;
                 }
             },
@@ -67,8 +67,8 @@ pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<Str
             }
         }
     }
-    if !asked.is_empty() {
-        return Scales::Ask(asked);
+    if !unread.is_empty() {
+        return Scales::Unread(unread);
     }
     Scales::Known {
         sum: sum.values().sum(),
@@ -93,7 +93,7 @@ fn scale(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
     }
 }
 
-/// A ReplicaSet's own scale counts only when no Deployment controls it.
+/// The scale of a ReplicaSet counts only if no Deployment controls it.
 fn replica_set(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
     let Some(set) = caches
         .replica_sets
@@ -141,7 +141,7 @@ fn custom(group: &str, owner: &OwnerReference, namespace: &str, caches: &Caches)
         .map(|served| served.resource)
         .find(|resource| resource.group == group && resource.kind == owner.kind.as_str());
     match served {
-        Some(resource) => Scale::Ask(at(resource, namespace, &owner.name)),
+        Some(resource) => Scale::Unread(at(resource, namespace, &owner.name)),
         None => Scale::None,
     }
 }

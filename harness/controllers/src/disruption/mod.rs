@@ -1,7 +1,7 @@
-//! The disruption controller: keeps the status of PodDisruptionBudgets, which evictions spend from.
+//! The disruption controller: maintains the status of PodDisruptionBudgets, which the eviction API consumes.
 //!
-//! How many pods are expected is what their controllers are scaled to: built-in ones from the caches,
-//! any other kind by asking for its scale. What must not live here: deciding about evictions.
+//! The expected number of pods is the scale of their controllers: from the caches for built-in kinds, from the
+//! `scale` subresource for other kinds. The API server decides about evictions.
 
 mod controller;
 mod count;

@@ -1,18 +1,18 @@
-//! Why the disruption controller acts.
+//! The reasons of the disruption controller's writes.
 
 /// Why a budget or a pod is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its status does not say how things are.
+    /// The status is out of date.
     Outdated,
-    /// How things are cannot be found out.
+    /// The expected number of pods cannot be computed.
     SyncFailed,
-    /// A scale has to be asked for.
+    /// A scale must be read.
     ScaleUnknown,
-    /// An eviction has not led to a deletion.
+    /// An evicted pod was not deleted in time.
     NotDeleted,
-    /// A pod was to be disrupted and was not.
+    /// A pod's `DisruptionTarget` condition is stale.
     NotDisrupted,
-    /// Nothing is selected, or something that nobody scales.
+    /// The budget selects no pods, or pods without a scalable controller.
     Noteworthy,
 }

@@ -1,4 +1,4 @@
-//! Pods that were said to be about to be disrupted, and were not.
+//! Removes `DisruptionTarget` conditions of pods that were not disrupted.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
@@ -9,10 +9,10 @@ use crate::{Action, Plan};
 
 use super::Reason;
 
-/// How long a pod may be said to be about to be disrupted.
+/// How long a `DisruptionTarget` condition stays valid.
 const TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
-/// When the pod's `DisruptionTarget` condition becomes stale, if it can.
+/// When the pod's `DisruptionTarget` condition becomes stale; `None` if it cannot.
 pub(super) fn stale_at(pod: &Pod) -> Option<Timestamp> {
     let status = pod.status.as_ref()?;
     let condition = status
@@ -29,7 +29,7 @@ pub(super) fn stale_at(pod: &Pod) -> Option<Timestamp> {
     Some(since.saturating_add(TIMEOUT).unwrap_or(Timestamp::MAX))
 }
 
-/// Takes the condition back when its time is over.
+/// Sets a stale condition to False.
 pub(super) fn decide(pod: &Pod, now: Timestamp) -> Plan<Reason> {
     match stale_at(pod) {
         None => Plan::nothing(),

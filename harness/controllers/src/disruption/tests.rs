@@ -38,7 +38,7 @@ fn pod(name: &str, extra: Value) -> Arc<Pod> {
 #[case::more_than_there_are(json!({ "maxUnavailable": 9 }), 5, 4, 4, 0)]
 #[case::unavailable_percentage_rounds_up(json!({ "maxUnavailable": "30%" }), 5, 5, 5, 3)]
 #[case::neither(json!({}), 5, 5, 0, 0)]
-fn what_a_budget_expects(
+fn a_budget_has_expected_numbers(
     #[case] spec: Value,
     #[case] pods: usize,
     #[case] scaled: i32,
@@ -53,7 +53,7 @@ fn what_a_budget_expects(
 }
 
 #[test]
-fn only_ready_pods_that_stay_are_healthy() {
+fn only_ready_pods_without_deletion_are_healthy() {
     let deleting = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } });
     let unready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
     let pods = [
@@ -68,7 +68,7 @@ fn only_ready_pods_that_stay_are_healthy() {
 }
 
 #[test]
-fn an_eviction_is_remembered_until_its_pod_goes_or_two_minutes_are_over() {
+fn an_eviction_is_pending_until_its_pod_is_deleted_or_for_two_minutes() {
     let mut budget = budget(json!({}));
     let remembered = json!({ "gone": at(1000), "going": at(1000), "late": at(800), "fresh": at(1000) });
     budget.status = serde_json::from_value(json!({ "disruptedPods": remembered })).unwrap();
@@ -86,7 +86,7 @@ fn an_eviction_is_remembered_until_its_pod_goes_or_two_minutes_are_over() {
 #[case::no_room(5, 3, 3, 0, "False InsufficientPods")]
 #[case::less_than_none(5, 2, 3, 0, "False InsufficientPods")]
 #[case::nothing_expected(0, 2, 0, 0, "False InsufficientPods")]
-fn what_a_status_says(
+fn the_status_reports_allowed_disruptions(
     #[case] pods: i32,
     #[case] ready: i32,
     #[case] desired: i32,
@@ -100,13 +100,13 @@ fn what_a_status_says(
         (new.disruptions_allowed, new.observed_generation),
         (Some(allowed), Some(3))
     );
-    let said = &new.conditions.as_ref().unwrap()[0];
-    assert_eq!(format!("{} {}", said.status, said.reason), condition);
+    let written = &new.conditions.as_ref().unwrap()[0];
+    assert_eq!(format!("{} {}", written.status, written.reason), condition);
     budget.status = Some(new);
     assert_eq!(
         status(&budget, wanted, ready, BTreeMap::new(), at(9)),
         None,
-        "nothing is written twice"
+        "an unchanged status is not written again"
     );
 }
 
@@ -145,10 +145,10 @@ fn pods_of_a_deployment_count_once_by_its_scale() {
 }
 
 #[rstest]
-#[case::said_and_not_done(json!({}), Some(220))]
+#[case::condition_set(json!({}), Some(220))]
 #[case::being_deleted(json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } }), None)]
 #[case::finished(json!({ "status": { "phase": "Failed" } }), None)]
-fn a_disruption_that_does_not_come_is_stale_after_two_minutes(#[case] extra: Value, #[case] expected: Option<i64>) {
+fn a_pending_disruption_becomes_stale_after_two_minutes(#[case] extra: Value, #[case] expected: Option<i64>) {
     let condition = json!({ "type": "DisruptionTarget", "status": "True", "lastTransitionTime": at(100) });
     let mut pod = json!({ "metadata": { "name": "p" }, "status": { "conditions": [condition] } });
     json_patch::merge(&mut pod, &extra);

@@ -1,4 +1,4 @@
-//! What a controller can ask for: one request each, as data, so that plans compare and print.
+//! The requests that a controller can plan, as plain data, so that plans can be compared and printed.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::Serialize;
@@ -7,99 +7,99 @@ use serde_json::{Value, json};
 use super::caches::Cached;
 use super::resource::{Object, ObjectKey, ResourceType};
 
-/// One request. Each is safe to repeat: a creation of the same name, a write with a precondition, a
-/// removal of a uid.
+/// One request. Every action is safe to repeat: creations carry a fixed name, writes a precondition, deletions
+/// a uid.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Create an object; its answer is the object.
+    /// Create an object. Returns the object.
     Create {
-        /// Its type.
+        /// The type.
         resource: ResourceType,
-        /// Its namespace; empty for kinds of the whole cluster.
+        /// The namespace; empty for cluster-scoped kinds.
         namespace: String,
-        /// The object, with name or `generateName`.
+        /// The object, with `name` or `generateName`.
         object: Value,
     },
-    /// Patch an object or a subresource; its answer is the object. An object that is gone is no failure.
+    /// Patch an object or a subresource. Returns the object; a missing object is not an error.
     Patch {
-        /// Which object.
+        /// The object.
         target: Target,
-        /// `status`, `scale`, or nothing.
+        /// `status`, `scale`, or none.
         subresource: Option<&'static str>,
-        /// The patch. With `metadata.resourceVersion` inside, a newer object makes it fail.
+        /// The patch. With `metadata.resourceVersion` it fails if the object is newer.
         patch: Patch,
     },
-    /// Replace an object or a subresource; its answer is the object. An object that is gone is no failure.
+    /// Replace an object or a subresource. Returns the object; a missing object is not an error.
     Replace {
-        /// Which object.
+        /// The object.
         target: Target,
-        /// `status`, `finalize`, or nothing.
+        /// `status`, `finalize`, or none.
         subresource: Option<&'static str>,
-        /// What it becomes.
+        /// The new content.
         object: Value,
     },
     /// Post to a subresource: `binding`, `eviction`.
     Post {
-        /// Which object.
+        /// The object.
         target: Target,
         /// The subresource.
         subresource: &'static str,
-        /// What is posted.
+        /// The request body.
         body: Value,
     },
-    /// Delete an object. That it is gone, or is another one by now, is no failure. Its answer is the
-    /// object if it stays for finalizers or its grace period.
+    /// Delete an object. A missing object, or another object of the same name, is not an error. Returns the
+    /// object if finalizers or its grace period keep it.
     Delete {
-        /// Which object.
+        /// The object.
         target: Target,
-        /// How.
+        /// Preconditions, propagation and grace period.
         deletion: Deletion,
     },
-    /// Delete everything of a type in a namespace.
+    /// Delete all objects of a type in a namespace.
     DeleteAll {
         /// The type.
         resource: ResourceType,
         /// The namespace.
         namespace: String,
     },
-    /// Read an object or a subresource; its answer is what is read, nothing if it is not there.
+    /// Read an object or a subresource. Returns the object, or nothing if it does not exist.
     Read {
-        /// Which object.
+        /// The object.
         target: Target,
-        /// `scale`, or nothing.
+        /// `scale`, or none.
         subresource: Option<&'static str>,
     },
-    /// Read everything of a type in a namespace, metadata only; its answer is the list.
+    /// Read the metadata of all objects of a type in a namespace. Returns the list.
     List {
         /// The type.
         resource: ResourceType,
         /// The namespace.
         namespace: String,
     },
-    /// Record an event. Its failure is logged and no failure of the plan.
+    /// Record an event. A failure is logged and does not fail the plan.
     Event {
-        /// What it is about.
+        /// The involved object.
         about: Box<ObjectReference>,
-        /// How bad it is.
+        /// The event type.
         severity: Severity,
-        /// Why, in one camel-case word.
+        /// The reason, one word in CamelCase.
         reason: &'static str,
-        /// What a person should know.
+        /// The message for humans.
         message: String,
     },
 }
 
-/// One object.
+/// The object that an action addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its type.
+    /// The type.
     pub resource: ResourceType,
-    /// Its key.
+    /// The key.
     pub key: ObjectKey,
 }
 
 impl Target {
-    /// The target of a typed object.
+    /// The target that addresses a typed object.
     pub fn of<K: Cached>(object: &K) -> Self {
         Self {
             resource: K::KIND.resource(),
@@ -108,50 +108,50 @@ impl Target {
     }
 }
 
-/// How an object is changed.
+/// A patch, by patch type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Patch {
-    /// RFC 7396.
+    /// JSON merge patch (RFC 7396).
     Merge(Value),
-    /// Kubernetes' own: lists merge by their keys. Not for custom resources.
+    /// Strategic merge patch: lists merge by their keys. Not supported for custom resources.
     Strategic(Value),
-    /// RFC 6902.
+    /// JSON patch (RFC 6902).
     Json(Value),
 }
 
-/// How an object is deleted.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
-    /// What it must be at that moment.
+    /// Preconditions on the object's current state.
     pub preconditions: Preconditions,
-    /// What becomes of its dependents; the kind's default when `None`.
+    /// The propagation policy; the kind's default when `None`.
     pub propagation: Option<Propagation>,
-    /// Seconds of grace; the object's own when `None`.
+    /// Grace period in seconds; the object's own when `None`.
     pub grace_seconds: Option<u32>,
 }
 
-/// What an object must be for a deletion to happen.
+/// The preconditions of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// Its uid.
+    /// The required uid.
     pub uid: Option<String>,
-    /// Its resource version.
+    /// The required resource version.
     pub resource_version: Option<String>,
 }
 
-/// What becomes of the dependents of a deleted object.
+/// The propagation policy of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go after it.
+    /// Dependents are deleted after the owner.
     Background,
-    /// They go before it.
+    /// Dependents are deleted before the owner.
     Foreground,
-    /// They stay.
+    /// Dependents are kept.
     Orphan,
 }
 
 impl Propagation {
-    /// The name on the wire.
+    /// The name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -161,12 +161,12 @@ impl Propagation {
     }
 }
 
-/// How bad an event is.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// All as it should be.
+    /// Type `Normal`.
     Normal,
-    /// Somebody should look.
+    /// Type `Warning`: an operator should check.
     Warning,
 }
 
@@ -189,7 +189,7 @@ impl Action {
         }
     }
 
-    /// A merge patch of an object, which fails if the object has changed since.
+    /// A merge patch of an object; it fails if the object has changed since it was read.
     pub fn merge_as_seen<K: Cached>(object: &K, patch: Value) -> Self {
         Self::merge(object, as_seen(object, patch))
     }
@@ -203,7 +203,7 @@ impl Action {
         }
     }
 
-    /// A strategic merge patch of an object's status, which fails if the object has changed since.
+    /// A strategic merge patch of an object's status; it fails if the object has changed since it was read.
     pub fn patch_status_as_seen<K: Cached>(object: &K, status: Value) -> Self {
         Self::Patch {
             target: Target::of(object),
@@ -212,7 +212,7 @@ impl Action {
         }
     }
 
-    /// Replaces an object, if it has not changed since.
+    /// Replaces an object; fails if the object has changed since it was read.
     pub fn replace<K: Cached + Serialize>(object: &K) -> Self {
         Self::Replace {
             target: Target::of(object),
@@ -221,7 +221,7 @@ impl Action {
         }
     }
 
-    /// Replaces an object's status, if the object has not changed since.
+    /// Replaces an object's status; fails if the object has changed since it was read.
     pub fn replace_status<K: Cached + Serialize>(object: &K) -> Self {
         Self::Replace {
             target: Target::of(object),
@@ -230,7 +230,7 @@ impl Action {
         }
     }
 
-    /// Deletes this object and no other of its name.
+    /// Deletes the object with this uid, and no other object of the same name.
     pub fn delete<K: Cached>(object: &K) -> Self {
         Self::Delete {
             target: Target::of(object),
@@ -244,7 +244,7 @@ impl Action {
         }
     }
 
-    /// Deletes this object, at once and without grace.
+    /// Deletes the object with this uid immediately, without a grace period.
     pub fn delete_now<K: Cached>(object: &K) -> Self {
         match Self::delete(object) {
             Self::Delete { target, mut deletion } => {
@@ -266,13 +266,13 @@ impl Action {
     }
 }
 
-/// The reference to an object that its events carry.
+/// The object reference for the `involvedObject` of an event.
 pub(crate) fn reference(resource: &ResourceType, object: &dyn Object) -> ObjectReference {
     let revision = object.metadata().resource_version.as_deref().unwrap_or_default();
     reference_of(resource, &ObjectKey::of(object), object.uid(), revision)
 }
 
-/// The same from its parts.
+/// The same reference from its parts.
 pub(crate) fn reference_of(resource: &ResourceType, key: &ObjectKey, uid: &str, revision: &str) -> ObjectReference {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     ObjectReference {
@@ -291,7 +291,7 @@ fn as_seen<K: Cached>(object: &K, mut patch: Value) -> Value {
     patch
 }
 
-/// Objects of the Kubernetes API are always representable.
+/// Objects of the Kubernetes API always serialize.
 fn value_of<K: Serialize>(object: &K) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }

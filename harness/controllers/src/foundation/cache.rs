@@ -1,33 +1,33 @@
-//! What is known of all objects of one kind, with the indexes that controllers look things up by.
+//! An in-memory cache of all objects of one kind, with the indexes that controllers use.
 //!
-//! Two sources write here: the watch, and the answers to this process' own writes. The newer
-//! resource version wins; an object that this process has seen removed stays gone until the watch
-//! agrees, and one whose removal the watch has shown is not brought back by an answer that is late.
+//! Two sources update a cache: the watch, and the responses to this process's own writes. The newer resource
+//! version wins. An object that this process has deleted stays absent until the watch confirms the deletion; a
+//! late response does not restore an object whose deletion the watch has already reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::resource::{Object, ObjectKey};
 
-/// All objects of one kind, in order of namespace and name.
+/// All objects of one kind, ordered by namespace and name.
 #[derive(Debug)]
 pub struct Cache<K> {
     objects: BTreeMap<ObjectKey, Arc<K>>,
     by_owner: BTreeMap<String, BTreeSet<ObjectKey>>,
     by_index: BTreeMap<String, BTreeSet<ObjectKey>>,
     index: fn(&K) -> Option<String>,
-    /// Uids of objects that a write of this process removed and that the watch may still show.
+    /// Uids of objects that a request of this process deleted and that the watch may still report.
     tombstones: BTreeSet<String>,
-    /// The newest revision that the watch has shown.
+    /// The newest revision that the watch has reported.
     shown: u64,
     listed: bool,
 }
 
-/// What an update did to one object.
+/// An object before and after one update.
 pub(super) type Step<K> = (Option<Arc<K>>, Option<Arc<K>>);
 
 impl<K: Object> Cache<K> {
-    /// An empty cache; `index` says under which text an object is found by [`Cache::indexed`].
+    /// An empty cache; `index` returns the text under which [`Cache::indexed`] finds an object.
     pub fn new(index: fn(&K) -> Option<String>) -> Self {
         Self {
             objects: BTreeMap::new(),
@@ -40,7 +40,7 @@ impl<K: Object> Cache<K> {
         }
     }
 
-    /// A cache that holds these objects, for tests of decisions.
+    /// A cache with these objects, for decision tests.
     pub fn holding(index: fn(&K) -> Option<String>, objects: impl IntoIterator<Item = K>) -> Self {
         let mut cache = Self::new(index);
         for object in objects {
@@ -50,59 +50,59 @@ impl<K: Object> Cache<K> {
         cache
     }
 
-    /// Whether the first list is in.
+    /// Whether the initial list is complete.
     pub fn is_listed(&self) -> bool {
         self.listed
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there is none.
+    /// Whether the cache has no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The object of that key.
+    /// The object with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Arc<K>> {
         self.objects.get(key)
     }
 
-    /// The object of that name in a namespace.
+    /// The object with this name in a namespace.
     pub fn named(&self, namespace: &str, name: &str) -> Option<&Arc<K>> {
         self.objects.get(&ObjectKey::new(namespace, name))
     }
 
-    /// Every object, in order.
+    /// All objects, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<K>)> {
         self.objects.iter()
     }
 
-    /// Every object from that key on, in order.
+    /// All objects from this key on, in order.
     pub fn from<'a>(&'a self, first: &ObjectKey) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<K>)> + use<'a, K> {
         self.objects.range(first.clone()..)
     }
 
-    /// Every object of a namespace, in order of names.
+    /// All objects of a namespace, ordered by name.
     pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<K>)> {
         self.objects
             .range(ObjectKey::new(namespace, "")..)
             .take_while(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Every object that names this uid among its owners, in order.
+    /// All objects with this uid in their owner references, in order.
     pub fn owned_by<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<K>> {
         self.look_up(self.by_owner.get(uid))
     }
 
-    /// Every object under this text in the kind's index, in order.
+    /// All objects that the kind's index finds under this text, in order.
     pub fn indexed<'a>(&'a self, text: &str) -> impl Iterator<Item = &'a Arc<K>> {
         self.look_up(self.by_index.get(text))
     }
 
-    /// Every text of the kind's index, in order.
+    /// All texts of the kind's index, in order.
     pub fn index_texts(&self) -> impl Iterator<Item = &String> {
         self.by_index.keys()
     }
@@ -111,7 +111,7 @@ impl<K: Object> Cache<K> {
         keys.into_iter().flatten().filter_map(|key| self.objects.get(key))
     }
 
-    /// Takes a copy of an object, unless a newer one is known or it has been removed.
+    /// Stores an object, unless the cache holds a newer version or the object has been deleted.
     pub fn apply(&mut self, mut object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
         object.metadata_mut().managed_fields = None;
         if self.tombstones.contains(object.uid()) {
@@ -134,22 +134,22 @@ impl<K: Object> Cache<K> {
         Some((before, after))
     }
 
-    /// Takes the answer to a write of this process. What is not known here and not newer than what the
-    /// watch has shown has been removed since.
-    pub(super) fn learn(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+    /// Stores the response to a write of this process. An object that is neither cached nor newer than the
+    /// newest watch event has been deleted since the write.
+    pub(super) fn apply_response(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
         if object.revision() <= self.shown && !self.objects.contains_key(&ObjectKey::of(&object)) {
             return None;
         }
         self.apply(object)
     }
 
-    /// Takes what the watch shows of an object.
-    pub(super) fn show(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+    /// Stores an object that a watch event reports.
+    pub(super) fn apply_event(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
         self.shown = self.shown.max(object.revision());
         self.apply(object)
     }
 
-    /// Takes note of a removal that the watch shows.
+    /// Removes an object whose deletion a watch event reports.
     pub fn remove(&mut self, object: &K) -> Option<Arc<K>> {
         self.shown = self.shown.max(object.revision());
         self.tombstones.remove(object.uid());
@@ -161,8 +161,8 @@ impl<K: Object> Cache<K> {
         self.take(&key)
     }
 
-    /// Takes note of a removal that an answer shows; the watch may still bring older copies.
-    pub(super) fn entomb(&mut self, key: &ObjectKey, uid: &str) -> Option<Arc<K>> {
+    /// Removes an object that a request of this process deleted; the watch may still report older versions.
+    pub(super) fn record_deletion(&mut self, key: &ObjectKey, uid: &str) -> Option<Arc<K>> {
         let known = self.objects.get(key)?;
         if !uid.is_empty() && known.uid() != uid {
             return None;
@@ -171,7 +171,7 @@ impl<K: Object> Cache<K> {
         self.take(key)
     }
 
-    /// Takes a whole list as of `revision`. What was written after that stays.
+    /// Replaces the content with a list as of `revision`. Objects written after that revision stay.
     pub(super) fn replace(&mut self, objects: Vec<K>, revision: u64) -> Vec<Step<K>> {
         self.shown = self.shown.max(revision);
         let keys: BTreeSet<ObjectKey> = objects.iter().map(|object| ObjectKey::of(object)).collect();
@@ -193,7 +193,7 @@ impl<K: Object> Cache<K> {
         steps
     }
 
-    /// Empties the cache: its kind is served no more.
+    /// Empties the cache; the API server no longer serves the kind.
     pub(super) fn clear(&mut self) -> Vec<Step<K>> {
         let shown = self.shown;
         let steps = self.replace(Vec::new(), u64::MAX);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_copy_changes_nothing() {
+    fn a_stale_object_changes_nothing() {
         let mut cache = cache();
         assert!(cache.apply(pod("1", 7, "a")).is_some());
         assert!(cache.apply(pod("1", 6, "b")).is_none());
@@ -288,33 +288,42 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_stays_gone_until_the_watch_agrees() {
+    fn a_deleted_object_stays_absent_until_the_watch_confirms_it() {
         let mut cache = cache();
         cache.apply(pod("1", 7, "a"));
-        assert!(cache.entomb(&ObjectKey::new("n", "p"), "1").is_some());
-        assert!(cache.apply(pod("1", 8, "a")).is_none(), "the watch lags behind");
-        assert!(cache.apply(pod("2", 10, "a")).is_some(), "another object of that name");
-        assert!(cache.remove(&pod("1", 9, "a")).is_none(), "the old one's removal");
+        assert!(cache.record_deletion(&ObjectKey::new("n", "p"), "1").is_some());
+        assert!(cache.apply(pod("1", 8, "a")).is_none(), "a stale watch event");
+        assert!(
+            cache.apply(pod("2", 10, "a")).is_some(),
+            "another object with the same name"
+        );
+        assert!(
+            cache.remove(&pod("1", 9, "a")).is_none(),
+            "the deletion of the first object"
+        );
         assert_eq!(cache.len(), 1);
     }
 
     #[test]
-    fn a_late_answer_does_not_bring_back_what_the_watch_showed_going() {
+    fn a_late_response_does_not_restore_an_object_that_the_watch_reported_as_deleted() {
         let mut cache = cache();
-        cache.show(pod("1", 7, "a"));
+        cache.apply_event(pod("1", 7, "a"));
         cache.remove(&pod("1", 9, "a"));
-        assert!(cache.learn(pod("1", 8, "a")).is_none(), "the answer was on its way");
+        assert!(cache.apply_response(pod("1", 8, "a")).is_none(), "a late response");
         assert!(cache.is_empty());
-        assert!(cache.learn(pod("2", 10, "a")).is_some(), "another object of that name");
+        assert!(
+            cache.apply_response(pod("2", 10, "a")).is_some(),
+            "another object with the same name"
+        );
         cache.replace(Vec::new(), 12);
         assert!(
-            cache.learn(pod("3", 11, "a")).is_none(),
-            "made and removed before the list"
+            cache.apply_response(pod("3", 11, "a")).is_none(),
+            "created and deleted before the list"
         );
     }
 
     #[test]
-    fn a_list_keeps_what_was_written_after_it() {
+    fn a_list_keeps_objects_that_were_written_after_it() {
         let mut cache = cache();
         cache.apply(pod("1", 20, "a"));
         assert!(cache.replace(Vec::new(), 15).is_empty());

@@ -1,7 +1,7 @@
-//! The caches of all kinds, and what a change of one object looks like.
+//! The caches of all kinds, and the changes that they report.
 //!
-//! A kind becomes watchable by one line in the table below. Which are watched is what the enabled
-//! controllers ask for.
+//! One line in the table below makes a kind watchable. The feeds watch the kinds that the enabled controllers
+//! request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::cache::{Cache, Step};
-use super::feed::{self, Selection, Sighting};
+use super::feed::{self, FeedEvent, Selection};
 use super::resource::{Metadata, Object, ObjectKey, ResourceType};
 
-/// A change to the caches that a feed asks for.
+/// An update of the caches from a feed.
 pub(crate) type Update = Box<dyn FnOnce(&mut Caches) -> Vec<Change> + Send>;
 
 /// A kind that has a typed cache.
 pub trait Cached: Object + DeserializeOwned + Sized {
-    /// The kind, to ask for it.
+    /// The kind.
     const KIND: Kind;
-    /// Its cache.
+    /// The cache of this kind.
     fn cache(caches: &Caches) -> &Cache<Self>;
-    /// Its cache, for the feed and for tests.
+    /// The cache of this kind, for the feed and for tests.
     fn cache_mut(caches: &mut Caches) -> &mut Cache<Self>;
 }
 
@@ -50,15 +50,15 @@ macro_rules! cached_kinds {
             $($(#[$doc])* $kind,)*
         }
 
-        /// What is known of the cluster.
+        /// The observed state of the cluster.
         #[derive(Debug)]
         pub struct Caches {
             $($(#[$doc])* pub $field: Cache<$kind>,)*
-            /// Metadata of the kinds that have no typed cache in use, for controllers that
-            /// [ask for all](super::Controller::needs_all_metadata).
+            /// Metadata of the kinds without an active typed cache, for controllers that [need all
+            /// metadata](super::Controller::needs_all_metadata).
             pub metadata: BTreeMap<ResourceType, Cache<Metadata>>,
-            /// What discovery has found, without the kinds of custom resource definitions; `None`
-            /// before it has answered, and when nobody asked for it.
+            /// The kinds that discovery found, without custom resources; `None` before discovery completes, and
+            /// when no controller needs it.
             pub discovered: Option<Vec<super::Served>>,
         }
 
@@ -83,7 +83,7 @@ macro_rules! cached_kinds {
         })*
 
         impl Kind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// The resource type.
@@ -93,14 +93,14 @@ macro_rules! cached_kinds {
                 }
             }
 
-            /// Which of its objects are watched.
+            /// The subset of its objects that is watched.
             pub(crate) fn selection(self) -> Selection {
                 match self {
                     $(Self::$kind => $selection,)*
                 }
             }
 
-            /// The endless stream of changes of this kind.
+            /// The endless stream of updates of this kind.
             pub(crate) fn updates(self, client: &Client, clock: &Clock) -> BoxStream<'static, Update> {
                 match self {
                     $(Self::$kind => updates_of::<$kind>(client, clock, $selection),)*
@@ -119,10 +119,10 @@ macro_rules! cached_kinds {
                 }
             }
 
-            fn entomb(self, caches: &mut Caches, key: &ObjectKey, uid: &str) -> Option<Change> {
+            fn record_deletion(self, caches: &mut Caches, key: &ObjectKey, uid: &str) -> Option<Change> {
                 match self {
                     $(Self::$kind => {
-                        let before = caches.$field.entomb(key, uid);
+                        let before = caches.$field.record_deletion(key, uid);
                         change(&Arc::new(self.resource()), (before, None))
                     })*
                 }
@@ -136,13 +136,13 @@ cached_kinds! {
     namespaces: Namespace, Selection::All, nothing;
     /// Service accounts.
     service_accounts: ServiceAccount, Selection::All, nothing;
-    /// Only those named `kube-root-ca.crt`.
+    /// Config maps; only those named `kube-root-ca.crt` are watched.
     root_certificates: ConfigMap, Selection::Fields("metadata.name=kube-root-ca.crt"), nothing;
-    /// Nodes, indexed by the label of their zone.
+    /// Nodes, indexed by zone label.
     nodes: Node, Selection::All, |node| node.labels().get("topology.kubernetes.io/zone").cloned();
-    /// Pods, indexed by the name of their node.
+    /// Pods, indexed by node name.
     pods: Pod, Selection::All, |pod| pod.spec.as_ref()?.node_name.clone().filter(|name| !name.is_empty());
-    /// The leases of nodes, from `kube-node-lease`.
+    /// Node leases, from `kube-node-lease`.
     node_leases: Lease, Selection::Namespace("kube-node-lease"), nothing;
     /// Services.
     services: Service, Selection::All, nothing;
@@ -161,7 +161,7 @@ cached_kinds! {
     stateful_sets: StatefulSet, Selection::All, nothing;
     /// DaemonSets.
     daemon_sets: DaemonSet, Selection::All, nothing;
-    /// The revisions of DaemonSets and StatefulSets.
+    /// Controller revisions of DaemonSets and StatefulSets.
     controller_revisions: ControllerRevision, Selection::All, nothing;
     /// Jobs.
     jobs: Job, Selection::All, nothing;
@@ -171,12 +171,12 @@ cached_kinds! {
     disruption_budgets: PodDisruptionBudget, Selection::All, nothing;
     /// Priority classes.
     priority_classes: PriorityClass, Selection::All, nothing;
-    /// Volumes, indexed by `NAMESPACE/CLAIM` of their claim reference.
+    /// Persistent volumes, indexed by `NAMESPACE/CLAIM` of their claim reference.
     volumes: PersistentVolume, Selection::All, |volume| {
         let claim = volume.spec.as_ref()?.claim_ref.as_ref()?;
         Some(format!("{}/{}", claim.namespace.as_deref()?, claim.name.as_deref()?))
     };
-    /// Claims, indexed by the name of their volume.
+    /// Persistent volume claims, indexed by volume name.
     claims: PersistentVolumeClaim, Selection::All, |claim| {
         claim.spec.as_ref()?.volume_name.clone().filter(|name| !name.is_empty())
     };
@@ -184,11 +184,11 @@ cached_kinds! {
     storage_classes: StorageClass, Selection::All, nothing;
     /// CSI drivers.
     csi_drivers: CSIDriver, Selection::All, nothing;
-    /// What each node's CSI drivers can do.
+    /// CSI nodes: the capabilities of the CSI drivers of each node.
     csi_nodes: CSINode, Selection::All, nothing;
-    /// Volume attachments, indexed by the name of their node.
+    /// Volume attachments, indexed by node name.
     volume_attachments: VolumeAttachment, Selection::All, |attachment| Some(attachment.spec.node_name.clone());
-    /// Definitions of custom resources.
+    /// Custom resource definitions.
     definitions: CustomResourceDefinition, Selection::All, nothing;
 }
 
@@ -196,7 +196,7 @@ fn nothing<K>(_: &K) -> Option<String> {
     None
 }
 
-/// What happened to one object, as the caches show it.
+/// The change of one object in the caches.
 #[derive(Clone)]
 pub struct Change {
     /// The object's type.
@@ -207,16 +207,16 @@ pub struct Change {
     after: Option<Arc<dyn Object>>,
 }
 
-/// A [`Change`] of a known kind.
+/// A [`Change`] of a typed kind.
 #[derive(Debug)]
 pub struct Transition<'a, K> {
-    /// The object as it was; `None` when it is new.
+    /// The object before the change; `None` when it was created.
     pub before: Option<&'a K>,
-    /// The object as it is; `None` when it is gone.
+    /// The object after the change; `None` when it was deleted.
     pub after: Option<&'a K>,
 }
 
-// Copying references asks nothing of what they refer to, which a derive would.
+// Implemented by hand: a derive would require `K: Clone`.
 impl<K> Clone for Transition<'_, K> {
     fn clone(&self) -> Self {
         *self
@@ -226,19 +226,19 @@ impl<K> Clone for Transition<'_, K> {
 impl<K> Copy for Transition<'_, K> {}
 
 impl<'a, K> Transition<'a, K> {
-    /// The newest state, which for a removed object is its last.
+    /// The newest state; for a deleted object its last state.
     pub fn latest(self) -> Option<&'a K> {
         self.after.or(self.before)
     }
 
-    /// The old state, then the new one, as far as there is one.
+    /// The old state, if any, then the new state, if any.
     pub fn both(self) -> impl Iterator<Item = &'a K> {
         self.before.into_iter().chain(self.after)
     }
 }
 
 impl Change {
-    /// The change of an object of that kind; `None` when it is of another.
+    /// The change as a transition of kind `K`; `None` when the object is of another kind.
     pub fn of<K: Object>(&self) -> Option<Transition<'_, K>> {
         let cast = |object: &'_ Arc<dyn Object>| object.as_ref().as_any().is::<K>();
         if !self.before.as_ref().or(self.after.as_ref()).is_some_and(cast) {
@@ -256,12 +256,12 @@ impl Change {
         })
     }
 
-    /// The object as it was.
+    /// The object before the change.
     pub fn before(&self) -> Option<&dyn Object> {
         self.before.as_deref()
     }
 
-    /// The object as it is.
+    /// The object after the change.
     pub fn after(&self) -> Option<&dyn Object> {
         self.after.as_deref()
     }
@@ -288,17 +288,21 @@ fn change<K: Object>(resource: &Arc<ResourceType>, (before, after): Step<K>) -> 
     })
 }
 
-/// Brings a cache up to what a feed has seen.
-fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: Sighting<K>) -> Vec<Change> {
-    let steps = match sighting {
-        Sighting::Listed { objects, revision } => cache.replace(objects, revision),
-        Sighting::NotServed => cache.clear(),
-        Sighting::Applied(object) => cache
-            .show(object)
+/// Applies a feed event to a cache.
+fn apply_feed_event<K: Object>(
+    cache: &mut Cache<K>,
+    resource: &Arc<ResourceType>,
+    feed_event: FeedEvent<K>,
+) -> Vec<Change> {
+    let steps = match feed_event {
+        FeedEvent::Listed { objects, revision } => cache.replace(objects, revision),
+        FeedEvent::NotServed => cache.clear(),
+        FeedEvent::Applied(object) => cache
+            .apply_event(object)
             .map(|(before, after)| (before, Some(after)))
             .into_iter()
             .collect(),
-        Sighting::Deleted(object) => cache
+        FeedEvent::Deleted(object) => cache
             .remove(&object)
             .map(|before| (Some(before), None))
             .into_iter()
@@ -309,26 +313,26 @@ fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: 
 
 fn updates_of<K: Cached>(client: &Client, clock: &Clock, selection: Selection) -> BoxStream<'static, Update> {
     let resource = Arc::new(K::KIND.resource());
-    feed::sightings::<K>(client.clone(), clock.clone(), Arc::clone(&resource), selection, false)
-        .map(move |sighting| {
+    feed::feed_events::<K>(client.clone(), clock.clone(), Arc::clone(&resource), selection, false)
+        .map(move |feed_event| {
             let resource = Arc::clone(&resource);
-            Box::new(move |caches: &mut Caches| see(K::cache_mut(caches), &resource, sighting)) as Update
+            Box::new(move |caches: &mut Caches| apply_feed_event(K::cache_mut(caches), &resource, feed_event)) as Update
         })
         .boxed()
 }
 
-/// The changes of the metadata of all objects of a type.
+/// The updates of the metadata of all objects of a type.
 pub(crate) fn metadata_updates(
     client: &Client,
     clock: &Clock,
     resource: &Arc<ResourceType>,
 ) -> BoxStream<'static, Update> {
     let (client, clock, resource) = (client.clone(), clock.clone(), Arc::clone(resource));
-    feed::sightings::<Metadata>(client, clock, Arc::clone(&resource), Selection::All, true)
-        .map(move |sighting| {
+    feed::feed_events::<Metadata>(client, clock, Arc::clone(&resource), Selection::All, true)
+        .map(move |feed_event| {
             let resource = Arc::clone(&resource);
             Box::new(move |caches: &mut Caches| match caches.metadata.get_mut(&*resource) {
-                Some(cache) => see(cache, &resource, sighting),
+                Some(cache) => apply_feed_event(cache, &resource, feed_event),
                 None => Vec::new(),
             }) as Update
         })
@@ -338,18 +342,18 @@ pub(crate) fn metadata_updates(
 fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
     match serde_json::from_value::<K>(object) {
         Ok(object) => {
-            let (before, after) = K::cache_mut(caches).learn(object)?;
+            let (before, after) = K::cache_mut(caches).apply_response(object)?;
             change(&Arc::new(K::KIND.resource()), (before, Some(after)))
         }
         Err(error) => {
-            tracing::debug!(kind = ?K::KIND, %error, "an answer that is not of its kind");
+            tracing::debug!(kind = ?K::KIND, %error, "a response does not parse as its kind");
             None
         }
     }
 }
 
 impl Caches {
-    /// Whether changes of a resource, `PLURAL.GROUP`, are seen.
+    /// Whether changes of a resource, `PLURAL.GROUP`, are watched.
     pub fn watches(&self, resource: &str) -> bool {
         let typed = |kind: &&Kind| {
             kind.selection() == Selection::All && kind.resource().to_string() == resource && kind.is_listed(self)
@@ -365,7 +369,7 @@ impl Caches {
         })
     }
 
-    /// Takes the answer to a write of this process.
+    /// Stores the response to a write of this process.
     pub(crate) fn accept(&mut self, resource: &ResourceType, object: &Value) -> Vec<Change> {
         if object.get("kind").and_then(Value::as_str) != Some(&*resource.kind) {
             return Vec::new();
@@ -379,39 +383,39 @@ impl Caches {
         }
         if let Some(cache) = self.metadata.get_mut(resource)
             && let Ok(metadata) = serde_json::from_value::<Metadata>(object.clone())
-            && let Some((before, after)) = cache.learn(metadata)
+            && let Some((before, after)) = cache.apply_response(metadata)
         {
             changes.extend(change(&Arc::new(resource.clone()), (before, Some(after))));
         }
         changes
     }
 
-    /// Takes the answer to a deletion of this process that removed the object.
+    /// Records that a deletion by this process removed the object.
     pub(crate) fn accept_removal(&mut self, resource: &ResourceType, key: &ObjectKey, uid: &str) -> Vec<Change> {
         let mut changes = Vec::new();
         if let Some(kind) = Self::typed(resource) {
-            changes.extend(kind.entomb(self, key, uid));
+            changes.extend(kind.record_deletion(self, key, uid));
         }
         if let Some(cache) = self.metadata.get_mut(resource) {
-            let before = cache.entomb(key, uid);
+            let before = cache.record_deletion(key, uid);
             changes.extend(change(&Arc::new(resource.clone()), (before, None)));
         }
         changes
     }
 
-    /// Puts an object into its cache, for tests of decisions; returns the change to show to `observe`.
+    /// Puts an object into its cache, for decision tests; returns the change for `observe`.
     pub fn put<K: Cached>(&mut self, object: K) -> Option<Change> {
         let (before, after) = K::cache_mut(self).apply(object)?;
         change(&Arc::new(K::KIND.resource()), (before, Some(after)))
     }
 
-    /// Takes an object out of its cache, for tests of decisions; returns the change to show to `observe`.
+    /// Removes an object from its cache, for decision tests; returns the change for `observe`.
     pub fn take<K: Cached>(&mut self, object: &K) -> Option<Change> {
         let before = K::cache_mut(self).remove(object)?;
         change(&Arc::new(K::KIND.resource()), (Some(before), None))
     }
 
-    /// Forgets the metadata of a type that is served no more.
+    /// Drops the metadata of a type that is no longer served.
     pub(crate) fn drop_metadata(&mut self, resource: &ResourceType) -> Vec<Change> {
         let Some(mut cache) = self.metadata.remove(resource) else {
             return Vec::new();

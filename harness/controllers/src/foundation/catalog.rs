@@ -1,7 +1,6 @@
-//! Which kinds the server has: what discovery answers once, and what custom resource definitions
-//! say from then on.
+//! The catalog of served kinds: the result of one discovery, plus the custom resource definitions.
 //!
-//! Nothing is asked again: built-in kinds do not change while a server runs, and definitions are watched.
+//! Discovery runs only once: built-in kinds do not change while a server runs, and definitions are watched.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,7 +20,7 @@ use super::{Caches, ResourceType, Served, Update};
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every kind that is served now, in order; nothing before discovery has answered.
+/// All kinds that are currently served, in order; empty before discovery completes.
 pub fn served(caches: &Caches) -> Vec<Served> {
     let mut all: Vec<Served> = caches.discovered.clone().unwrap_or_default();
     all.extend(
@@ -34,7 +33,7 @@ pub fn served(caches: &Caches) -> Vec<Served> {
     all
 }
 
-/// What a definition makes the server have.
+/// The kind that a custom resource definition adds.
 fn defined(definition: &CustomResourceDefinition) -> Option<Served> {
     let conditions = definition.status.as_ref()?.conditions.as_ref()?;
     let established = conditions
@@ -71,16 +70,16 @@ fn defined(definition: &CustomResourceDefinition) -> Option<Served> {
     })
 }
 
-/// Discovers what is built in, once; tries until it succeeds.
+/// Discovers the built-in kinds once; retries until it succeeds.
 pub(crate) fn discover(client: &Client, clock: &Clock) -> BoxStream<'static, Update> {
     let (client, clock) = (client.clone(), clock.clone());
     futures::stream::once(async move {
         let found = loop {
-            let asked = ask(&client);
-            match tokio::time::timeout(CALL_TIMEOUT, asked).await {
+            let discovered = discover_groups(&client);
+            match tokio::time::timeout(CALL_TIMEOUT, discovered).await {
                 Ok(Ok(found)) => break found,
-                Ok(Err(error)) => tracing::warn!(%error, "discovery failed; trying again"),
-                Err(_) => tracing::warn!("discovery got no answer in time; trying again"),
+                Ok(Err(error)) => tracing::warn!(%error, "discovery failed; retrying"),
+                Err(_) => tracing::warn!("discovery timed out; retrying"),
             }
             clock.sleep(PAUSE_AFTER_ERROR).await;
         };
@@ -92,7 +91,7 @@ pub(crate) fn discover(client: &Client, clock: &Clock) -> BoxStream<'static, Upd
     .boxed()
 }
 
-async fn ask(client: &Client) -> Result<Vec<Served>, kube::Error> {
+async fn discover_groups(client: &Client) -> Result<Vec<Served>, kube::Error> {
     let custom = definition_names(client).await?;
     let mut versions = vec![(
         String::new(),
@@ -104,7 +103,7 @@ async fn ask(client: &Client) -> Result<Vec<Served>, kube::Error> {
         let mut names: Vec<String> = group.versions.iter().map(|version| version.version.clone()).collect();
         names.sort_by_key(|name| Some(name) != preferred.as_ref());
         for version in names {
-            // A group whose server is away must not keep the others from being known.
+            // An unavailable aggregated API server must not hide the other groups.
             match client
                 .list_api_group_resources(&format!("{}/{version}", group.name))
                 .await
@@ -147,7 +146,7 @@ fn resources(group: &str, version: &str, list: APIResourceList) -> impl Iterator
         })
 }
 
-/// The names of all definitions, `PLURAL.GROUP`: their kinds are known from themselves.
+/// The names of all definitions, `PLURAL.GROUP`; their kinds come from the definitions, not from discovery.
 async fn definition_names(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let path = ResourceType::of::<CustomResourceDefinition>().path("");
     let request = Request::new(path)

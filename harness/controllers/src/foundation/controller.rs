@@ -1,4 +1,4 @@
-//! What a controller is.
+//! The trait that all controllers implement, with its view, queue and plan.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,47 +9,47 @@ use super::action::Action;
 use super::caches::{Caches, Change, Kind};
 use super::perform::Outcome;
 
-/// A controller: what it watches, which keys a change concerns, and what is to be done about a key.
+/// A controller: the kinds that it watches, the keys that a change affects, and the decision for a key.
 ///
-/// `decide` must be a thin shell around a pure function of what it takes from the view; state of the
-/// controller's own is for what the API server does not hold (signs of life, answers of reads,
-/// assumed bindings), and is lost when the process ends.
+/// `decide` must be a thin shell around a pure function of the view. A controller keeps own state only for data
+/// that the API server does not store (signs of life, results of reads, assumed bindings); this state is lost
+/// when the process ends.
 pub trait Controller: Send {
-    /// What is decided about, one at a time. Keys that are due at one time are taken in order.
+    /// The unit of a decision. Keys that are due at the same time are processed in order.
     type Key: Ord + Clone + Debug + Send;
-    /// Why something is done; printed with the plan.
+    /// The reason of an action; logged with the plan.
     type Reason: Debug;
 
-    /// The name in logs and events, as kube-controller-manager's controller has it.
+    /// The name in logs and events, as in kube-controller-manager.
     fn name(&self) -> &'static str;
 
-    /// Kinds whose typed caches it reads. It decides nothing before they are listed.
+    /// The kinds whose typed caches the controller reads. It decides nothing before they are listed.
     fn kinds(&self) -> BTreeSet<Kind>;
 
-    /// Whether it wants to see the metadata of every kind that can be listed, watched and deleted.
+    /// Whether the controller needs the metadata of every kind that can be listed, watched and deleted.
     fn needs_all_metadata(&self) -> bool {
         false
     }
 
-    /// How many keys may have requests under way at once.
+    /// The maximum number of keys with requests in progress.
     fn concurrency(&self) -> usize {
         16
     }
 
-    /// Called once, when everything that it watches has been listed.
+    /// Called once, after all watched kinds are listed.
     fn synced(&mut self, _view: View<'_>, _queue: &mut Queue<Self::Key>) {}
 
-    /// Names the keys that a change concerns. The caches show the change already.
+    /// Enqueues the keys that a change affects. The caches already contain the change.
     fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<Self::Key>);
 
-    /// Decides about one key.
+    /// Decides one key.
     fn decide(&mut self, key: &Self::Key, view: View<'_>) -> Plan<Self::Reason>;
 
-    /// Called after each decision: names the other keys that it concerns.
+    /// Called after each decision; enqueues other keys that the decision affects.
     fn decided(&mut self, _queue: &mut Queue<Self::Key>) {}
 
-    /// Hears what became of an action. After a failure the rest of the plan is dropped and the key is
-    /// decided on again after a back-off.
+    /// Receives the outcome of an action. After a failure the rest of the plan is dropped, and the key is
+    /// decided again after a backoff.
     fn performed(
         &mut self,
         _key: &Self::Key,
@@ -61,53 +61,53 @@ pub trait Controller: Send {
     }
 }
 
-/// What a controller sees.
+/// The input of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// The cluster.
+    /// The caches.
     pub caches: &'a Caches,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Keys to look at, and when.
+/// Keys to decide, with their times.
 #[derive(Debug)]
 pub struct Queue<K> {
-    pub(super) wishes: Vec<(K, Option<Timestamp>)>,
+    pub(super) requests: Vec<(K, Option<Timestamp>)>,
 }
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
-        Self { wishes: Vec::new() }
+        Self { requests: Vec::new() }
     }
 }
 
 impl<K> Queue<K> {
-    /// Looks at `key` as soon as possible, and not only when its back-off ends.
+    /// Decides `key` as soon as possible, regardless of its backoff.
     pub fn add(&mut self, key: K) {
-        self.wishes.push((key, None));
+        self.requests.push((key, None));
     }
 
-    /// Looks at `key` at `at` at the latest.
+    /// Decides `key` no later than `at`.
     pub fn add_at(&mut self, key: K, at: Timestamp) {
-        self.wishes.push((key, Some(at)));
+        self.requests.push((key, Some(at)));
     }
 
-    /// What has been asked for, for tests of `observe`.
+    /// The enqueued keys, for tests of `observe`.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.wishes.iter().map(|(key, _)| key)
+        self.requests.iter().map(|(key, _)| key)
     }
 }
 
-/// What to do about one key now, why, and when to look again without being told of a change.
+/// The actions for one key, their reasons, and the time of the next decision without a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<R> {
-    /// What to do, in order; the first failure ends it.
+    /// The actions, in order; the first failure ends the plan.
     pub actions: Vec<Action>,
-    /// When to look again once all is done; `None` when nothing but a change matters. The present
-    /// makes sense only behind an action whose answer is waited for.
+    /// When to decide again after all actions; `None` when only a change matters. The current time makes sense
+    /// only after an action whose response is needed.
     pub deadline: Option<Timestamp>,
-    /// Why.
+    /// The reasons.
     pub reasons: Vec<R>,
 }
 
@@ -122,12 +122,12 @@ impl<R> Default for Plan<R> {
 }
 
 impl<R> Plan<R> {
-    /// Nothing to do until something changes.
+    /// No action until something changes.
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// Nothing to do before `deadline`.
+    /// No action before `deadline`.
     pub fn wait_until(deadline: Timestamp) -> Self {
         Self {
             deadline: Some(deadline),
@@ -135,7 +135,7 @@ impl<R> Plan<R> {
         }
     }
 
-    /// One action for one reason.
+    /// One action with its reason.
     pub fn act(reason: R, action: Action) -> Self {
         Self {
             actions: vec![action],
@@ -144,14 +144,14 @@ impl<R> Plan<R> {
         }
     }
 
-    /// Adds an action and why.
+    /// Adds an action with its reason.
     pub fn push(&mut self, reason: R, action: Action) {
         self.actions.push(action);
         self.reasons.push(reason);
     }
 
-    /// Looks again at `at` at the latest.
-    pub fn look_by(&mut self, at: Timestamp) {
+    /// Requeues the key no later than `at`.
+    pub fn requeue_by(&mut self, at: Timestamp) {
         self.deadline = Some(self.deadline.map_or(at, |known| known.min(at)));
     }
 }

@@ -1,6 +1,6 @@
-//! Listing and watching one kind, with the list's revision at hand and pauses on the project's clock.
+//! Lists and watches one kind, tracks the list's revision, and pauses on the project's clock.
 //!
-//! A list that is in is never repeated unless the server says that its revision is too old.
+//! A feed relists only if the server reports that the revision is too old.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,33 +16,33 @@ use serde_json::Value;
 
 use super::resource::{Object, ResourceType};
 
-/// How long a feed rests after an error.
+/// The pause after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// How long it rests when the kind may not be read: only an operator changes that.
+/// The pause when the server denies access; only an operator changes that.
 const PAUSE_WHEN_REFUSED: Duration = Duration::from_secs(30);
-/// How long it rests when the server has no such kind, doubled each time. Kinds that come and go are
-/// not watched by asking; see the catalog.
+/// The first pause when the server does not serve the kind, doubled each time. Kinds that come and go are not
+/// polled; see the catalog.
 const PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(600);
 const LONGEST_PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(24 * 3600);
-/// How much longer a watch may be silent than it was asked for before it is given up.
+/// How long a watch may stay open beyond its requested timeout before the feed abandons it.
 const SILENCE_MARGIN: Duration = Duration::from_secs(10);
-/// How long one page of a list may take.
+/// The timeout for one page of a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE: u32 = 1000;
 
-/// Which objects of a kind are watched.
+/// The subset of a kind's objects that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// All of them.
+    /// All objects.
     All,
-    /// Those of one namespace.
+    /// The objects of one namespace.
     Namespace(&'static str),
-    /// Those that a field selector of the form `metadata.name=NAME` selects.
+    /// The object that the field selector `metadata.name=NAME` selects.
     Fields(&'static str),
 }
 
 impl Selection {
-    /// Whether an object is among those that are watched.
+    /// Whether an object belongs to this subset.
     pub(crate) fn covers(self, object: &Value) -> bool {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         match self {
@@ -53,32 +53,32 @@ impl Selection {
     }
 }
 
-/// What a feed has seen.
+/// One event of a feed.
 #[derive(Debug)]
-pub(crate) enum Sighting<T> {
-    /// The whole collection.
+pub(crate) enum FeedEvent<T> {
+    /// A complete list.
     Listed {
-        /// Every object.
+        /// All objects.
         objects: Vec<T>,
-        /// The collection's revision.
+        /// The list's revision.
         revision: u64,
     },
-    /// An object is new or has changed.
+    /// An object was created or updated.
     Applied(T),
-    /// An object is gone; its last state with the revision of its removal.
+    /// An object was deleted; its last state, with the revision of the deletion.
     Deleted(T),
-    /// The server has no such kind.
+    /// The server does not serve the kind.
     NotServed,
 }
 
-/// The endless stream of sightings of one kind; of metadata alone when `metadata` is set.
-pub(crate) fn sightings<T>(
+/// The endless stream of events of one kind; metadata only when `metadata` is set.
+pub(crate) fn feed_events<T>(
     client: Client,
     clock: Clock,
     resource: Arc<ResourceType>,
     selection: Selection,
     metadata: bool,
-) -> BoxStream<'static, Sighting<T>>
+) -> BoxStream<'static, FeedEvent<T>>
 where
     T: Object + DeserializeOwned,
 {
@@ -95,13 +95,13 @@ where
         pause_when_unserved: PAUSE_WHEN_UNSERVED,
     };
     futures::stream::unfold(feed, |mut feed| async move {
-        let sighting = feed.next().await;
-        Some((sighting, feed))
+        let feed_event = feed.next().await;
+        Some((feed_event, feed))
     })
     .boxed()
 }
 
-/// An item as lists and watches carry it. Cloning is what kube's stream asks of it and never does.
+/// An item of a list or watch. kube's stream requires `Clone` but never clones.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Item<T>(Arc<T>);
@@ -118,30 +118,30 @@ struct Feed<T> {
     resource: Arc<ResourceType>,
     selection: Selection,
     metadata: bool,
-    /// Where the watch goes on; `None` when a list is due.
+    /// The revision from which the watch continues; `None` when a list is due.
     revision: Option<String>,
     events: Option<BoxStream<'static, kube::Result<WatchEvent<Item<T>>>>>,
-    /// Whether the current watch has brought anything.
+    /// Whether the current watch has delivered an event.
     heard: bool,
-    /// Whether a refusal has been logged.
+    /// Whether the refusal has been logged.
     reported: bool,
-    /// How long to rest if the server still has no such kind.
+    /// The next pause if the server still does not serve the kind.
     pause_when_unserved: Duration,
 }
 
 impl<T: Object + DeserializeOwned> Feed<T> {
-    async fn next(&mut self) -> Sighting<T> {
+    async fn next(&mut self) -> FeedEvent<T> {
         loop {
-            let sighting = if self.events.is_some() {
-                self.hear().await
+            let feed_event = if self.events.is_some() {
+                self.next_event().await
             } else if let Some(revision) = self.revision.clone() {
                 self.watch(&revision).await;
                 None
             } else {
                 self.list().await
             };
-            if let Some(sighting) = sighting {
-                return sighting;
+            if let Some(feed_event) = feed_event {
+                return feed_event;
             }
         }
     }
@@ -153,7 +153,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         }
     }
 
-    async fn list(&mut self) -> Option<Sighting<T>> {
+    async fn list(&mut self) -> Option<FeedEvent<T>> {
         let mut parameters = ListParams::default().limit(PAGE);
         if let Selection::Fields(fields) = self.selection {
             parameters = parameters.fields(fields);
@@ -169,11 +169,11 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 Ok(request) => request,
                 Err(error) => return self.failed("list", &error).await,
             };
-            let asked = self.client.request::<ObjectList<Item<T>>>(request);
-            let page = match tokio::time::timeout(LIST_TIMEOUT, asked).await {
+            let response = self.client.request::<ObjectList<Item<T>>>(request);
+            let page = match tokio::time::timeout(LIST_TIMEOUT, response).await {
                 Ok(Ok(page)) => page,
                 Ok(Err(error)) => return self.refused("list", &error).await,
-                Err(_) => return self.failed("list", &"no answer in time").await,
+                Err(_) => return self.failed("list", &"timed out").await,
             };
             objects.extend(page.items.into_iter().filter_map(|item| Arc::into_inner(item.0)));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -184,7 +184,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                     self.revision = Some(text);
                     self.reported = false;
                     self.pause_when_unserved = PAUSE_WHEN_UNSERVED;
-                    return Some(Sighting::Listed { objects, revision });
+                    return Some(FeedEvent::Listed { objects, revision });
                 }
             }
         }
@@ -211,8 +211,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 return;
             }
         };
-        let asked = self.client.request_events::<Item<T>>(request);
-        match tokio::time::timeout(LIST_TIMEOUT, asked).await {
+        let response = self.client.request_events::<Item<T>>(request);
+        match tokio::time::timeout(LIST_TIMEOUT, response).await {
             Ok(Ok(events)) => self.events = Some(events.boxed()),
             Ok(Err(kube::Error::Api(status))) if status.code == 410 => self.revision = None,
             Ok(Err(error)) => {
@@ -220,12 +220,12 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 self.refused("watch", &error).await;
             }
             Err(_) => {
-                self.failed("watch", &"no answer in time").await;
+                self.failed("watch", &"timed out").await;
             }
         }
     }
 
-    async fn hear(&mut self) -> Option<Sighting<T>> {
+    async fn next_event(&mut self) -> Option<FeedEvent<T>> {
         let Some(events) = &mut self.events else {
             return None;
         };
@@ -245,11 +245,11 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                 self.revision = item.0.metadata().resource_version.clone();
-                Arc::into_inner(item.0).map(Sighting::Applied)
+                Arc::into_inner(item.0).map(FeedEvent::Applied)
             }
             WatchEvent::Deleted(item) => {
                 self.revision = item.0.metadata().resource_version.clone();
-                Arc::into_inner(item.0).map(Sighting::Deleted)
+                Arc::into_inner(item.0).map(FeedEvent::Deleted)
             }
             WatchEvent::Bookmark(bookmark) => {
                 self.revision = Some(bookmark.metadata.resource_version);
@@ -267,14 +267,14 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         }
     }
 
-    /// An error that the next attempt may not meet.
-    async fn failed(&mut self, verb: &str, error: &(impl std::fmt::Display + ?Sized)) -> Option<Sighting<T>> {
-        tracing::warn!(resource = %self.resource, %error, "{verb} failed; trying again");
+    /// Handles a transient error.
+    async fn failed(&mut self, verb: &str, error: &(impl std::fmt::Display + ?Sized)) -> Option<FeedEvent<T>> {
+        tracing::warn!(resource = %self.resource, %error, "{verb} failed; retrying");
         self.clock.sleep(PAUSE_AFTER_ERROR).await;
         None
     }
 
-    async fn refused(&mut self, verb: &str, error: &kube::Error) -> Option<Sighting<T>> {
+    async fn refused(&mut self, verb: &str, error: &kube::Error) -> Option<FeedEvent<T>> {
         let kube::Error::Api(status) = error else {
             return self.failed(verb, error).await;
         };
@@ -284,14 +284,14 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         let first = !std::mem::replace(&mut self.reported, true);
         if matches!(status.code, 404 | 405) {
             if first {
-                return Some(Sighting::NotServed);
+                return Some(FeedEvent::NotServed);
             }
             self.clock.sleep(self.pause_when_unserved).await;
             self.pause_when_unserved = (self.pause_when_unserved * 2).min(LONGEST_PAUSE_WHEN_UNSERVED);
             return None;
         }
         if first {
-            tracing::warn!(resource = %self.resource, %error, "may not {verb}; asking again every {PAUSE_WHEN_REFUSED:?}");
+            tracing::warn!(resource = %self.resource, %error, "{verb} forbidden; retry every {PAUSE_WHEN_REFUSED:?}");
         }
         self.clock.sleep(PAUSE_WHEN_REFUSED).await;
         None

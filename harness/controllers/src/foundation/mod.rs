@@ -1,13 +1,12 @@
-//! What every controller stands on: one watch a kind feeding shared caches, a queue a controller,
-//! and one place where requests are made.
+//! The controller runtime: one watch per kind that feeds shared caches, one queue per controller, and one place
+//! that sends requests.
 //!
-//! The loop in [`run`] owns everything. A [`feed`] lists and watches one kind and turns what it sees
-//! into changes of the [`Caches`]; each change is shown to every controller's
-//! [`observe`](Controller::observe), which names the keys to look at again. When a key is due, its
-//! controller's [`decide`](Controller::decide) turns the caches and the time into a [`Plan`], whose
-//! actions are performed one by one. The answer of every write goes into the caches before the same
-//! key is decided on again, so nobody acts twice on what has just been done. What must not live
-//! here: what any one controller decides.
+//! The loop in [`run`] owns everything. A [`feed`] lists and watches one kind and turns its events into changes
+//! of the [`Caches`]. The loop passes each change to every controller's [`observe`](Controller::observe), which
+//! enqueues the affected keys. When a key is due, the controller's [`decide`](Controller::decide) turns the
+//! caches and the current time into a [`Plan`], and the loop performs the plan's actions one by one. It stores
+//! the response of every write in the caches before it decides the same key again, so that no decision misses
+//! an earlier write. Controller-specific decisions do not belong here.
 
 mod action;
 mod cache;

@@ -1,4 +1,4 @@
-//! Makes the request that an action stands for, and says what came of it.
+//! Sends the request of an action and returns its outcome.
 
 use std::time::Duration;
 
@@ -13,41 +13,41 @@ use thiserror::Error;
 
 use super::action::{Action, Deletion, Patch, Propagation, Target};
 
-/// How long one request may take.
+/// The timeout of one request.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of an action: what the server answered, if that is an object or a list.
+/// The outcome of an action: the object or list that the server returned, if any.
 pub type Outcome = Result<Option<Value>, Failure>;
 
-/// Why an action was not carried out. The key is decided on again after a back-off.
+/// Why an action failed. The key is decided again after a backoff.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The server said no.
+    /// The server refused the request.
     #[error("{what}: {}", status.message)]
     Refused {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// The answer.
+        /// The server's status.
         status: Box<Status>,
     },
-    /// There was no answer that could be understood; the action may have taken place.
+    /// The response could not be read; the action may have been performed.
     #[error("{what}: {source}")]
     Unclear {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// There was no answer in time; the action may have taken place.
+    /// The request timed out; the action may have been performed.
     #[error("{what}: no answer within {CALL_TIMEOUT:?}")]
     Timeout {
-        /// What was attempted.
+        /// The attempted action.
         what: String,
     },
 }
 
 impl Failure {
-    /// The refusal.
+    /// The server's status, if it refused the request.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Refused { status, .. } => Some(status),
@@ -55,17 +55,17 @@ impl Failure {
         }
     }
 
-    /// Somebody else has changed the object since it was read.
+    /// Whether the object has changed since it was read.
     pub fn is_conflict(&self) -> bool {
         self.status().is_some_and(|status| status.reason == "Conflict")
     }
 
-    /// There is an object of that name.
+    /// Whether an object of this name exists.
     pub fn is_already_exists(&self) -> bool {
         self.status().is_some_and(Status::is_already_exists)
     }
 
-    /// Nothing can be created in this namespace any more.
+    /// Whether the namespace is terminating.
     pub fn is_namespace_ending(&self) -> bool {
         let details = self.status().and_then(|status| status.details.as_ref());
         details.is_some_and(|details| {
@@ -77,7 +77,7 @@ impl Failure {
     }
 }
 
-/// Carries out one action that is not an event.
+/// Performs one action other than an event.
 pub(super) async fn perform(client: &Client, action: &Action) -> Outcome {
     let request = match request(action) {
         None => return Ok(None),
@@ -104,11 +104,11 @@ pub(super) async fn perform(client: &Client, action: &Action) -> Outcome {
     }
 }
 
-/// Whether a refusal says that there is nothing left to do.
+/// Whether a refusal means that the action is already done.
 fn is_done(action: &Action, status: &Status) -> bool {
     match action {
         Action::Patch { .. } | Action::Replace { .. } | Action::Read { .. } => status.code == 404,
-        // With the uid as the only precondition a conflict means that it is another object.
+        // With the uid as the only precondition, a conflict means that the name belongs to another object.
         Action::Delete { deletion, .. } => {
             let other = status.code == 409 && deletion.preconditions.resource_version.is_none();
             status.code == 404 || (other && deletion.preconditions.uid.is_some())
@@ -118,7 +118,7 @@ fn is_done(action: &Action, status: &Status) -> bool {
     }
 }
 
-/// The part of an answer that is an object which still exists.
+/// The object in a response, if it still exists.
 fn object_of(action: &Action, answer: Value) -> Option<Value> {
     if answer["kind"] == "Status" {
         return None;
@@ -130,7 +130,7 @@ fn object_of(action: &Action, answer: Value) -> Option<Value> {
     }
 }
 
-/// Whether the object in the answer to a deletion is still there.
+/// Whether the object in the response to a deletion still exists.
 fn stays(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let finalizers = metadata["finalizers"].as_array().is_some_and(|all| !all.is_empty());
@@ -201,7 +201,7 @@ fn patch_request(target: &Target, subresource: Option<&'static str>, patch: &Pat
     }
 }
 
-/// kube's own JSON patch is typed; ours is data already.
+/// kube's JSON patch type is typed; ours is plain data.
 fn json_patch_request(target: &Target, subresource: Option<&'static str>, operations: &Value) -> Built {
     let end = subresource.map(|name| format!("/{name}")).unwrap_or_default();
     let path = format!(
@@ -242,7 +242,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     value.to_string().into_bytes()
 }
 
-/// What an action attempts, for errors.
+/// The description of an action for errors.
 fn describe(action: &Action) -> String {
     let at = |verb: &str, target: &Target, subresource: Option<&str>| {
         let slash = if subresource.is_some() { "/" } else { "" };

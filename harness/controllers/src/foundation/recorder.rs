@@ -1,5 +1,5 @@
-//! Writes events of the core group, on the given clock. What is said again within ten minutes counts
-//! up instead of being said twice, as client-go's recorder does.
+//! Writes core events, on the given clock. A repetition within ten minutes increments the count of the first
+//! event, as client-go's recorder does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 use super::action::{Action, Severity};
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a repetition counts up.
+/// The period in which a repetition increments the count.
 const REPETITION: SignedDuration = SignedDuration::from_mins(10);
-/// How many different events are remembered.
+/// The maximum number of remembered events.
 const REMEMBERED: usize = 4096;
 
-/// What has been said lately.
+/// Recent events, for aggregation.
 pub(super) struct Recorder {
     clock: Clock,
     names: Stream,
-    said: BTreeMap<String, Said>,
+    recent: BTreeMap<String, Recent>,
 }
 
 #[derive(Clone)]
-struct Said {
+struct Recent {
     name: String,
     count: u32,
     at: Timestamp,
@@ -46,11 +46,11 @@ impl Recorder {
         Self {
             clock,
             names,
-            said: BTreeMap::new(),
+            recent: BTreeMap::new(),
         }
     }
 
-    /// What to send for an event; `None` for any other action.
+    /// The request for an event; `None` for any other action.
     pub(super) fn record(&mut self, component: &str, action: &Action) -> Option<Record> {
         let Action::Event {
             about,
@@ -66,22 +66,22 @@ impl Recorder {
         let key = format!("{component}\n{about:?}\n{severity:?}\n{reason}\n{message}");
         let what = format!("event {reason} about {}", about.name.as_deref().unwrap_or_default());
         let collection = Request::new(format!("/api/v1/namespaces/{namespace}/events"));
-        if let Some(said) = self.said.get_mut(&key)
-            && now.duration_since(said.at) < REPETITION
+        if let Some(recent) = self.recent.get_mut(&key)
+            && now.duration_since(recent.at) < REPETITION
         {
-            said.count += 1;
-            said.at = now;
-            let patch = json!({ "count": said.count, "lastTimestamp": Time(whole_seconds(now)) });
-            let request = collection.patch(&said.name, &PatchParams::default(), &Patch::Merge(patch));
+            recent.count += 1;
+            recent.at = now;
+            let patch = json!({ "count": recent.count, "lastTimestamp": Time(whole_seconds(now)) });
+            let request = collection.patch(&recent.name, &PatchParams::default(), &Patch::Merge(patch));
             return Some(Record { what, request });
         }
         self.forget(now);
         let suffix = self.names.text(16, b"0123456789abcdef");
         let name = format!("{}.{suffix}", about.name.as_deref().unwrap_or_default());
         let event = event(&name, &namespace, component, (about, *severity, reason, message), now);
-        self.said.insert(
+        self.recent.insert(
             key,
-            Said {
+            Recent {
                 name,
                 count: 1,
                 at: now,
@@ -92,11 +92,12 @@ impl Recorder {
     }
 
     fn forget(&mut self, now: Timestamp) {
-        if self.said.len() >= REMEMBERED {
-            self.said.retain(|_, said| now.duration_since(said.at) < REPETITION);
+        if self.recent.len() >= REMEMBERED {
+            self.recent
+                .retain(|_, recent| now.duration_since(recent.at) < REPETITION);
         }
-        if self.said.len() >= REMEMBERED {
-            self.said.clear();
+        if self.recent.len() >= REMEMBERED {
+            self.recent.clear();
         }
     }
 }
@@ -122,7 +123,7 @@ fn event(
     })
 }
 
-/// Sends a record. Losing an event harms nobody: it is logged.
+/// Sends a record. Losing an event is harmless, so failures are only logged.
 pub(super) async fn send(client: &Client, record: Record) {
     let Record { what, request } = record;
     let request = match request {
@@ -135,6 +136,6 @@ pub(super) async fn send(client: &Client, record: Record) {
     match tokio::time::timeout(CALL_TIMEOUT, client.request::<Value>(request)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "{what} was not recorded"),
-        Err(_) => tracing::debug!("{what} was not recorded: no answer in time"),
+        Err(_) => tracing::debug!("{what} was not recorded: timed out"),
     }
 }

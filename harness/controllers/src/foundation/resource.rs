@@ -1,4 +1,4 @@
-//! What objects have in common: a type, a key, metadata.
+//! The common parts of all objects: type, key, metadata.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -8,18 +8,18 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-/// Which collection of the API an object belongs to.
+/// The API collection of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceType {
     /// The API group; empty for core.
     pub group: Cow<'static, str>,
-    /// The version in which it is read and written.
+    /// The version for reads and writes.
     pub version: Cow<'static, str>,
-    /// The name in paths, for instance `pods`.
+    /// The plural name in paths, for example `pods`.
     pub plural: Cow<'static, str>,
-    /// The name in objects, for instance `Pod`.
+    /// The kind, for example `Pod`.
     pub kind: Cow<'static, str>,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
 }
 
@@ -39,7 +39,7 @@ impl ResourceType {
         }
     }
 
-    /// `v1`, `apps/v1`.
+    /// The `apiVersion`, for example `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -48,7 +48,7 @@ impl ResourceType {
         }
     }
 
-    /// The path of the collection; of all namespaces when `namespace` is empty.
+    /// The path of the collection; across all namespaces when `namespace` is empty.
     pub fn path(&self, namespace: &str) -> String {
         let root = if self.group.is_empty() { "/api" } else { "/apis" };
         let version = self.api_version();
@@ -71,10 +71,10 @@ impl fmt::Display for ResourceType {
     }
 }
 
-/// An object's place in its collection. The namespace is empty for kinds of the whole cluster.
+/// Namespace and name of an object. The namespace is empty for cluster-scoped kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// The namespace, or nothing.
+    /// The namespace, or empty.
     pub namespace: String,
     /// The name.
     pub name: String,
@@ -89,7 +89,7 @@ impl ObjectKey {
         }
     }
 
-    /// The key of an object of the whole cluster.
+    /// The key of a cluster-scoped object.
     pub fn cluster(name: impl Into<String>) -> Self {
         Self::new("", name)
     }
@@ -114,26 +114,26 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// Anything that has metadata: a typed object or [`Metadata`] alone.
+/// Any object with metadata: a typed object or [`Metadata`] alone.
 pub trait Object: Any + Send + Sync {
     /// The object's metadata.
     fn metadata(&self) -> &ObjectMeta;
-    /// For a cache to drop what nobody reads.
+    /// Mutable metadata, so that a cache can drop unused fields.
     fn metadata_mut(&mut self) -> &mut ObjectMeta;
     /// For [`super::Change::of`].
     fn as_any(&self) -> &dyn Any;
 
-    /// The uid; empty for an object that was never stored.
+    /// The uid; empty for an object that is not stored.
     fn uid(&self) -> &str {
         self.metadata().uid.as_deref().unwrap_or_default()
     }
 
-    /// Resource versions are decimal numbers that grow (Kubernetes KEP-5504); anything else is 0.
+    /// The resource version as a number (Kubernetes KEP-5504); 0 if it is not a decimal number.
     fn revision(&self) -> u64 {
         revision(self.metadata())
     }
 
-    /// Whether its deletion has begun.
+    /// Whether the object has a deletion timestamp.
     fn is_deleting(&self) -> bool {
         self.metadata().deletion_timestamp.is_some()
     }
@@ -164,10 +164,10 @@ where
     }
 }
 
-/// What is kept of an object of which only the metadata matters. Labels and annotations are dropped.
+/// An object of which only metadata is cached. Labels and annotations are dropped.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Metadata {
-    /// Name, uid, revision, owners, finalizers, deletion.
+    /// Name, uid, resource version, owner references, finalizers, deletion timestamp.
     pub metadata: ObjectMeta,
 }
 

@@ -1,5 +1,5 @@
-//! The loop: one future for all controllers, no task beside it. Dropping it ends them between two
-//! requests, and the next one starts from the API server's state.
+//! The loop: one future runs all controllers and spawns no tasks. Dropping it stops the controllers between two
+//! requests; the next run starts from the state in the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::recorder::{Recorder, send};
 use super::resource::ResourceType;
 use super::worker::{AnyWorker, all_listed};
 
-/// How many changes are taken in at once before anything is decided.
+/// The maximum number of updates that the loop applies before it decides.
 const BATCH: usize = 256;
 
-/// Runs these controllers until they are cancelled.
+/// Runs the controllers until `cancelled` fires.
 pub(crate) async fn run(
     client: Client,
     clock: Clock,
@@ -49,13 +49,14 @@ struct Engine {
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
     records: FuturesUnordered<BoxFuture<'static, ()>>,
     recorder: Recorder,
-    /// The kinds that are watched with all their content.
+    /// The kinds that are watched with their full content.
     typed: BTreeSet<Kind>,
-    /// The types of which the metadata is watched, and how each watch is ended. `None` when nobody asks.
+    /// The types whose metadata is watched, with the token that ends each watch. `None` when no controller
+    /// needs them.
     metadata: Option<BTreeMap<ResourceType, CancellationToken>>,
 }
 
-/// A request that came back.
+/// A completed request.
 struct Done {
     worker: usize,
     ticket: u64,
@@ -92,20 +93,20 @@ impl Engine {
     async fn work(&mut self) {
         self.wake_workers();
         loop {
-            self.begin_what_is_due();
+            self.start_due_keys();
             let due = self.workers.iter().filter_map(|worker| worker.next_due()).min();
             let clock = self.clock.clone();
             tokio::select! {
                 biased;
                 Some(done) = self.under_way.next(), if !self.under_way.is_empty() => self.finish(done),
-                Some(update) = self.feeds.next(), if !self.feeds.is_empty() => self.take_in(update),
+                Some(update) = self.feeds.next(), if !self.feeds.is_empty() => self.apply_update(update),
                 Some(()) = self.records.next(), if !self.records.is_empty() => {}
                 () = sleep_until(&clock, due) => {}
             }
         }
     }
 
-    fn begin_what_is_due(&mut self) {
+    fn start_due_keys(&mut self) {
         let now = self.clock.now();
         for worker in 0..self.workers.len() {
             loop {
@@ -121,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Starts an action; events are sent on the side.
+    /// Starts an action; events are sent in the background.
     fn start(&mut self, worker: usize, ticket: u64, action: Action) {
         let mut next = Some(action);
         while let Some(action) = next.take() {
@@ -145,7 +146,7 @@ impl Engine {
                 caches: &self.caches,
                 now: self.clock.now(),
             };
-            next = self.workers[worker].go_on(ticket, &action, &Ok(None), view);
+            next = self.workers[worker].continue_plan(ticket, &action, &Ok(None), view);
         }
     }
 
@@ -156,19 +157,19 @@ impl Engine {
             action,
             outcome,
         } = done;
-        let changes = self.learn(&action, &outcome);
-        self.show(&changes);
+        let changes = self.store_response(&action, &outcome);
+        self.notify_workers(&changes);
         let view = View {
             caches: &self.caches,
             now: self.clock.now(),
         };
-        if let Some(next) = self.workers[worker].go_on(ticket, &action, &outcome, view) {
+        if let Some(next) = self.workers[worker].continue_plan(ticket, &action, &outcome, view) {
             self.start(worker, ticket, next);
         }
     }
 
-    /// Puts what an answer shows into the caches.
-    fn learn(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
+    /// Stores a response in the caches.
+    fn store_response(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
         match (action, outcome) {
             (Action::Create { resource, .. }, Ok(Some(object))) => self.caches.accept(resource, object),
             (
@@ -183,25 +184,25 @@ impl Engine {
         }
     }
 
-    fn take_in(&mut self, update: Update) {
+    fn apply_update(&mut self, update: Update) {
         let mut changes = update(&mut self.caches);
-        let mut moved = self.moved_the_catalog(&changes);
-        self.show(&changes);
+        let mut moved = self.changes_catalog(&changes);
+        self.notify_workers(&changes);
         for _ in 1..BATCH {
             let Some(Some(update)) = self.feeds.next().now_or_never() else {
                 break;
             };
             changes = update(&mut self.caches);
-            moved |= self.moved_the_catalog(&changes);
-            self.show(&changes);
+            moved |= self.changes_catalog(&changes);
+            self.notify_workers(&changes);
         }
         if moved {
-            self.follow_the_catalog();
+            self.update_metadata_watches();
         }
         self.wake_workers();
     }
 
-    fn show(&mut self, changes: &[Change]) {
+    fn notify_workers(&mut self, changes: &[Change]) {
         let view = View {
             caches: &self.caches,
             now: self.clock.now(),
@@ -213,7 +214,7 @@ impl Engine {
         }
     }
 
-    /// Lets those begin whose lists are all in.
+    /// Starts the workers whose kinds are all listed.
     fn wake_workers(&mut self) {
         let view = View {
             caches: &self.caches,
@@ -229,7 +230,7 @@ impl Engine {
         }
     }
 
-    fn moved_the_catalog(&self, changes: &[Change]) -> bool {
+    fn changes_catalog(&self, changes: &[Change]) -> bool {
         let Some(watched) = &self.metadata else {
             return false;
         };
@@ -237,8 +238,8 @@ impl Engine {
         watched.is_empty() || changes.iter().any(|change| *change.resource == definitions)
     }
 
-    /// Watches the metadata of what is served now, and of nothing else.
-    fn follow_the_catalog(&mut self) {
+    /// Starts and stops metadata watches to match the kinds that are currently served.
+    fn update_metadata_watches(&mut self) {
         let Some(watched) = &mut self.metadata else {
             return;
         };
@@ -284,7 +285,7 @@ impl Engine {
             self.feeds.push(updates.take_until(Box::pin(ended)).boxed());
             watched.insert(resource, token);
         }
-        self.show(&changes);
+        self.notify_workers(&changes);
     }
 }
 

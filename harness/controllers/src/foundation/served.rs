@@ -1,26 +1,26 @@
-//! A kind that the server has.
+//! A kind that the API server serves.
 
 use std::collections::BTreeSet;
 
 use super::ResourceType;
 
-/// A kind that the server has.
+/// A kind that the API server serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Served {
-    /// The type, in the version that its group prefers.
+    /// The type, in its group's preferred version.
     pub resource: ResourceType,
-    /// What can be done with it.
+    /// The supported verbs.
     pub verbs: BTreeSet<String>,
 }
 
 impl Served {
-    /// Whether its objects can be seen and deleted, so that they can be owners and dependents. Events
-    /// are left out, as by kube-controller-manager: there are many, and they end by themselves.
+    /// Whether its objects can be watched and deleted, and so can be owners and dependents. Events are
+    /// excluded, as in kube-controller-manager: they are numerous and expire.
     pub fn can_be_collected(&self) -> bool {
         self.can("delete") && self.can("list") && self.can("watch") && self.resource.plural != "events"
     }
 
-    /// Whether a verb is offered.
+    /// Whether the kind supports a verb.
     pub fn can(&self, verb: &str) -> bool {
         self.verbs.contains(verb)
     }

@@ -1,4 +1,4 @@
-//! One controller at work: its queue, what it has under way, and its back-off.
+//! Runs one controller: its queue, its actions in progress, and its backoff.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,37 +12,37 @@ use super::caches::{Caches, Change, Kind};
 use super::controller::{Controller, Plan, Queue, View};
 use super::perform::{Failure, Outcome};
 
-/// The first back-off of a key, doubled with each failure; values of client-go's default limiter.
+/// The first backoff of a key, doubled with each failure; the values of client-go's default rate limiter.
 const SHORTEST_BACKOFF: Duration = Duration::from_millis(5);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
-/// What a deadline that has passed is moved by, so that a plan of nothing cannot spin.
+/// How far a past deadline is moved into the future, so that an empty plan cannot spin.
 const SHORTEST_WAIT: SignedDuration = SignedDuration::from_millis(100);
 
-/// A controller whose keys nobody else needs to know.
+/// A controller with its key type erased.
 pub(crate) trait AnyWorker: Send {
     fn name(&self) -> &'static str;
     fn kinds(&self) -> BTreeSet<Kind>;
     fn needs_all_metadata(&self) -> bool;
     fn observe(&mut self, change: &Change, view: View<'_>);
-    /// When there is something to decide, if it may and has room.
+    /// When the next decision is due, if the concurrency limit permits one.
     fn next_due(&self) -> Option<Timestamp>;
-    /// Whether it waits for lists.
+    /// Whether the worker still waits for initial lists.
     fn is_waiting(&self) -> bool;
-    /// Everything that it watches has been listed.
+    /// Called when all watched kinds are listed.
     fn synced(&mut self, view: View<'_>);
-    /// Decides about the next key that is due and returns the first action, with a ticket.
+    /// Decides the next due key and returns its first action with a ticket.
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)>;
-    /// Takes the outcome of a ticket's action; returns its next one.
-    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action>;
+    /// Processes the outcome of a ticket's action; returns the next action.
+    fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action>;
 }
 
-/// A controller and its queue.
+/// A controller with its queue.
 pub(crate) struct Worker<C: Controller> {
     controller: C,
     due: Timers<C::Key>,
     under_way: BTreeMap<u64, Job<C::Key>>,
     busy: BTreeSet<C::Key>,
-    /// Keys that a change concerned while they were busy.
+    /// Busy keys that a change affected in the meantime.
     again: BTreeMap<C::Key, Timestamp>,
     failures: Failures<C::Key>,
     tickets: u64,
@@ -70,7 +70,7 @@ impl<C: Controller> Worker<C> {
     }
 
     fn grant(&mut self, queue: Queue<C::Key>, now: Timestamp) {
-        for (key, at) in queue.wishes {
+        for (key, at) in queue.requests {
             let at = at.unwrap_or(now);
             if self.busy.contains(&key) {
                 let again = self.again.entry(key).or_insert(at);
@@ -85,7 +85,7 @@ impl<C: Controller> Worker<C> {
         tracing::debug!(controller = self.controller.name(), ?key, reasons = ?plan.reasons, actions = plan.actions.len(), "acting");
     }
 
-    /// Puts a key back into the queue.
+    /// Returns a key to the queue.
     fn end(&mut self, ticket: u64, backoff: Option<Duration>, now: Timestamp) {
         let Some(job) = self.under_way.remove(&ticket) else {
             return;
@@ -152,9 +152,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
             }
             let key = self.due.pop(view.now)?;
             let plan = self.controller.decide(&key, view);
-            let mut concerned = Queue::default();
-            self.controller.decided(&mut concerned);
-            self.grant(concerned, view.now);
+            let mut affected_keys = Queue::default();
+            self.controller.decided(&mut affected_keys);
+            self.grant(affected_keys, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
                 self.failures.clear(&key);
@@ -177,7 +177,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
         }
     }
 
-    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
+    fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
         let key = self.under_way.get(&ticket)?.key.clone();
         let mut queue = Queue::default();
         self.controller.performed(&key, action, outcome, view, &mut queue);
@@ -190,7 +190,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 }
                 next
             }
-            // Nothing but a change of the namespace helps, and that ends with its removal.
+            // Retrying cannot succeed before the namespace changes.
             Err(failure) if failure.is_namespace_ending() => {
                 if let Some(job) = self.under_way.get_mut(&ticket) {
                     job.deadline = None;
@@ -209,11 +209,11 @@ impl<C: Controller> AnyWorker for Worker<C> {
 }
 
 fn report(controller: &str, key: &impl std::fmt::Debug, failure: &Failure, backoff: Duration) {
-    // A conflict is how concurrent writers take turns.
+    // Conflicts between concurrent writers are normal.
     if failure.is_conflict() {
         tracing::debug!(controller, ?key, %failure, ?backoff, "deciding again");
     } else {
-        tracing::warn!(controller, ?key, %failure, ?backoff, "trying again");
+        tracing::warn!(controller, ?key, %failure, ?backoff, "retrying");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The controller: keeps the graph up to date and names whom a change concerns.
+//! The controller: updates the graph and enqueues the objects that a change affects.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{Action, Change, Controller, Kind, Outcome, Plan, Queue, View};
 pub struct GarbageCollector {
     graph: Graph,
     knowledge: Knowledge,
-    /// Objects with an owner of a kind that is not served.
+    /// Objects with an owner whose kind is not served.
     unresolved: BTreeSet<String>,
 }
 
@@ -35,19 +35,19 @@ impl GarbageCollector {
     }
 
     fn appeared(&mut self, uid: &str, node: Node, queue: &mut Queue<String>) {
-        let strange = node.owners.iter().any(|owner| {
+        let has_unknown_owner_kind = node.owners.iter().any(|owner| {
             let known = self.graph.get(&owner.uid);
-            known.is_none_or(|known| !known.is_meant_by(owner, &node) || known.waits_for_dependents())
+            known.is_none_or(|known| !known.matches_reference(owner, &node) || known.waits_for_dependents())
         });
         let before = self.graph.put(uid, node.clone());
-        if strange || node.waits_for_dependents() || node.orphans_dependents() {
+        if has_unknown_owner_kind || node.waits_for_dependents() || node.orphans_dependents() {
             queue.add(uid.to_owned());
         }
         let waited = before.as_ref().is_some_and(Node::waits_for_dependents);
         if node.waits_for_dependents() && !waited {
-            self.look_at_dependents(uid, queue);
+            self.enqueue_dependents(uid, queue);
         }
-        // An owner that waits may wait no more for an object that has changed its references.
+        // The changed references may unblock a foreground deletion of the owner.
         if let Some(before) = before.filter(|before| before.owners != node.owners) {
             for owner in before.owners {
                 queue.add(owner.uid);
@@ -56,19 +56,19 @@ impl GarbageCollector {
     }
 
     fn disappeared(&mut self, uid: &str, queue: &mut Queue<String>) {
-        self.knowledge.told.remove(uid);
+        self.knowledge.reported.remove(uid);
         self.unresolved.remove(uid);
         if let Some(node) = self.graph.remove(uid) {
             for owner in node.owners {
-                // An answer that came too late for it.
+                // An existence check of this object may have completed late.
                 self.knowledge.answers.remove(&owner.uid);
                 queue.add(owner.uid);
             }
         }
-        self.look_at_dependents(uid, queue);
+        self.enqueue_dependents(uid, queue);
     }
 
-    fn look_at_dependents(&self, uid: &str, queue: &mut Queue<String>) {
+    fn enqueue_dependents(&self, uid: &str, queue: &mut Queue<String>) {
         for (dependent, _) in self.graph.dependents(uid) {
             queue.add(dependent.clone());
         }
@@ -122,7 +122,7 @@ impl Controller for GarbageCollector {
             }
         }
         if plan.reasons.contains(&Reason::OwnerElsewhere) {
-            self.knowledge.told.insert(uid.clone());
+            self.knowledge.reported.insert(uid.clone());
         }
         if plan.reasons.contains(&Reason::OwnerUnknown) {
             plan.deadline = Some(view.now);
@@ -136,10 +136,10 @@ impl Controller for GarbageCollector {
         };
         let found = answer.as_ref().and_then(|answer| answer["metadata"]["uid"].as_str());
         let owners = self.graph.get(uid).map(|node| node.owners.clone()).unwrap_or_default();
-        let asked = owners
+        let absent_or_unknown = owners
             .into_iter()
             .filter(|owner| owner.name == target.key.name && target.resource.kind == owner.kind.as_str());
-        for owner in asked {
+        for owner in absent_or_unknown {
             self.knowledge
                 .answers
                 .insert(owner.uid.clone(), found == Some(owner.uid.as_str()));

@@ -10,53 +10,53 @@ use super::graph::{FOREGROUND, Graph, Node, ORPHAN};
 use crate::foundation::reference_of;
 use crate::{Action, Deletion, ObjectKey, Patch, Plan, Preconditions, Propagation, ResourceType, Severity, Target};
 
-/// Why the garbage collector does something.
+/// Why the garbage collector acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// None of its owners is there.
+    /// All owners are gone.
     OwnersGone,
-    /// Its only owners wait for it to be gone.
+    /// Its only owners wait in foreground deletion for this object.
     OwnerWaits,
-    /// Others own it; references to owners that are gone, or that wait, are dropped.
+    /// Other owners remain; references to absent or waiting owners are removed.
     OtherOwnersStay,
-    /// It and its dependents wait for each other.
+    /// The object and its dependents block each other's deletion.
     Cycle,
-    /// Its owner leaves its dependents behind.
+    /// The owner orphans this object.
     Orphaned,
-    /// Its dependents have been let go.
+    /// All dependents are orphaned.
     DependentsOrphaned,
-    /// Its dependents are gone.
+    /// All dependents are gone.
     DependentsGone,
-    /// Whether its owner is there has to be asked.
+    /// The API server must be asked whether an owner exists.
     OwnerUnknown,
-    /// Its owner is in another namespace, where an owner cannot be.
+    /// An owner is in another namespace, which is invalid.
     OwnerElsewhere,
 }
 
-/// What is known beside the graph.
+/// Knowledge that is not in the graph.
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     /// Types by group and kind.
     pub types: BTreeMap<(String, String), ResourceType>,
-    /// What the server has answered about owners that the graph does not have: whether they are there.
+    /// Results of existence checks of owners that are not in the graph.
     pub answers: BTreeMap<String, bool>,
-    /// Those who have been told that an owner of theirs is in another namespace.
-    pub told: BTreeSet<String>,
+    /// Objects for which an event about an owner in another namespace was emitted.
+    pub reported: BTreeSet<String>,
 }
 
-/// An owner, as one of its dependents sees it.
+/// The state of an owner, as seen by a dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Solid,
     Waiting,
     Gone,
-    /// Only the server knows.
+    /// Must be checked on the server.
     Unknown,
-    /// Of a kind that the server does not have, or that cannot own this one: nothing follows from it.
+    /// The owner's kind is not served, or cannot own this object: no decision is possible.
     Unclear,
 }
 
-/// Decides about the object of that uid.
+/// Decides about the object with this uid.
 pub(super) fn decide(uid: &str, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
     let Some(node) = graph.get(uid) else {
         return Plan::nothing();
@@ -78,7 +78,7 @@ pub(super) fn decide(uid: &str, graph: &Graph, knowledge: &Knowledge) -> Plan<Re
     collect(uid, node, graph, knowledge)
 }
 
-/// Lets the dependents go, then the object.
+/// Orphans the dependents, then removes the finalizer.
 fn orphan(uid: &str, node: &Node, graph: &Graph) -> Plan<Reason> {
     let mut plan = Plan::nothing();
     for (dependent_uid, dependent) in graph.dependents(uid) {
@@ -96,13 +96,13 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
         .map(|owner| (owner, standing(owner, node, graph, knowledge)))
         .collect();
     let are = |wanted: Standing| standings.iter().any(|(_, standing)| *standing == wanted);
-    let mut plan = elsewhere(uid, node, graph, knowledge);
+    let mut plan = report_foreign_owner(uid, node, graph, knowledge);
     if are(Standing::Unclear) {
         return plan;
     }
     if are(Standing::Unknown) {
         for (owner, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Unknown) {
-            if let Some(read) = ask(owner, node, knowledge) {
+            if let Some(read) = check_existence(owner, node, knowledge) {
                 plan.push(Reason::OwnerUnknown, read);
             }
         }
@@ -126,7 +126,7 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
             .any(|(_, dependent)| dependent.waits_for_dependents())
         {
             plan.push(Reason::Cycle, unblocked(uid, node));
-            // What comes next is decided on the object as written.
+            // The next step is decided after this write is observed.
             if node.owners.iter().any(|owner| owner.block_owner_deletion == Some(true)) {
                 return plan;
             }
@@ -150,7 +150,7 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
 
 fn standing(owner: &OwnerReference, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Standing {
     if let Some(present) = graph.get(&owner.uid)
-        && present.is_meant_by(owner, node)
+        && present.matches_reference(owner, node)
     {
         return if present.waits_for_dependents() {
             Standing::Waiting
@@ -179,7 +179,7 @@ fn type_of<'a>(owner: &OwnerReference, knowledge: &'a Knowledge) -> Option<&'a R
     knowledge.types.get(&(group.to_owned(), owner.kind.clone()))
 }
 
-fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
+fn check_existence(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
     let resource = type_of(owner, knowledge)?.clone();
     let namespace = if resource.namespaced {
         node.key.namespace.as_str()
@@ -195,18 +195,18 @@ fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Act
     })
 }
 
-/// Tells those who look at the dependent that its owner is where no owner of it can be.
-fn elsewhere(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
+/// Emits an event on the dependent whose owner is in another namespace.
+fn report_foreign_owner(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
     let mut plan = Plan::nothing();
-    if knowledge.told.contains(uid) {
+    if knowledge.reported.contains(uid) {
         return plan;
     }
-    let misplaced = node.owners.iter().find(|owner| {
+    let foreign = node.owners.iter().find(|owner| {
         graph
             .get(&owner.uid)
             .is_some_and(|known| known.resource.namespaced && known.key.namespace != node.key.namespace)
     });
-    if let Some(owner) = misplaced {
+    if let Some(owner) = foreign {
         let message = format!(
             "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
             owner.api_version, owner.kind, node.key.namespace, owner.name, owner.uid, node.key.namespace
@@ -243,7 +243,7 @@ fn delete(uid: &str, node: &Node, propagation: Propagation) -> Action {
     }
 }
 
-/// A change of metadata that fails if the object is another or has changed.
+/// A metadata patch with uid and resource version as preconditions.
 fn change(uid: &str, node: &Node, field: &str, value: Value) -> Action {
     let mut metadata = json!({ "uid": uid, "resourceVersion": node.revision });
     metadata[field] = value;

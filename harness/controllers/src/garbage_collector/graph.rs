@@ -1,4 +1,4 @@
-//! Who owns whom, by uid.
+//! The ownership graph, by uid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::{Object, ObjectKey, ResourceType};
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 pub(super) const ORPHAN: &str = "orphan";
 
-/// How many uids of removed objects are remembered.
+/// The maximum number of remembered uids of deleted objects.
 const REMEMBERED: usize = 4096;
 
-/// An object, as far as ownership goes.
+/// The ownership data of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub resource: Arc<ResourceType>,
@@ -37,23 +37,23 @@ impl Node {
         }
     }
 
-    fn is_ending_by(&self, finalizer: &str) -> bool {
+    fn is_deleting_with(&self, finalizer: &str) -> bool {
         self.deleting && self.finalizers.iter().any(|present| present == finalizer)
     }
 
-    /// Whether it waits for its dependents to be gone.
+    /// Whether it waits in foreground deletion for its dependents.
     pub(super) fn waits_for_dependents(&self) -> bool {
-        self.is_ending_by(FOREGROUND)
+        self.is_deleting_with(FOREGROUND)
     }
 
-    /// Whether it waits for its dependents to be let go.
+    /// Whether its deletion orphans its dependents.
     pub(super) fn orphans_dependents(&self) -> bool {
-        self.is_ending_by(ORPHAN)
+        self.is_deleting_with(ORPHAN)
     }
 
-    /// Whether an owner reference can mean this object: names and kinds agree, and namespaces where
-    /// the owner has one.
-    pub(super) fn is_meant_by(&self, reference: &OwnerReference, dependent: &Self) -> bool {
+    /// Whether an owner reference identifies this object: name and kind match, and the namespace if the owner
+    /// has one.
+    pub(super) fn matches_reference(&self, reference: &OwnerReference, dependent: &Self) -> bool {
         let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         self.resource.group == group
             && self.resource.kind == reference.kind.as_str()
@@ -61,7 +61,7 @@ impl Node {
             && (!self.resource.namespaced || self.key.namespace == dependent.key.namespace)
     }
 
-    /// Whether it holds up the foreground deletion of that owner.
+    /// Whether it blocks the foreground deletion of that owner.
     pub(super) fn blocks(&self, owner: &str) -> bool {
         self.owners
             .iter()
@@ -82,7 +82,7 @@ impl Graph {
         self.nodes.get(uid)
     }
 
-    /// Those that name `uid` as an owner, in order of their uids.
+    /// The objects with `uid` in their owner references, ordered by uid.
     pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&String, &Node)> {
         self.dependents
             .get(uid)
@@ -95,12 +95,12 @@ impl Graph {
         self.dependents(uid).next().is_some()
     }
 
-    /// Whether the object of that uid is known to have been removed.
+    /// Whether the object with this uid is known to be deleted.
     pub(super) fn is_absent(&self, uid: &str) -> bool {
         self.absent.contains(uid)
     }
 
-    /// Remembers that there is no object of that uid. A uid never comes back.
+    /// Records that no object has this uid. Uids are never reused.
     pub(super) fn mark_absent(&mut self, uid: &str) {
         if self.absent.len() >= REMEMBERED {
             self.absent.clear();
@@ -108,7 +108,7 @@ impl Graph {
         self.absent.insert(uid.to_owned());
     }
 
-    /// Puts an object in its place; returns its old state.
+    /// Inserts or replaces an object; returns its old state.
     pub(super) fn put(&mut self, uid: &str, node: Node) -> Option<Node> {
         let before = self.nodes.remove(uid);
         self.unlink(uid, before.as_ref());
@@ -122,7 +122,7 @@ impl Graph {
         before
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub(super) fn remove(&mut self, uid: &str) -> Option<Node> {
         let before = self.nodes.remove(uid);
         self.unlink(uid, before.as_ref());

@@ -1,10 +1,10 @@
-//! The garbage collector: what nobody owns any more goes, in the order that the owner's deletion
-//! asked for.
+//! The garbage collector: deletes objects whose owners are gone, with the propagation policy of the owner's
+//! deletion.
 //!
-//! A graph of all objects by uid follows the caches; what a change concerns is looked at, and no
-//! object is deleted before each of its owners has been seen to be gone: in the graph, where its
-//! removal was watched, or by asking the server. What must not live here: deleting what a namespace
-//! holds when it ends.
+//! A graph of all objects by uid follows the caches, and the collector checks the objects that a change
+//! affects. It deletes an object only after it has verified that every owner is gone: by an observed deletion,
+//! or by asking the API server. The namespace controller, not this one, deletes the content of a terminating
+//! namespace.
 
 mod controller;
 mod decide;

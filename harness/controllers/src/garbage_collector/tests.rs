@@ -11,7 +11,7 @@ use super::decide::{Knowledge, Reason, decide};
 use super::graph::{Graph, Node};
 use crate::{Action, ObjectKey, Propagation, ResourceType};
 
-/// Config maps in `n`, each `NAME OWNER...`; uids are names. `!` marks foreground deletion, `~` orphaning,
+/// Config maps in `n`, each `NAME OWNER...`; uids equal names. `!` marks foreground deletion, `~` orphaning,
 /// `-` deletion without either.
 fn graph(objects: &[&str]) -> Graph {
     let mut graph = Graph::default();
@@ -37,7 +37,7 @@ fn graph(objects: &[&str]) -> Graph {
     graph
 }
 
-/// `NAME` blocks its deletion when written `NAME*`.
+/// A reference written `NAME*` blocks the owner's deletion.
 fn reference(text: &str) -> OwnerReference {
     let name = text.trim_end_matches('*');
     OwnerReference {
@@ -58,35 +58,39 @@ fn knowledge(answers: &[(&str, bool)]) -> Knowledge {
             .map(|resource| ((resource.group.to_string(), resource.kind.to_string()), resource))
             .collect(),
         answers: answers.iter().map(|(uid, there)| ((*uid).to_owned(), *there)).collect(),
-        told: BTreeSet::new(),
+        reported: BTreeSet::new(),
     }
 }
 
 #[rstest]
 #[case::an_object_of_its_own(&["a"], &[], &[])]
 #[case::an_owner_that_is_there(&["o", "a o"], &[], &[])]
-#[case::an_owner_nobody_knows(&["a o"], &[], &[Reason::OwnerUnknown])]
+#[case::an_unknown_owner(&["a o"], &[], &[Reason::OwnerUnknown])]
 #[case::an_owner_that_is_gone(&["a o"], &[("o", false)], &[Reason::OwnersGone])]
 #[case::an_owner_that_was_found(&["a o"], &[("o", true)], &[])]
 #[case::one_of_two_is_gone(&["o", "a o p"], &[("p", false)], &[Reason::OtherOwnersStay])]
-#[case::an_owner_that_waits(&["o!", "a o*"], &[], &[Reason::OwnersGone])]
-#[case::it_has_dependents_too(&["o!", "a o*", "b a"], &[], &[Reason::OwnerWaits])]
-#[case::one_of_two_waits(&["o!", "p", "a o p"], &[], &[Reason::OtherOwnersStay])]
-#[case::it_goes_already(&["o!", "a- o*"], &[], &[])]
-#[case::an_owner_that_only_goes(&["o-", "a o*"], &[], &[])]
+#[case::an_owner_in_foreground_deletion(&["o!", "a o*"], &[], &[Reason::OwnersGone])]
+#[case::with_dependents_of_its_own(&["o!", "a o*", "b a"], &[], &[Reason::OwnerWaits])]
+#[case::one_of_two_in_foreground_deletion(&["o!", "p", "a o p"], &[], &[Reason::OtherOwnersStay])]
+#[case::already_terminating(&["o!", "a- o*"], &[], &[])]
+#[case::an_owner_in_background_deletion(&["o-", "a o*"], &[], &[])]
 #[case::a_blocked_cycle(&["b! a", "a b*"], &[], &[Reason::Cycle])]
 #[case::an_open_cycle(&["b! a", "a b"], &[], &[Reason::OwnerWaits])]
-#[case::nothing_to_wait_for(&["a!", "b a"], &[], &[Reason::DependentsGone])]
-#[case::something_to_wait_for(&["a!", "b a*"], &[], &[])]
-#[case::dependents_to_let_go(&["a~", "b a", "c a"], &[], &[Reason::Orphaned, Reason::Orphaned, Reason::DependentsOrphaned])]
-fn what_becomes_of_a(#[case] objects: &[&str], #[case] answers: &[(&str, bool)], #[case] reasons: &[Reason]) {
+#[case::no_blocking_dependents(&["a!", "b a"], &[], &[Reason::DependentsGone])]
+#[case::blocking_dependents(&["a!", "b a*"], &[], &[])]
+#[case::dependents_to_orphan(&["a~", "b a", "c a"], &[], &[Reason::Orphaned, Reason::Orphaned, Reason::DependentsOrphaned])]
+fn owners_determine_the_fate_of_an_object(
+    #[case] objects: &[&str],
+    #[case] answers: &[(&str, bool)],
+    #[case] reasons: &[Reason],
+) {
     let plan = decide("a", &graph(objects), &knowledge(answers));
     assert_eq!(plan.reasons, reasons, "{plan:?}");
     assert_eq!(plan.actions.len(), reasons.len());
 }
 
 #[test]
-fn an_object_is_deleted_only_as_it_was_judged() {
+fn an_object_is_deleted_with_preconditions() {
     let plan = decide("a", &graph(&["a o"]), &knowledge(&[("o", false)]));
     let [Action::Delete { deletion, .. }] = plan.actions.as_slice() else {
         panic!("{plan:?}");
@@ -97,13 +101,13 @@ fn an_object_is_deleted_only_as_it_was_judged() {
 }
 
 #[test]
-fn an_owner_of_an_unknown_kind_decides_nothing() {
+fn an_owner_of_an_unknown_kind_prevents_a_decision() {
     let plan = decide("a", &graph(&["a o"]), &Knowledge::default());
     assert!(plan.actions.is_empty());
 }
 
 #[test]
-fn an_owner_in_another_namespace_is_said_to_be_there_once() {
+fn an_owner_in_another_namespace_is_reported_once() {
     let mut graph = graph(&["o", "a o"]);
     let mut moved = graph.get("o").unwrap().clone();
     moved.key.namespace = "m".to_owned();
@@ -111,12 +115,12 @@ fn an_owner_in_another_namespace_is_said_to_be_there_once() {
     let mut knowledge = knowledge(&[]);
     let plan = decide("a", &graph, &knowledge);
     assert_eq!(plan.reasons, [Reason::OwnerElsewhere, Reason::OwnerUnknown]);
-    knowledge.told.insert("a".to_owned());
+    knowledge.reported.insert("a".to_owned());
     assert_eq!(decide("a", &graph, &knowledge).reasons, [Reason::OwnerUnknown]);
 }
 
 #[test]
-fn a_uid_that_was_removed_needs_no_asking() {
+fn a_deleted_uid_needs_no_existence_check() {
     let mut graph = graph(&["o", "a o"]);
     graph.remove("o");
     assert_eq!(decide("a", &graph, &knowledge(&[])).reasons, [Reason::OwnersGone]);

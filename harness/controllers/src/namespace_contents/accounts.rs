@@ -10,7 +10,7 @@ use crate::{Action, Change, Controller, Kind, ObjectKey, Plan, Queue, View};
 
 const NAME: &str = "default";
 
-/// Creates the ServiceAccount `default` in every namespace that lacks it.
+/// Creates the ServiceAccount `default` in every namespace without one.
 #[derive(Debug)]
 pub struct ServiceAccounts;
 

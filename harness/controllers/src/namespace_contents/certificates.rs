@@ -11,7 +11,7 @@ use crate::{Action, Change, Controller, Kind, ObjectKey, Plan, Queue, View};
 const NAME: &str = "kube-root-ca.crt";
 const FIELD: &str = "ca.crt";
 const DESCRIPTION: &str = "kubernetes.io/description";
-/// The words are kube-controller-manager's: the annotation is part of what clients see.
+/// The text of kube-controller-manager; clients can read this annotation.
 const DESCRIBED: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
                          endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
                          guaranteed across distributions of Kubernetes clusters.";
@@ -23,7 +23,7 @@ pub struct RootCertificates {
 }
 
 impl RootCertificates {
-    /// A publisher of this certificate, in PEM.
+    /// A publisher of this PEM certificate.
     pub fn new(certificate: String) -> Self {
         Self { certificate }
     }

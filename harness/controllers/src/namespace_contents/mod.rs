@@ -1,5 +1,5 @@
-//! What every namespace has: the default ServiceAccount, and the root certificate that pods trust
-//! the API server by. Both come back when somebody deletes them.
+//! Creates the default content of every namespace: the ServiceAccount `default`, and the root certificate with
+//! which pods verify the API server. Deleted or changed objects are restored.
 
 mod accounts;
 mod certificates;
@@ -11,16 +11,16 @@ use k8s_openapi::api::core::v1::Namespace;
 pub use accounts::ServiceAccounts;
 pub use certificates::RootCertificates;
 
-/// Why something is written into a namespace.
+/// Why an object is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It does not say what it should.
+    /// Its content differs.
     Changed,
 }
 
-/// Nothing can be created in a namespace that is ending.
+/// The API server rejects new objects in a terminating namespace.
 fn takes_objects(namespace: &Namespace) -> bool {
     let phase = namespace.status.as_ref().and_then(|status| status.phase.as_deref());
     namespace.metadata.deletion_timestamp.is_none() && phase != Some("Terminating")

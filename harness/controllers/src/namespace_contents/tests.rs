@@ -21,10 +21,10 @@ fn look<C: Controller<Key = String>>(mut controller: C, caches: &Caches) -> Plan
 
 #[rstest]
 #[case::a_new_namespace(json!({ "metadata": { "name": "n" } }), 1)]
-#[case::one_that_ends(json!({ "metadata": { "name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z" } }), 0)]
-#[case::one_that_says_it_ends(json!({ "metadata": { "name": "n" }, "status": { "phase": "Terminating" } }), 0)]
+#[case::a_deleted_namespace(json!({ "metadata": { "name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z" } }), 0)]
+#[case::a_terminating_namespace(json!({ "metadata": { "name": "n" }, "status": { "phase": "Terminating" } }), 0)]
 #[case::another(json!({ "metadata": { "name": "m" } }), 0)]
-fn contents_are_made_in_namespaces_that_take_them(#[case] namespace: serde_json::Value, #[case] actions: usize) {
+fn content_is_created_in_active_namespaces(#[case] namespace: serde_json::Value, #[case] actions: usize) {
     let caches = caches(namespace);
     assert_eq!(look(ServiceAccounts, &caches).actions.len(), actions);
     assert_eq!(
@@ -34,7 +34,7 @@ fn contents_are_made_in_namespaces_that_take_them(#[case] namespace: serde_json:
 }
 
 #[test]
-fn a_certificate_that_was_changed_is_put_right_and_then_left_alone() {
+fn a_changed_certificate_is_restored_once() {
     let mut caches = caches(json!({ "metadata": { "name": "n" } }));
     let map =
         json!({ "metadata": { "name": "kube-root-ca.crt", "namespace": "n", "resourceVersion": "1" }, "data": {} });

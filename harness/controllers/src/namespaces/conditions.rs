@@ -1,4 +1,4 @@
-//! What the conditions of a namespace that ends say.
+//! The conditions of a terminating namespace.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-/// What is left in a namespace.
+/// The remaining content of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remains {
-    /// How many objects of which resource, `PLURAL.GROUP`.
+    /// The number of objects by resource, `PLURAL.GROUP`.
     pub counts: BTreeMap<String, usize>,
-    /// How many objects with which finalizer.
+    /// The number of objects by finalizer.
     pub finalizers: BTreeMap<String, usize>,
 }
 
 impl Remains {
-    /// Adds a list that the server answered.
+    /// Adds a list from the API server.
     pub fn add(&mut self, resource: &str, list: &Value) {
         let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         if items.is_empty() {
@@ -40,7 +40,7 @@ impl Remains {
     }
 }
 
-/// The conditions as they should be; `None` when they are.
+/// The desired conditions; `None` when they are already set.
 pub(super) fn wanted(namespace: &Namespace, remains: &Remains, now: Timestamp) -> Option<Vec<NamespaceCondition>> {
     let old = namespace
         .status
@@ -70,7 +70,7 @@ pub(super) fn wanted(namespace: &Namespace, remains: &Remains, now: Timestamp) -
     (new != old).then_some(new)
 }
 
-/// The name of a resource with its group; the core group is empty, and the period stays, as upstream writes it.
+/// The resource with its group; upstream keeps the trailing period for the core group.
 fn with_group(resource: &str) -> String {
     let period = if resource.contains('.') { "" } else { "." };
     format!("{resource}{period}")

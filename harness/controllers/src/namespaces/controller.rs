@@ -1,4 +1,4 @@
-//! The controller: rounds of deleting and asking, until a round finds nothing.
+//! The controller: repeats rounds of deleting and listing until a round finds no content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::conditions::{Remains, wanted};
 use crate::foundation::served;
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, ResourceType, View};
 
-/// The entry of `spec.finalizers` that stands for the namespace's contents.
+/// The entry of `spec.finalizers` that protects the content.
 const CONTENTS: &str = "kubernetes";
-/// When to ask again about what is left and cannot be watched.
+/// When to list remaining content again that cannot be watched.
 const UNWATCHED: Duration = Duration::from_secs(15);
 
-/// Why a namespace is worked on.
+/// Why the controller acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is being deleted and may hold something.
+    /// The namespace is being deleted and may have content.
     Empties,
-    /// Its conditions do not say what is left.
+    /// The conditions do not match the remaining content.
     Reports,
-    /// Nothing is left.
+    /// No content is left.
     Finished,
 }
 
@@ -33,13 +33,13 @@ pub struct Namespaces {
     rounds: BTreeMap<String, Round>,
 }
 
-/// What a round of deleting and asking has found so far.
+/// The results of the current round.
 #[derive(Debug, Default)]
 struct Round {
-    /// What is asked about now.
+    /// The current stage.
     stage: Stage,
     remains: Remains,
-    /// Whether something has gone since the round began.
+    /// Whether an object was deleted since the round began.
     stale: bool,
 }
 
@@ -68,7 +68,7 @@ impl Namespaces {
             plan.push(Reason::Empties, delete);
             plan.actions.push(Action::List { resource, namespace });
         }
-        plan.look_by(now);
+        plan.requeue_by(now);
         plan
     }
 
@@ -91,14 +91,14 @@ impl Namespaces {
             if plan.actions.is_empty() {
                 return self.next(namespace, view);
             }
-            plan.look_by(view.now);
+            plan.requeue_by(view.now);
             return plan;
         }
         let watched = |resource: &String| view.caches.watches(resource);
         if !round.remains.counts.keys().all(watched) {
             let period = SignedDuration::try_from(UNWATCHED).unwrap_or_default();
             round.stale = true;
-            plan.look_by(view.now.saturating_add(period).unwrap_or(Timestamp::MAX));
+            plan.requeue_by(view.now.saturating_add(period).unwrap_or(Timestamp::MAX));
         }
         plan
     }
@@ -184,7 +184,7 @@ fn holds(namespace: &Namespace) -> bool {
     finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == CONTENTS))
 }
 
-/// Lifts the finalizer. The resource version is left out: conditions have just been written.
+/// Removes the finalizer, without a resource version: the conditions have just been written.
 fn finalize(namespace: &Namespace) -> Action {
     let mut namespace = namespace.clone();
     namespace.metadata.resource_version = None;

@@ -1,9 +1,9 @@
-//! The namespace controller: empties a namespace that is being deleted, says in its conditions what
-//! is left, and lifts its finalizer when nothing is.
+//! The namespace controller: deletes the content of a terminating namespace, reports remaining content in its
+//! conditions, and removes its finalizer when no content is left.
 //!
-//! Pods go first, as in Kubernetes since 1.33 (KEP-5080): what they need is there until they are
-//! gone. What is left is asked of the server, not of caches, and asked again only when something
-//! in the namespace has gone.
+//! Pods are deleted first, as in Kubernetes since 1.33 (KEP-5080), so that the objects that they use outlive
+//! them. The controller lists remaining content from the API server, not from caches, and lists again only
+//! after an object in the namespace was deleted.
 
 mod conditions;
 mod controller;

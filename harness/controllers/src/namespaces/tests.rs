@@ -19,18 +19,18 @@ fn remains(resource: &str, finalizers: &[&str]) -> Remains {
 #[case::nothing(Remains::default(), "False ContentRemoved", "False ContentHasNoFinalizers")]
 #[case::content(remains("pods", &[]), "True SomeResourcesRemain", "False ContentHasNoFinalizers")]
 #[case::held_content(remains("a.b", &["c/d"]), "True SomeResourcesRemain", "True SomeFinalizersRemain")]
-fn conditions_say_what_is_left(#[case] remains: Remains, #[case] content: &str, #[case] finalizers: &str) {
+fn conditions_report_remaining_content(#[case] remains: Remains, #[case] content: &str, #[case] finalizers: &str) {
     let conditions = wanted(&Namespace::default(), &remains, Timestamp::UNIX_EPOCH).unwrap();
-    let said = |kind: &str| {
+    let status_and_reason = |kind: &str| {
         let condition = conditions.iter().find(|condition| condition.type_ == kind).unwrap();
         format!("{} {}", condition.status, condition.reason.as_deref().unwrap())
     };
-    assert_eq!(said("NamespaceContentRemaining"), content);
-    assert_eq!(said("NamespaceFinalizersRemaining"), finalizers);
+    assert_eq!(status_and_reason("NamespaceContentRemaining"), content);
+    assert_eq!(status_and_reason("NamespaceFinalizersRemaining"), finalizers);
 }
 
 #[test]
-fn conditions_that_are_right_are_not_written_again() {
+fn unchanged_conditions_are_not_written_again() {
     let mut namespace = Namespace::default();
     let remains = remains("pods", &[]);
     let conditions = wanted(&namespace, &remains, Timestamp::UNIX_EPOCH);
@@ -39,7 +39,7 @@ fn conditions_that_are_right_are_not_written_again() {
 }
 
 #[test]
-fn an_empty_list_leaves_nothing() {
+fn an_empty_list_adds_no_remaining_content() {
     let mut remains = Remains::default();
     remains.add("pods", &json!({ "items": [] }));
     remains.add("secrets", &Value::Null);

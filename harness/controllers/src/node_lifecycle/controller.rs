@@ -1,5 +1,5 @@
-//! The controller: shows changes to the observations, asks the decision, and spells its actions out
-//! as requests that fail when the object has changed in between.
+//! The controller: records changes in the observations, calls the decision, and turns its result into requests
+//! that fail if the object has changed in between.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::decide::readiness;
-use super::taints::drives_pods_away;
+use super::taints::has_eviction_taint;
 use super::view::ready_condition;
-use super::zones::{self, NodeLook, Verdict, Zone, Zones};
+use super::zones::{self, NodeReport, Verdict, Zone, Zones};
 use super::{Decision, Observations, Settings, Silence, decide};
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};
 
@@ -22,16 +22,17 @@ pub struct NodeLifecycle {
     settings: Settings,
     observations: Observations,
     zones: Zones,
-    /// When all nodes were last looked at together.
-    looked: Option<Timestamp>,
-    /// What the decision just made concerns besides its own key.
-    concerned: Vec<(Key, Option<Timestamp>)>,
+    /// When all nodes were last monitored together.
+    monitored_at: Option<Timestamp>,
+    /// Other keys that the last decision affects.
+    affected_keys: Vec<(Key, Option<Timestamp>)>,
 }
 
-/// What is decided about. The looks come first: what they allow is written with what else a node needs.
+/// The key of a decision. Zones come first, so that a node's permission is written together with its other
+/// changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// The state of the zones, which a look at all nodes shows.
+    /// The states of all zones, from a monitor round over all nodes.
     Zones,
     /// The next nodes of their zones that may be tainted.
     Turn,
@@ -42,46 +43,46 @@ pub enum Key {
 /// Why a node or its pods are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its kubelet is silent.
+    /// The kubelet is silent.
     Silent(Silence),
-    /// Its taints are not what its conditions ask for.
+    /// The taints differ from the desired taints.
     Taints,
-    /// Its pods cannot be ready.
+    /// The node is unreachable, so its pods are not ready.
     PodsUnreachable,
 }
 
 impl NodeLifecycle {
-    /// A controller that has seen nothing yet.
+    /// A controller without observations.
     pub fn new(settings: Settings, now: Timestamp) -> Self {
         Self {
-            observations: Observations::new(now, settings.monitor_period).asking(settings.pulses.clone()),
+            observations: Observations::new(now, settings.monitor_period).with_pulses(settings.pulses.clone()),
             settings,
             zones: Zones::default(),
-            looked: None,
-            concerned: Vec::new(),
+            monitored_at: None,
+            affected_keys: Vec::new(),
         }
     }
 
-    /// Looks at all nodes, and remembers what follows.
+    /// Runs a monitor round over all nodes and records the verdict.
     fn look(&mut self, view: View<'_>) {
-        self.looked = Some(view.now);
-        let mut sights = Vec::with_capacity(view.caches.nodes.len());
+        self.monitored_at = Some(view.now);
+        let mut reports = Vec::with_capacity(view.caches.nodes.len());
         for (key, node) in view.caches.nodes.iter() {
             let Some(seen) = self.observations.view(node, view.now) else {
                 continue;
             };
-            sights.push(NodeLook {
+            reports.push(NodeReport {
                 name: &key.name,
                 zone: Zone::of(node),
                 readiness: readiness(&seen, view.now, &self.settings),
                 counts: zones::counts(node),
                 permission: seen.permission,
-                is_tainted: drives_pods_away(node),
+                is_tainted: has_eviction_taint(node),
             });
         }
-        let verdict = self.zones.look(&sights, view.now, &self.settings.limits);
-        if verdict.came_back {
-            self.observations.all_heard(view.now);
+        let verdict = self.zones.look(&reports, view.now, &self.settings.limits);
+        if verdict.recovered {
+            self.observations.restart_grace_periods(view.now);
         }
         self.follow(verdict, view.now);
     }
@@ -89,10 +90,10 @@ impl NodeLifecycle {
     fn follow(&mut self, verdict: Verdict, now: Timestamp) {
         for (name, permission) in verdict.permissions {
             self.observations.permitted(&name, permission);
-            self.concerned.push((Key::Node(name), None));
+            self.affected_keys.push((Key::Node(name), None));
         }
         if let Some(next) = verdict.next {
-            self.concerned.push((Key::Turn, Some(next.max(now))));
+            self.affected_keys.push((Key::Turn, Some(next.max(now))));
         }
     }
 
@@ -107,10 +108,10 @@ impl NodeLifecycle {
         let mut plan = Plan::nothing();
         for decision in decided.decisions {
             match decision {
-                // What comes next is decided on the node as written; its zone is looked at now.
+                // The consequences are decided after the node is written; its zone is checked now.
                 Decision::SetConditions { conditions, silence } => {
-                    if self.looked != Some(view.now) {
-                        self.concerned.push((Key::Zones, None));
+                    if self.monitored_at != Some(view.now) {
+                        self.affected_keys.push((Key::Zones, None));
                     }
                     let status = json!({ "conditions": conditions });
                     return Plan::act(Reason::Silent(silence), Action::patch_status_as_seen(&**node, status));
@@ -120,7 +121,7 @@ impl NodeLifecycle {
                     return Plan::act(Reason::Taints, Action::merge_as_seen(&**node, patch));
                 }
                 Decision::MarkPodsNotReady { since } => {
-                    self.observations.pods_marked(name, Some(since));
+                    self.observations.pods_marked_not_ready(name, Some(since));
                     for pod in view.caches.pods.indexed(name).filter(|pod| is_ready(pod)) {
                         plan.push(Reason::PodsUnreachable, not_ready(pod, view.now));
                     }
@@ -128,14 +129,14 @@ impl NodeLifecycle {
             }
         }
         if let Some(deadline) = decided.deadline {
-            plan.look_by(self.observations.look_at_or_after(deadline));
+            plan.requeue_by(self.observations.round_at_or_after(deadline));
         }
         plan
     }
 }
 
-/// What the state of a node's zone, and whether the node may be tainted, depend on.
-fn concerns_zones(node: &Node) -> (Zone, bool, Option<&str>) {
+/// The inputs of a zone's state and of a node's permission.
+fn zone_inputs(node: &Node) -> (Zone, bool, Option<&str>) {
     let ready = ready_condition(node).map(|ready| ready.status.as_str());
     (Zone::of(node), zones::counts(node), ready)
 }
@@ -161,12 +162,12 @@ impl Controller for NodeLifecycle {
                 }
                 None => self.observations.node_gone(&change.key.name),
             }
-            let lost_taint = node.before.is_some_and(drives_pods_away) && !node.after.is_some_and(drives_pods_away);
-            if lost_taint || node.before.map(concerns_zones) != node.after.map(concerns_zones) {
-                queue.add_at(Key::Zones, self.observations.look_at_or_after(view.now));
+            let lost_taint = node.before.is_some_and(has_eviction_taint) && !node.after.is_some_and(has_eviction_taint);
+            if lost_taint || node.before.map(zone_inputs) != node.after.map(zone_inputs) {
+                queue.add_at(Key::Zones, self.observations.round_at_or_after(view.now));
             }
         } else if let Some(lease) = change.of::<Lease>() {
-            // A renewal only moves a deadline, which is looked up when it comes.
+            // A renewal only extends a deadline, which is computed when the old one passes.
             match lease.after {
                 Some(lease) => self.observations.lease_seen(lease, view.now),
                 None => self.observations.lease_gone(&change.key.name),
@@ -187,7 +188,7 @@ impl Controller for NodeLifecycle {
     }
 
     fn decided(&mut self, queue: &mut Queue<Key>) {
-        for (key, at) in self.concerned.drain(..) {
+        for (key, at) in self.affected_keys.drain(..) {
             match at {
                 Some(at) => queue.add_at(key, at),
                 None => queue.add(key),
@@ -197,7 +198,7 @@ impl Controller for NodeLifecycle {
 
     fn performed(&mut self, key: &Key, _: &Action, outcome: &Outcome, _: View<'_>, _: &mut Queue<Key>) {
         if let (Key::Node(name), Err(_)) = (key, outcome) {
-            self.observations.pods_marked(name, None);
+            self.observations.pods_marked_not_ready(name, None);
         }
     }
 }

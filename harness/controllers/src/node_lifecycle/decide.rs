@@ -1,7 +1,7 @@
-//! The decision about one node: pure, `(view, now, settings) -> plan`.
+//! The pure decision about one node: `(view, now, settings) -> plan`.
 //!
-//! A plan never builds on its own decisions: what follows from a condition that is written now is
-//! decided when it is seen written.
+//! A plan never builds on its own decisions: the consequences of a condition are decided after the condition is
+//! observed as written.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
@@ -13,47 +13,48 @@ use super::{Settings, taints};
 
 const STOPPED_POSTING: &str = "NodeStatusUnknown";
 
-/// The conditions that a kubelet reports and that nobody vouches for once it is silent.
+/// The conditions that turn Unknown when the kubelet is silent.
 const KUBELET_CONDITIONS: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// What to do about a node now, and when to look at it again without being told of a change.
+/// The decisions about a node, and the time of the next decision without a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What to do, in order.
+    /// The decisions, in order.
     pub decisions: Vec<Decision>,
-    /// When silence will have lasted too long; `None` when nothing but a change matters.
+    /// When the kubelet will have been silent for too long; `None` when only a change matters.
     pub deadline: Option<Timestamp>,
 }
 
-/// One thing to do about a node; each is idempotent.
+/// One decision about a node; each is idempotent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Write these conditions, and leave the others as they are.
+    /// Write these conditions and keep the others.
     SetConditions {
-        /// The conditions that change.
+        /// The changed conditions.
         conditions: Vec<NodeCondition>,
-        /// Why they do.
+        /// The reason.
         silence: Silence,
     },
-    /// Replace the node's taints by these.
+    /// Replace the node's taints.
     SetTaints(Vec<Taint>),
     /// Set Ready=False on every pod of the node.
     MarkPodsNotReady {
-        /// When the node's Ready turned Unknown.
+        /// When the node's Ready condition turned Unknown.
         since: Timestamp,
     },
 }
 
-/// How a kubelet is silent.
+/// The kind of a kubelet's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// It posted a status once, and none within the grace period.
+    /// The kubelet has posted a status before, but not within the grace period.
     StoppedPosting,
-    /// It has never posted one.
+    /// The kubelet has never posted a status.
     NeverPosted,
 }
 
-/// Decides about one node. `now` is the moment of a look ([`super::Settings::monitor_period`]) or of a change.
+/// Decides about one node. `now` is the time of a monitor round ([`super::Settings::monitor_period`]) or of a
+/// change.
 pub fn decide(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Plan {
     let deadline = deadline(view, settings);
     let silent = now >= deadline;
@@ -83,13 +84,13 @@ fn deadline(view: &NodeView<'_>, settings: &Settings) -> Timestamp {
     } else {
         settings.startup_grace
     };
-    // A machine that starves its processes of CPU also starves kubelets, whose signs of life are then late.
+    // A host that starves this process of CPU also starves kubelets, whose signs of life are then late.
     let grace = grace + settings.lost_time.since(view.last_sign);
     let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
     view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX)
 }
 
-/// What the node's Ready condition says once what [`decide`] decides now is written.
+/// The value of the node's Ready condition after the writes that [`decide`] returns for `now`.
 pub fn readiness(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Readiness {
     if now >= deadline(view, settings) {
         return Readiness::Bad;
@@ -101,7 +102,7 @@ pub fn readiness(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Re
     }
 }
 
-/// The kubelet's conditions turned Unknown, as far as they are not yet.
+/// The kubelet's conditions that are not Unknown yet, as Unknown.
 fn unknown_conditions(view: &NodeView<'_>, now: Timestamp) -> Option<Decision> {
     let present = view
         .node
@@ -142,7 +143,7 @@ fn unknown(kind: &str, reason: &str, message: &str, now: Timestamp) -> NodeCondi
     }
 }
 
-/// Since when Ready is Unknown. A node whose Ready is False has a kubelet that speaks for its pods.
+/// Since when Ready is Unknown. If Ready is False, the kubelet is alive and reports on its pods itself.
 fn unknown_since(node: &Node) -> Option<Timestamp> {
     let ready = ready_condition(node).filter(|ready| ready.status == "Unknown")?;
     Some(

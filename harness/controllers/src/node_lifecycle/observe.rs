@@ -1,6 +1,6 @@
-//! What has been seen of nodes and their leases, and when: the view's memory.
+//! The observations of nodes and leases, with their times.
 //!
-//! Pure: events and `now` come in, a [`NodeView`] comes out.
+//! Pure: events and `now` in, a [`NodeView`] out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use super::taints::drives_pods_away;
+use super::taints::has_eviction_taint;
 use super::view::{NEVER_POSTED, NodeView, ready_condition};
 use super::zones::Permission;
 
-/// Everything this controller remembers.
+/// All observations of this controller.
 #[derive(Debug)]
 pub struct Observations {
     started: Timestamp,
@@ -36,7 +36,7 @@ struct Observed {
 }
 
 impl Observations {
-    /// Nothing seen yet, by a controller that looks at its nodes every `monitor_period` from `started` on.
+    /// Empty observations of a controller that monitors its nodes every `monitor_period` from `started` on.
     pub fn new(started: Timestamp, monitor_period: Duration) -> Self {
         Self {
             started,
@@ -47,15 +47,15 @@ impl Observations {
         }
     }
 
-    /// The same, and it asks there for signs of life that nobody writes down.
+    /// The same, with signs of life from `pulses`, which are not written to the API server.
     #[must_use]
-    pub fn asking(mut self, pulses: Option<Pulses>) -> Self {
+    pub fn with_pulses(mut self, pulses: Option<Pulses>) -> Self {
         self.pulses = pulses;
         self
     }
 
-    /// The first look at or after `moment`.
-    pub fn look_at_or_after(&self, moment: Timestamp) -> Timestamp {
+    /// The first monitor round at or after `moment`.
+    pub fn round_at_or_after(&self, moment: Timestamp) -> Timestamp {
         let period = i128::try_from(self.monitor_period.as_nanos()).unwrap_or(i128::MAX);
         if period == 0 {
             return moment;
@@ -67,11 +67,11 @@ impl Observations {
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// Takes note of a Node as the API server shows it.
+    /// Records a node as the API server returns it.
     pub fn node_seen(&mut self, node: &Node, now: Timestamp) {
         let name = node.name_any();
         let heartbeat = heartbeat(node);
-        let look = self.look_at_or_after(now);
+        let look = self.round_at_or_after(now);
         match self.nodes.get_mut(&name) {
             Some(known) if known.uid == node.metadata.uid => {
                 if known.heartbeat != heartbeat {
@@ -104,7 +104,7 @@ impl Observations {
                 );
             }
         }
-        if drives_pods_away(node)
+        if has_eviction_taint(node)
             && let Some(known) = self.nodes.get_mut(node.metadata.name.as_deref().unwrap_or_default())
             && known.permission == Permission::Granted
         {
@@ -112,32 +112,32 @@ impl Observations {
         }
     }
 
-    /// Takes note of what a node may have.
+    /// Records a node's permission.
     pub fn permitted(&mut self, name: &str, permission: Permission) {
         if let Some(known) = self.nodes.get_mut(name) {
             known.permission = permission;
         }
     }
 
-    /// Lets the grace of every kubelet begin anew.
-    pub fn all_heard(&mut self, now: Timestamp) {
+    /// Restarts the grace period of every kubelet.
+    pub fn restart_grace_periods(&mut self, now: Timestamp) {
         for known in self.nodes.values_mut() {
             known.last_sign = known.last_sign.max(now);
         }
     }
 
-    /// Takes note that a Node is gone.
+    /// Records that a node is gone.
     pub fn node_gone(&mut self, name: &str) {
         self.nodes.remove(name);
     }
 
-    /// Takes note of a node's Lease. Only a renewal later than the last is a sign of life.
+    /// Records a node's Lease. Only a renewal later than the last one is a sign of life.
     pub fn lease_seen(&mut self, lease: &Lease, now: Timestamp) {
         let Some(renewed) = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()) else {
             return;
         };
         let name = lease.name_any();
-        let look = self.look_at_or_after(now);
+        let look = self.round_at_or_after(now);
         self.renewals.insert(name.clone(), renewed.0);
         if let Some(known) = self.nodes.get_mut(&name)
             && known.renewed.is_none_or(|before| before < renewed.0)
@@ -147,25 +147,25 @@ impl Observations {
         }
     }
 
-    /// Takes note that a node's Lease is gone, which by itself is no sign of anything.
+    /// Records that a node's Lease is gone, which is no evidence by itself.
     pub fn lease_gone(&mut self, name: &str) {
         self.renewals.remove(name);
     }
 
-    /// Takes note that the pods of a silent node have been marked, for the silence that began at `since`;
+    /// Records that the pods of a silent node have been marked not ready for the silence that began at `since`;
     /// `None` when that failed.
-    pub fn pods_marked(&mut self, name: &str, since: Option<Timestamp>) {
+    pub fn pods_marked_not_ready(&mut self, name: &str, since: Option<Timestamp>) {
         if let Some(known) = self.nodes.get_mut(name) {
             known.pods_marked_for = since;
         }
     }
 
-    /// What the decision about a node needs.
+    /// The input of the decision about a node.
     pub fn view<'a>(&self, node: &'a Node, now: Timestamp) -> Option<NodeView<'a>> {
         let known = self.nodes.get(node.metadata.name.as_deref()?)?;
         let uid = known.uid.as_deref().unwrap_or_default();
         let beat = self.pulses.as_ref().and_then(|pulses| pulses.last(uid, now));
-        let heard = beat.map(|beat| self.look_at_or_after(beat));
+        let heard = beat.map(|beat| self.round_at_or_after(beat));
         Some(NodeView {
             node,
             posted: known.heartbeat.is_some(),
@@ -176,8 +176,8 @@ impl Observations {
     }
 }
 
-/// The kubelet's last heartbeat; `None` when it never posted a status. A condition that this
-/// controller made up for it is not the kubelet's.
+/// The kubelet's last heartbeat; `None` when it never posted a status. Conditions that this controller created
+/// do not count.
 fn heartbeat(node: &Node) -> Option<Timestamp> {
     let ready = ready_condition(node).filter(|ready| ready.reason.as_deref() != Some(NEVER_POSTED))?;
     Some(

@@ -1,6 +1,6 @@
-//! Which taints a node's conditions and its `unschedulable` ask for.
+//! The taints that follow from a node's conditions and from `spec.unschedulable`.
 //!
-//! Only taints of these keys and effects are added or removed; all others are somebody else's.
+//! The controller adds and removes only taints of these keys and effects; it ignores all other taints.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -15,7 +15,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Conditions that are bad when True, and their taint's key.
+/// Conditions that are bad when True, with the key of their taint.
 const PROBLEMS: [(&str, &str); 4] = [
     ("MemoryPressure", "node.kubernetes.io/memory-pressure"),
     ("DiskPressure", "node.kubernetes.io/disk-pressure"),
@@ -23,8 +23,8 @@ const PROBLEMS: [(&str, &str); 4] = [
     ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
 ];
 
-/// Whether the node has a taint of this controller that drives pods away.
-pub fn drives_pods_away(node: &Node) -> bool {
+/// Whether the node has a `NoExecute` taint of this controller.
+pub fn has_eviction_taint(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
     taints
         .unwrap_or_default()
@@ -36,25 +36,26 @@ fn is_about_readiness(taint: &Taint) -> bool {
     [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
 }
 
-/// The node's taints as they should be, or `None` when they are. A taint that stays keeps its time.
+/// The desired taints of the node, or `None` when they are already set. A taint that stays keeps its
+/// `timeAdded`.
 pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Option<Vec<Taint>> {
     let present = node
         .spec
         .as_ref()
         .and_then(|spec| spec.taints.as_deref())
         .unwrap_or_default();
-    let asked = asked_for(node, permission);
-    let is_asked = |taint: &Taint| {
-        asked
+    let required = required_taints(node, permission);
+    let is_required = |taint: &Taint| {
+        required
             .iter()
             .any(|(key, effect)| taint.key == *key && taint.effect == *effect)
     };
     let mut taints: Vec<Taint> = present
         .iter()
-        .filter(|taint| !is_ours(taint, node, permission) || is_asked(taint))
+        .filter(|taint| !is_managed_taint(taint, node, permission) || is_required(taint))
         .cloned()
         .collect();
-    for (key, effect) in &asked {
+    for (key, effect) in &required {
         if !taints.iter().any(|taint| taint.key == *key && taint.effect == *effect) {
             taints.push(Taint {
                 key: (*key).to_owned(),
@@ -67,17 +68,17 @@ pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Opt
     (taints != present).then_some(taints)
 }
 
-fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static str)> {
-    let mut asked = Vec::new();
+fn required_taints(node: &Node, permission: Permission) -> Vec<(&'static str, &'static str)> {
+    let mut required = Vec::new();
     let key = match ready_condition(node).map(|ready| ready.status.as_str()) {
         Some("False") => Some(NOT_READY),
         Some("Unknown") => Some(UNREACHABLE),
         _ => None,
     };
     if let Some(key) = key {
-        asked.push((key, NO_SCHEDULE));
+        required.push((key, NO_SCHEDULE));
         if matches!(permission, Permission::Granted | Permission::Used) {
-            asked.push((key, NO_EXECUTE));
+            required.push((key, NO_EXECUTE));
         }
     }
     let conditions = node
@@ -90,18 +91,18 @@ fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static
             .iter()
             .any(|condition| condition.type_ == kind && condition.status == "True")
         {
-            asked.push((key, NO_SCHEDULE));
+            required.push((key, NO_SCHEDULE));
         }
     }
     if node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true) {
-        asked.push((UNSCHEDULABLE, NO_SCHEDULE));
+        required.push((UNSCHEDULABLE, NO_SCHEDULE));
     }
-    asked
+    required
 }
 
-/// Whether the taint is one that this controller takes away. One that drives pods away is settled with
-/// the zones; if its node has lost its Ready condition it stays.
-fn is_ours(taint: &Taint, node: &Node, permission: Permission) -> bool {
+/// Whether this controller may remove the taint. The zone decides about `NoExecute` taints; they stay on a node
+/// that has lost its Ready condition.
+fn is_managed_taint(taint: &Taint, node: &Node, permission: Permission) -> bool {
     let about_problems = taint.key == UNSCHEDULABLE || PROBLEMS.iter().any(|(_, key)| taint.key == *key);
     match taint.effect.as_str() {
         NO_SCHEDULE => about_problems || is_about_readiness(taint),

@@ -1,4 +1,4 @@
-//! Observation and decision together, as a sequence over a kubelet's life; no client, no clock.
+//! Observations and decision together, as a sequence over a kubelet's life; no client, no clock.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -14,7 +14,7 @@ fn at(second: i64) -> Timestamp {
     START + SignedDuration::from_secs(second)
 }
 
-/// One node `a`, the writes applied to it as an API server would, and what was said along the way.
+/// One node `a`, the writes applied to it as an API server applies them, and a log of the decisions.
 struct World {
     observations: Observations,
     settings: Settings,
@@ -44,7 +44,7 @@ impl World {
         self.observations.permitted("a", zones::Permission::Granted);
     }
 
-    /// The kubelet posts Ready with a heartbeat at its own time, which is years off.
+    /// The kubelet posts Ready with a heartbeat of its own clock, which is years off.
     fn post(&mut self, second: i64, ready: &str) {
         let conditions = [
             ("Ready", ready),
@@ -117,7 +117,7 @@ impl World {
             }
             Decision::MarkPodsNotReady { since } => {
                 self.narrative.push(format!("{second} pods not ready"));
-                self.observations.pods_marked("a", Some(since));
+                self.observations.pods_marked_not_ready("a", Some(since));
             }
         }
         self.show(at(second));
@@ -139,7 +139,7 @@ fn created(uid: &str, at: Timestamp) -> Node {
 }
 
 #[test]
-fn a_kubelet_that_falls_silent_and_comes_back() {
+fn a_kubelet_becomes_silent_and_recovers() {
     let mut world = World::new();
     world.post(12, "True");
     world.run(0..=60);
@@ -147,7 +147,7 @@ fn a_kubelet_that_falls_silent_and_comes_back() {
     world.run(61..=200);
     world.post(201, "True");
     world.run(201..=240);
-    // Heard at 61, noted at the look at 65, over 50 s later.
+    // Observed at 61, noticed in the round at 65, more than 50 s ago.
     assert_eq!(
         world.narrative,
         [
@@ -160,10 +160,10 @@ fn a_kubelet_that_falls_silent_and_comes_back() {
 }
 
 #[test]
-fn beats_that_nobody_hears_count_as_renewals_until_they_end() {
+fn pulses_count_as_renewals_until_they_stop() {
     let pulses = clock::Pulses::default();
     let mut world = World::new();
-    world.observations = Observations::new(START, world.settings.monitor_period).asking(Some(pulses.clone()));
+    world.observations = Observations::new(START, world.settings.monitor_period).with_pulses(Some(pulses.clone()));
     world.show(START);
     world.post(2, "True");
     pulses.begin("first", at(2), Duration::from_secs(10));
@@ -171,7 +171,7 @@ fn beats_that_nobody_hears_count_as_renewals_until_they_end() {
     assert!(world.narrative.is_empty(), "{:?}", world.narrative);
     pulses.end("first", at(609));
     world.run(601..=700);
-    // The last beat came at 602, and is noted at the look at 605, over 50 s before.
+    // The last pulse came at 602 and is noticed in the round at 605; the grace of 50 s starts there.
     assert_eq!(world.narrative[0], "655 StoppedPosting");
 }
 
@@ -190,7 +190,7 @@ fn lease_and_heartbeat_each_keep_a_node_alive() {
 }
 
 #[test]
-fn a_lease_that_is_shown_again_without_a_renewal_is_no_sign_of_life() {
+fn a_lease_event_without_a_renewal_is_no_sign_of_life() {
     let mut world = World::new();
     world.post(0, "True");
     world.renew(0, 0);
@@ -202,7 +202,7 @@ fn a_lease_that_is_shown_again_without_a_renewal_is_no_sign_of_life() {
 }
 
 #[test]
-fn a_machine_that_starves_its_processes_extends_the_grace() {
+fn cpu_starvation_of_the_host_extends_the_grace_period() {
     let mut world = World::new();
     world.settings.lost_time = LostTime::known(&[(at(20), Duration::from_secs(7))]);
     world.post(0, "True");
@@ -211,7 +211,7 @@ fn a_machine_that_starves_its_processes_extends_the_grace() {
 }
 
 #[test]
-fn a_kubelet_that_never_posts_is_given_up_after_the_startup_grace_and_may_still_come() {
+fn a_kubelet_that_never_posts_turns_unknown_after_the_startup_grace_period_and_may_recover() {
     let mut world = World::new();
     world.run(0..=300);
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_kubelet_that_never_posts_is_given_up_after_the_startup_grace_and_may_still_
 }
 
 #[test]
-fn a_controller_that_has_just_started_gives_a_silent_node_its_whole_grace() {
+fn a_restarted_controller_gives_a_silent_node_the_full_grace_period() {
     let mut world = World::new();
     world.post(0, "True");
     world.observations = Observations::new(at(1000), world.settings.monitor_period);
@@ -243,7 +243,7 @@ fn a_controller_that_has_just_started_gives_a_silent_node_its_whole_grace() {
 }
 
 #[test]
-fn a_node_made_anew_under_the_same_name_starts_over() {
+fn a_recreated_node_of_the_same_name_starts_without_observations() {
     let mut world = World::new();
     world.post(0, "True");
     world.run(0..=40);
@@ -254,9 +254,9 @@ fn a_node_made_anew_under_the_same_name_starts_over() {
 }
 
 #[test]
-fn looks_lie_on_a_grid_from_the_start() {
+fn monitor_rounds_are_multiples_of_the_period_from_the_start() {
     let observations = Observations::new(at(3), Duration::from_secs(5));
-    let looks = [3, 4, 8, 9].map(|second| observations.look_at_or_after(at(second)));
+    let looks = [3, 4, 8, 9].map(|second| observations.round_at_or_after(at(second)));
     assert_eq!(looks, [3, 8, 8, 13].map(at));
-    assert_eq!(Observations::new(at(3), Duration::ZERO).look_at_or_after(at(4)), at(4));
+    assert_eq!(Observations::new(at(3), Duration::ZERO).round_at_or_after(at(4)), at(4));
 }

@@ -1,4 +1,4 @@
-//! What decisions about one node rest on.
+//! The input of a decision about one node.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -8,19 +8,20 @@ use super::zones::Permission;
 pub(super) const READY: &str = "Ready";
 pub(super) const NEVER_POSTED: &str = "NodeStatusNeverUpdated";
 
-/// What is known about one node.
+/// The observed state of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeView<'a> {
-    /// The Node as last seen.
+    /// The node as last observed.
     pub node: &'a Node,
     /// Whether its kubelet has ever posted a status.
     pub posted: bool,
-    /// When its kubelet last showed a sign of life, on this controller's clock. For a kubelet that
-    /// never did: when the Node was created.
+    /// When its kubelet last showed a sign of life, on this controller's clock. If it never did: when the node
+    /// was created.
     pub last_sign: Timestamp,
-    /// The silence (by the time at which Ready turned Unknown) for which its pods have been marked.
+    /// The silence for which its pods have been marked not ready, identified by the time at which Ready turned
+    /// Unknown.
     pub pods_marked_for: Option<Timestamp>,
-    /// Whether its zone lets it have the taint that drives its pods away.
+    /// Whether its zone permits the `NoExecute` taint.
     pub permission: Permission,
 }
 

@@ -1,10 +1,10 @@
-//! How fast nodes that turned bad may get the `NoExecute` taints that drive their pods away: by zone,
-//! with the states and rates of kube-controller-manager's node lifecycle controller
+//! The rate at which unhealthy nodes get `NoExecute` taints, by zone, with the states and rates of
+//! kube-controller-manager's node lifecycle controller
 //! (<https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction>).
 //!
-//! A zone that is partly down gets them slowly, or not at all when it is small; when every zone is
-//! down the fault is taken to be on this side, and nobody's pods go. Pure: what a look at all nodes
-//! shows comes in, who may and who may no longer be tainted comes out. What must not live here: taints.
+//! In a partly disrupted zone nodes are tainted slowly, or not at all if the zone is small. When every zone is
+//! down, the controller assumes that the control plane is cut off, and taints no node. Pure: the reports of a
+//! monitor round in, granted and withdrawn permissions out. Taints themselves belong to `taints`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-/// A node with this label does not count when the state of its zone is found.
+/// A node with this label does not count for the state of its zone.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
-/// Down to so many bad nodes a zone with a good one is in order, whatever the share.
+/// With at most this many unhealthy nodes, a zone that has a healthy node is normal, whatever the share.
 const FEW: usize = 2;
 
 /// The limits by zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The time between the taints of two nodes of a zone; `--node-eviction-rate`.
+    /// The interval between the taints of two nodes of a zone; `--node-eviction-rate`.
     pub interval: Duration,
-    /// The same in a large zone that is partly down; `--secondary-node-eviction-rate`.
+    /// The interval in a large, partly disrupted zone; `--secondary-node-eviction-rate`.
     pub slow_interval: Duration,
-    /// A zone of more nodes than this is large: a smaller one that is partly down gets no taints;
+    /// A zone with more nodes is large; no node of a smaller, partly disrupted zone is tainted;
     /// `--large-cluster-size-threshold`.
     pub large_zone: usize,
-    /// From this share of bad nodes on a zone is partly down, in percent; `--unhealthy-zone-threshold`.
+    /// The percentage of unhealthy nodes from which a zone is partly disrupted; `--unhealthy-zone-threshold`.
     pub unhealthy_percent: usize,
 }
 
 impl Default for Limits {
-    /// kube-controller-manager's: 0.1 and 0.01 nodes a second, 50 nodes, 55 %.
+    /// kube-controller-manager's defaults: 0.1 and 0.01 nodes a second, 50 nodes, 55 %.
     fn default() -> Self {
         Self {
             interval: Duration::from_secs(10),
@@ -44,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// Where a node is, by its labels of region and zone; both may be empty.
+/// The region and zone labels of a node; both may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Zone {
     region: String,
@@ -52,7 +52,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of a node. The old names of the labels come first, as upstream has it.
+    /// The zone of a node. The deprecated labels take precedence, as upstream.
     pub fn of(node: &Node) -> Self {
         let label = |names: [&str; 2]| {
             let values = names.iter().filter_map(|name| node.labels().get(*name));
@@ -73,72 +73,72 @@ pub fn counts(node: &Node) -> bool {
     !node.labels().contains_key(EXCLUDED)
 }
 
-/// What a node's Ready condition says.
+/// The value of a node's Ready condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// True.
     Good,
     /// False or Unknown.
     Bad,
-    /// There is no such condition yet.
+    /// The condition is missing.
     Unstated,
 }
 
-/// How much of a zone is down.
+/// The disruption state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// All is well enough.
+    /// Fewer nodes than the threshold are unhealthy.
     Normal,
-    /// Much of it is down.
+    /// At least the threshold of nodes is unhealthy.
     PartialDisruption,
-    /// All of it is down.
+    /// All nodes are unhealthy.
     FullDisruption,
 }
 
-/// Whether a node may have the `NoExecute` taint that its Ready condition asks for.
+/// Whether a node may have the `NoExecute` taint of its Ready condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permission {
-    /// It has not been looked at; what it has it keeps.
+    /// No monitor round has decided yet; existing taints stay.
     #[default]
     Unsettled,
-    /// It may not.
+    /// The taint is not permitted.
     Withheld,
-    /// It may, and has not been seen with it.
+    /// The taint is permitted, and has not been observed on the node.
     Granted,
-    /// It may, and has been seen with it.
+    /// The taint is permitted, and has been observed on the node.
     Used,
 }
 
-/// What a look at a node shows.
+/// The health of a node in a monitor round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeLook<'a> {
-    /// The node.
+pub struct NodeReport<'a> {
+    /// The node's name.
     pub name: &'a str,
-    /// Where it is.
+    /// Its zone.
     pub zone: Zone,
-    /// What its Ready condition says, or will say at this look.
+    /// The value of its Ready condition now, or after this round's write.
     pub readiness: Readiness,
     /// Whether it counts for its zone.
     pub counts: bool,
-    /// What it may have.
+    /// Its current permission.
     pub permission: Permission,
-    /// Whether it has such a taint.
+    /// Whether it has a `NoExecute` taint of this controller.
     pub is_tainted: bool,
 }
 
-/// What follows from a look.
+/// The result of a monitor round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The nodes for which this changes, and what they may have now.
+    /// The nodes whose permission changes, with the new permission.
     pub permissions: Vec<(String, Permission)>,
-    /// When the next of those that wait may be tainted; `None` when nobody waits or may.
+    /// When the next waiting node may be tainted; `None` when no node waits or none may be tainted.
     pub next: Option<Timestamp>,
-    /// Whether the cluster came back from being wholly down: then every kubelet has its whole grace
-    /// again, for nobody knows how long it could not be heard.
-    pub came_back: bool,
+    /// Whether the cluster recovered from a full disruption. Every grace period then restarts, because silence
+    /// during the disruption proves nothing.
+    pub recovered: bool,
 }
 
-/// What is remembered of the zones, and who waits in them.
+/// The state of the zones, and their waiting nodes.
 #[derive(Debug, Default)]
 pub struct Zones {
     known: BTreeMap<Zone, Known>,
@@ -146,17 +146,17 @@ pub struct Zones {
 
 #[derive(Debug)]
 struct Known {
-    /// As of the last look; `None` before the first.
+    /// As of the last round; `None` before the first.
     state: Option<State>,
     limiter: Limiter,
-    /// Bad nodes without permission, in order of their names.
+    /// Unhealthy nodes without permission, ordered by name.
     waiting: Vec<String>,
 }
 
 impl Zones {
-    /// Looks at every node of the cluster.
-    pub fn look(&mut self, sights: &[NodeLook<'_>], now: Timestamp, limits: &Limits) -> Verdict {
-        let (counts, present) = count(sights);
+    /// Evaluates all nodes of the cluster.
+    pub fn look(&mut self, reports: &[NodeReport<'_>], now: Timestamp, limits: &Limits) -> Verdict {
+        let (counts, present) = count(reports);
         self.known.retain(|zone, _| present.contains(&zone));
         for zone in present {
             self.known
@@ -173,14 +173,14 @@ impl Zones {
             .keys()
             .all(|zone| self.known.get(*zone).is_some_and(|known| down(known.state)));
         let goes_down = all_are_down && !all_were_down;
-        let came_back = all_were_down && !all_are_down;
+        let recovered = all_were_down && !all_are_down;
         for (zone, known) in &mut self.known {
             known.waiting.clear();
             let state = states.get(zone).copied();
             if goes_down {
                 known.limiter.change(None, now);
             } else if let Some(state) =
-                state.filter(|state| came_back || (!all_are_down && known.state != Some(*state)))
+                state.filter(|state| recovered || (!all_are_down && known.state != Some(*state)))
             {
                 let (good, bad) = counts.get(zone).copied().unwrap_or_default();
                 known.limiter.change(interval(state, good + bad, limits), now);
@@ -188,16 +188,16 @@ impl Zones {
             known.state = state.or(known.state);
         }
         let mut permissions = BTreeMap::new();
-        for sight in sights {
-            let permission = if goes_down { Permission::Withheld } else { after(sight) };
-            if permission != sight.permission {
-                permissions.insert(sight.name.to_owned(), permission);
+        for report in reports {
+            let permission = if goes_down { Permission::Withheld } else { after(report) };
+            if permission != report.permission {
+                permissions.insert(report.name.to_owned(), permission);
             }
             if permission == Permission::Withheld
-                && sight.readiness == Readiness::Bad
-                && let Some(known) = self.known.get_mut(&sight.zone)
+                && report.readiness == Readiness::Bad
+                && let Some(known) = self.known.get_mut(&report.zone)
             {
-                known.waiting.push(sight.name.to_owned());
+                known.waiting.push(report.name.to_owned());
             }
         }
         let granted = self.grant(now);
@@ -205,11 +205,11 @@ impl Zones {
         Verdict {
             permissions: permissions.into_iter().collect(),
             next: granted.next,
-            came_back,
+            recovered,
         }
     }
 
-    /// Gives those who wait what their zones allow by now.
+    /// Grants permissions to waiting nodes, up to the rates of their zones.
     pub fn grant(&mut self, now: Timestamp) -> Verdict {
         let mut verdict = Verdict::default();
         for known in self.known.values_mut() {
@@ -231,32 +231,32 @@ impl Zones {
     }
 }
 
-/// What a node may have before anybody who waits is given anything.
-fn after(sight: &NodeLook<'_>) -> Permission {
-    match (sight.permission, sight.readiness) {
+/// The permission of a node before this round grants any.
+fn after(report: &NodeReport<'_>) -> Permission {
+    match (report.permission, report.readiness) {
         (Permission::Unsettled | Permission::Withheld, _) | (_, Readiness::Good) => Permission::Withheld,
-        // Somebody took the taint away: it comes back, in its turn.
-        (Permission::Used, Readiness::Bad) if !sight.is_tainted => Permission::Withheld,
+        // Someone removed the taint: the node queues for it again.
+        (Permission::Used, Readiness::Bad) if !report.is_tainted => Permission::Withheld,
         (permission, Readiness::Bad | Readiness::Unstated) => permission,
     }
 }
 
 type Counts<'a> = BTreeMap<&'a Zone, (usize, usize)>;
 
-/// The good and bad nodes of each zone that has any that count, and every zone.
-fn count<'a>(sights: &'a [NodeLook<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
+/// The healthy and unhealthy nodes of each zone that has counted nodes, and all zones.
+fn count<'a>(reports: &'a [NodeReport<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
     let mut counts = Counts::new();
-    for sight in sights.iter().filter(|sight| sight.counts) {
-        let (good, bad) = counts.entry(&sight.zone).or_default();
-        match sight.readiness {
+    for report in reports.iter().filter(|report| report.counts) {
+        let (good, bad) = counts.entry(&report.zone).or_default();
+        match report.readiness {
             Readiness::Good => *good += 1,
             Readiness::Bad | Readiness::Unstated => *bad += 1,
         }
     }
-    (counts, sights.iter().map(|sight| &sight.zone).collect())
+    (counts, reports.iter().map(|report| &report.zone).collect())
 }
 
-/// The state of a zone with so many good and bad nodes.
+/// The state of a zone with these numbers of healthy and unhealthy nodes.
 pub fn state(good: usize, bad: usize, limits: &Limits) -> State {
     if good == 0 && bad > 0 {
         State::FullDisruption
@@ -267,8 +267,8 @@ pub fn state(good: usize, bad: usize, limits: &Limits) -> State {
     }
 }
 
-/// The time between two taints in a zone of that state and size; `None` for no taints at all. A zone
-/// that is wholly down while another is not has lost its machines: it goes on as if nothing were.
+/// The interval between two taints in a zone of this state and size; `None` for no taints. A zone that is fully
+/// disrupted while another is not has lost its machines, so it is tainted at the normal rate.
 fn interval(state: State, size: usize, limits: &Limits) -> Option<SignedDuration> {
     let interval = match state {
         State::Normal | State::FullDisruption => limits.interval,
@@ -291,10 +291,10 @@ impl Known {
     }
 }
 
-/// A bucket for one token.
+/// A token bucket with one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limiter {
-    /// How long it takes to fill; `None`: for ever.
+    /// The time to refill; `None`: never.
     interval: Option<SignedDuration>,
     full_at: Timestamp,
 }
@@ -314,7 +314,7 @@ impl Limiter {
         }
     }
 
-    /// Another rate from now on. Who had no token has none: the new bucket begins empty.
+    /// Changes the rate. A limiter without a token stays without one: the new bucket starts empty.
     fn change(&mut self, interval: Option<SignedDuration>, now: Timestamp) {
         if self.interval == interval {
             return;

@@ -1,4 +1,4 @@
-//! The controller.
+//! The pod garbage collector: caches in, deletions out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,18 @@ use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, T
 #[derive(Debug)]
 pub struct PodGc {
     settings: Settings,
-    /// Nodes that pods name and that are missing.
+    /// Missing nodes that pods are bound to.
     missing: BTreeMap<String, Missing>,
-    /// Finished pods: evicted ones first, then by age.
+    /// Finished pods: evicted pods first, then the oldest.
     finished: BTreeSet<(bool, Timestamp, ObjectKey)>,
 }
 
-/// What is decided about.
+/// The key of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A pod.
     Pod(ObjectKey),
-    /// A missing node, whose absence is to be asked about.
+    /// A missing node, to be checked on the API server.
     Node(String),
 }
 
@@ -35,7 +35,7 @@ struct Missing {
 }
 
 impl PodGc {
-    /// A collector that has seen nothing yet.
+    /// A collector without observations.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -45,7 +45,7 @@ impl PodGc {
     }
 
     #[cfg(test)]
-    pub(super) fn remembers_nothing(&self) -> bool {
+    pub(super) fn is_empty_state(&self) -> bool {
         self.missing.is_empty() && self.finished.is_empty()
     }
 
@@ -125,7 +125,7 @@ impl Controller for PodGc {
         if let Some(pod) = change.of::<Pod>() {
             if let Some(before) = pod.before {
                 self.count(before, &change.key, false);
-                // Its node is of no interest when it was the last.
+                // Its node no longer matters when it was the node's last pod.
                 if let Some(node) = missing_node(before, view).filter(|node| self.missing.contains_key(*node)) {
                     queue.add(Key::Node(node.to_owned()));
                 }
@@ -198,7 +198,7 @@ impl Controller for PodGc {
     }
 }
 
-/// The pod's node, if it has one that is not there.
+/// The pod's node, if it is set and missing.
 fn missing_node<'a>(pod: &'a Pod, view: View<'_>) -> Option<&'a str> {
     let name = pod
         .spec

@@ -1,4 +1,4 @@
-//! The decision about one pod, and about which finished pods are too many.
+//! The decision about one pod, and the choice of surplus finished pods.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -9,35 +9,35 @@ use crate::{Action, Plan};
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// Why a pod is ended.
+/// Why a pod is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its node is gone.
+    /// Its node does not exist.
     NodeGone,
-    /// Whether its node is gone has to be asked.
+    /// The API server must be asked whether its node exists.
     NodeUnknown,
-    /// It was deleted before it had a node.
+    /// It was deleted before it was scheduled.
     NeverScheduled,
-    /// It is being deleted on a node that is not ready and has been declared out of service.
+    /// It is terminating on a node that is not ready and is marked out of service.
     OutOfService,
-    /// There are too many finished pods.
+    /// There are more finished pods than the threshold.
     TooManyFinished,
 }
 
-/// What is known of a pod's node.
+/// The state of a pod's node.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Host<'a> {
-    /// The pod has none.
+    /// The pod has no node.
     None,
-    /// It is there.
+    /// The node exists.
     Present(&'a Node),
-    /// It is missing; whether for good is not known yet.
+    /// The node is missing; its absence is not confirmed.
     Missing,
-    /// The server says that there is none.
+    /// The API server confirms that the node does not exist.
     Gone,
 }
 
-/// Why the pod is to be ended now, if it is.
+/// Why the pod must be deleted now; `None` if it must not.
 pub(super) fn verdict(pod: &Pod, host: Host<'_>) -> Option<Reason> {
     let deleting = pod.metadata.deletion_timestamp.is_some();
     match host {
@@ -48,7 +48,7 @@ pub(super) fn verdict(pod: &Pod, host: Host<'_>) -> Option<Reason> {
     }
 }
 
-/// Ends a pod: marks it Failed if it has not finished, and deletes it without grace.
+/// Marks the pod Failed if it has not finished, and deletes it without a grace period.
 pub(super) fn end(pod: &Pod, reason: Reason, now: Timestamp) -> Plan<Reason> {
     let mut plan = Plan::nothing();
     if !is_finished(pod) && reason != Reason::TooManyFinished {
@@ -75,7 +75,7 @@ pub(super) fn is_finished(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// Whether a pod was evicted by its kubelet; those go first.
+/// Whether the kubelet evicted the pod; these are deleted first.
 pub(super) fn is_evicted(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     status

@@ -1,8 +1,8 @@
-//! Pod garbage collection: ends pods that nobody else will.
+//! Pod garbage collection: deletes pods that no other controller or kubelet deletes.
 //!
-//! Pods of nodes that are gone (after a quarantine, and asked of the server), pods that were deleted
-//! before they had a node, pods that end on nodes that are out of service, and finished pods beyond
-//! a threshold. A pod that never finished is marked Failed first, so that its owner replaces it.
+//! These are: pods of missing nodes (after a quarantine and a check on the API server), pods that were deleted
+//! before they were scheduled, terminating pods on nodes that are out of service, and finished pods beyond a
+//! threshold. An unfinished pod is marked Failed first, so that its owner replaces it.
 
 mod controller;
 mod decide;
@@ -17,14 +17,14 @@ pub use decide::Reason;
 /// The limits of pod garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many finished pods may stay.
+    /// The maximum number of finished pods.
     pub terminated_threshold: usize,
-    /// How long a node must be missing before its pods are ended.
+    /// How long a node must be missing before its pods are deleted.
     pub quarantine: Duration,
 }
 
 impl Default for Settings {
-    /// kube-controller-manager's values: 12,500 pods and 40 s.
+    /// kube-controller-manager's defaults: 12,500 pods and 40 s.
     fn default() -> Self {
         Self {
             terminated_threshold: 12_500,

@@ -36,7 +36,11 @@ const OUT: &str = "node.kubernetes.io/out-of-service";
 #[case::out_of_service(true, Host::Present(&node("Unknown", OUT)), Some(Reason::OutOfService))]
 #[case::out_of_service_but_ready(true, Host::Present(&node("True", OUT)), None)]
 #[case::out_of_service_and_not_deleted(false, Host::Present(&node("False", OUT)), None)]
-fn who_is_ended(#[case] deleting: bool, #[case] host: Host<'_>, #[case] expected: Option<Reason>) {
+fn the_node_state_determines_which_pods_are_deleted(
+    #[case] deleting: bool,
+    #[case] host: Host<'_>,
+    #[case] expected: Option<Reason>,
+) {
     assert_eq!(verdict(&pod(deleting, "Running"), host), expected);
 }
 
@@ -44,13 +48,13 @@ fn who_is_ended(#[case] deleting: bool, #[case] host: Host<'_>, #[case] expected
 #[case("Running", 2)]
 #[case("Pending", 2)]
 #[case("Succeeded", 1)]
-fn pods_that_have_not_finished_are_failed_first(#[case] phase: &str, #[case] actions: usize) {
+fn unfinished_pods_are_marked_failed_first(#[case] phase: &str, #[case] actions: usize) {
     let plan = end(&pod(false, phase), Reason::NodeGone, Timestamp::UNIX_EPOCH);
     assert_eq!(plan.actions.len(), actions);
 }
 
 #[test]
-fn finished_pods_beyond_the_threshold_go_evicted_first_then_oldest() {
+fn finished_pods_beyond_the_threshold_are_deleted_evicted_first_then_oldest() {
     let mut collector = PodGc::new(Settings {
         terminated_threshold: 1,
         ..Settings::default()
@@ -88,7 +92,7 @@ fn finished_pods_beyond_the_threshold_go_evicted_first_then_oldest() {
 }
 
 #[test]
-fn a_missing_node_is_forgotten_with_the_last_pod_that_named_it() {
+fn a_missing_node_is_forgotten_with_its_last_pod() {
     let mut collector = PodGc::new(Settings::default());
     let mut caches = Caches::default();
     let mut queue = Queue::default();
@@ -105,7 +109,7 @@ fn a_missing_node_is_forgotten_with_the_last_pod_that_named_it() {
     let removed = caches.take(&bound).unwrap();
     let mut queue = Queue::default();
     collector.observe(&removed, View { caches: &caches, now }, &mut queue);
-    assert!(queue.keys().any(|wished| *wished == key), "{queue:?}");
+    assert!(queue.keys().any(|queued| *queued == key), "{queue:?}");
     collector.decide(&key, View { caches: &caches, now });
-    assert!(collector.remembers_nothing());
+    assert!(collector.is_empty_state());
 }

@@ -1,4 +1,5 @@
-//! Pods without a node: who is next, who rests until something changes, and for how long.
+//! The queue of pods without a node: the order of attempts, the backoff, and what each unschedulable pod waits
+//! for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +10,19 @@ use super::place::Diagnosis;
 use super::reason::Change;
 use crate::foundation::ObjectKey;
 
-/// The rest after the first failed attempt, doubled with each further one (kube-scheduler's values).
+/// The backoff after the first failed attempt, doubled with each further one (kube-scheduler's values).
 const SHORTEST_REST: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_REST: SignedDuration = SignedDuration::from_secs(10);
 
-/// Pods that wait for a node.
+/// Pods without a node.
 #[derive(Debug, Default)]
 pub struct Backlog {
     entries: BTreeMap<ObjectKey, Entry>,
-    /// Those whose turn it is: the highest priority first, then who has waited for longest.
+    /// Active pods: highest priority first, then longest waiting.
     active: BTreeSet<(Reverse<i32>, Timestamp, ObjectKey)>,
-    /// Those that something may have helped, and when they have rested enough.
+    /// Pods in backoff, and when it ends.
     resting: BTreeSet<(Timestamp, ObjectKey)>,
-    /// Those that wait for a change.
+    /// Unschedulable pods, which wait for a change.
     waiting: BTreeSet<ObjectKey>,
 }
 
@@ -37,18 +38,18 @@ struct Entry {
 
 #[derive(Debug)]
 enum State {
-    /// Its turn will come.
+    /// In the active queue.
     Active,
-    /// Being tried.
+    /// An attempt is in progress.
     Tried,
-    /// Until then it rests, and is then active again.
+    /// In backoff until this time, then active again.
     Rests(Timestamp),
-    /// It waits for a change that helps.
+    /// Waits for a change that may make it schedulable.
     Waits(Diagnosis),
 }
 
 impl Backlog {
-    /// Takes in a pod that has not been tried. One that is known is left as it is.
+    /// Adds a new pod. A pod that is already queued is unchanged.
     pub fn add(&mut self, pod: ObjectKey, priority: i32, now: Timestamp) {
         if self.entries.contains_key(&pod) {
             return;
@@ -64,14 +65,14 @@ impl Backlog {
         self.entries.insert(pod, entry);
     }
 
-    /// Forgets a pod.
+    /// Removes a pod.
     pub fn remove(&mut self, pod: &ObjectKey) {
         if let Some(entry) = self.entries.remove(pod) {
             self.unlist(pod, &entry);
         }
     }
 
-    /// Whether the pod is known.
+    /// Whether the pod is queued.
     pub fn contains(&self, pod: &ObjectKey) -> bool {
         self.entries.contains_key(pod)
     }
@@ -91,17 +92,17 @@ impl Backlog {
         }
     }
 
-    /// How many pods could be tried now.
+    /// The number of active pods.
     pub fn ready(&self) -> usize {
         self.active.len()
     }
 
-    /// When the next pod has rested enough.
+    /// When the next backoff ends.
     pub fn next_wake(&self) -> Option<Timestamp> {
         self.resting.first().map(|(until, _)| *until)
     }
 
-    /// Takes the pod whose turn it is. It stays known until it is removed.
+    /// Takes the next active pod. It stays queued until it is removed.
     pub fn next(&mut self, now: Timestamp) -> Option<ObjectKey> {
         while let Some((until, _)) = self.resting.first()
             && *until <= now
@@ -125,7 +126,7 @@ impl Backlog {
         }
     }
 
-    /// There is no node for the pod; it waits for a change that helps.
+    /// The pod is unschedulable and waits for a change that resolves the diagnosis.
     pub fn wait(&mut self, pod: &ObjectKey, diagnosis: Diagnosis) {
         if let Some(entry) = self.entries.get_mut(pod) {
             entry.state = State::Waits(diagnosis);
@@ -133,7 +134,7 @@ impl Backlog {
         }
     }
 
-    /// The pod is tried again once it has rested.
+    /// Retries the pod after its backoff.
     pub fn retry(&mut self, pod: &ObjectKey, now: Timestamp) {
         let Some(entry) = self.entries.get_mut(pod) else { return };
         match entry.state {
@@ -152,7 +153,7 @@ impl Backlog {
         }
     }
 
-    /// Something changed: pods that it may help are tried again once they have rested.
+    /// A change occurred: pods that it may make schedulable are retried after their backoff.
     pub fn changed(&mut self, change: Change, now: Timestamp) {
         let helped: Vec<ObjectKey> = self
             .waiting
@@ -188,7 +189,7 @@ mod tests {
         std::iter::from_fn(|| backlog.next(now)).map(|pod| pod.name).collect()
     }
 
-    fn for_lack_of(reason: Reason) -> Diagnosis {
+    fn unschedulable_because(reason: Reason) -> Diagnosis {
         Diagnosis {
             nodes: 1,
             reasons: BTreeMap::from([(reason, 1)]),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_important_go_first_and_then_those_who_have_waited() {
+    fn higher_priority_comes_first_then_longer_waiting() {
         let mut backlog = Backlog::default();
         for (name, priority, since) in [("c", 0, 1), ("b", 0, 2), ("a", 0, 2), ("d", 9, 3)] {
             backlog.add(pod(name), priority, at(since));
@@ -206,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_waits_for_a_change_that_helps_and_rests_first() {
+    fn a_pod_waits_for_a_helpful_change_and_its_backoff() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         backlog.next(at(0));
-        backlog.wait(&pod("a"), for_lack_of(Reason::Taint));
+        backlog.wait(&pod("a"), unschedulable_because(Reason::Taint));
         backlog.changed(Change::PodGone, at(0));
         assert_eq!(backlog.next_wake(), None);
         backlog.changed(Change::Node, at(0));
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn rests_double_up_to_ten_seconds() {
+    fn the_backoff_doubles_up_to_ten_seconds() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         let mut now = at(0);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_removed_is_never_next() {
+    fn a_removed_pod_is_not_scheduled() {
         let mut backlog = Backlog::default();
         backlog.add(pod("a"), 0, at(0));
         backlog.add(pod("b"), 0, at(0));

@@ -1,5 +1,5 @@
-//! The cluster as the scheduler sees it: nodes with what is on them, and pods for which room is
-//! being made. Kept up to date object by object, never rebuilt.
+//! The scheduler's view of the cluster: nodes with their pods, and nominated pods. Updated object by object,
+//! never rebuilt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use super::pod::PodInfo;
 use crate::foundation::{Caches, ObjectKey};
 use crate::matching::Labels;
 
-/// What placing a pod looks at.
+/// The input for placing a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'a> {
-    /// Nodes with what is on them, bindings that are under way included.
+    /// Nodes with their pods, including assumed ones.
     pub cluster: &'a Cluster,
     /// Volumes, disruption budgets and namespaces.
     pub caches: &'a Caches,
 }
 
 impl<'a> World<'a> {
-    /// The labels of a namespace, if it is known.
+    /// The labels of a namespace, if known.
     pub fn namespace_labels(self, name: &str) -> Option<&'a Labels> {
         self.caches
             .namespaces
@@ -35,35 +35,35 @@ impl<'a> World<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     nodes: BTreeMap<String, NodeInfo>,
-    /// How many nodes really exist.
+    /// The number of existing nodes.
     present: usize,
-    /// Where each pod is.
+    /// The node of each pod.
     places: BTreeMap<ObjectKey, String>,
-    /// How many pods there are with rules about pods near them.
+    /// The number of pods with affinity terms.
     pods_with_terms: usize,
-    /// How many pods use each claim.
+    /// The number of pods that use each claim.
     users: BTreeMap<ObjectKey, usize>,
-    /// Pods for which room is being made, by node.
+    /// Nominated pods, by node.
     nominated: BTreeMap<String, BTreeMap<ObjectKey, Arc<PodInfo>>>,
 }
 
 impl Cluster {
-    /// The nodes that exist, by name.
+    /// The existing nodes, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeInfo> {
         self.nodes.values().filter(|node| node.node.is_some())
     }
 
-    /// How many nodes exist.
+    /// The number of existing nodes.
     pub fn node_count(&self) -> usize {
         self.present
     }
 
-    /// One node that exists.
+    /// An existing node.
     pub fn node(&self, name: &str) -> Option<&NodeInfo> {
         self.nodes.get(name).filter(|node| node.node.is_some())
     }
 
-    /// Takes over a node's newest version; tells whether anything changed that matters to pods.
+    /// Updates a node; returns whether a scheduling-relevant property changed.
     pub fn set_node(&mut self, node: Arc<Node>) -> bool {
         let name = node.metadata.name.clone().unwrap_or_default();
         let info = self.nodes.entry(name.clone()).or_insert_with(|| NodeInfo::new(&name));
@@ -78,7 +78,7 @@ impl Cluster {
         changed
     }
 
-    /// Forgets a node. Its pods stay known until they go.
+    /// Removes a node. Its pods stay until they are deleted.
     pub fn remove_node(&mut self, name: &str) {
         let Some(info) = self.nodes.get_mut(name) else { return };
         if info.node.take().is_some() {
@@ -89,7 +89,7 @@ impl Cluster {
         }
     }
 
-    /// Puts a pod on a node, or replaces its older version there.
+    /// Assigns a pod to a node, or updates it there.
     pub fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.unplace(&pod.name);
         self.withdraw(&pod.name);
@@ -107,7 +107,7 @@ impl Cluster {
             .add(pod);
     }
 
-    /// Takes a pod off its node; tells which it was.
+    /// Removes a pod from its node; returns both.
     pub fn unplace(&mut self, name: &ObjectKey) -> Option<(String, Arc<PodInfo>)> {
         let node = self.places.remove(name)?;
         let info = self.nodes.get_mut(&node)?;
@@ -128,20 +128,20 @@ impl Cluster {
         Some((node, pod))
     }
 
-    /// The pod of that name and where it is.
+    /// The pod with this name and its node.
     pub fn placed(&self, name: &ObjectKey) -> Option<(&str, &Arc<PodInfo>)> {
         let node = self.places.get(name)?;
         let pod = self.nodes.get(node)?.pods.get(name)?;
         Some((node, pod))
     }
 
-    /// Whether the pod's newest version changes nothing.
+    /// Whether the pod's newest version changes nothing relevant.
     pub fn is_placed_same(&self, name: &ObjectKey, pod: &Pod, node: &str) -> bool {
         self.placed(name)
             .is_some_and(|(place, known)| place == node && known.is_same(pod))
     }
 
-    /// Keeps room on a node for a pod whose victims are going.
+    /// Reserves room on a node for a pod whose victims are terminating.
     pub fn nominate(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.withdraw(&pod.name);
         self.nominated
@@ -150,7 +150,7 @@ impl Cluster {
             .insert(pod.name.clone(), pod);
     }
 
-    /// Keeps room for a pod no longer.
+    /// Releases the room reserved for a pod.
     pub fn withdraw(&mut self, name: &ObjectKey) {
         self.nominated.retain(|_, pods| {
             pods.remove(name);
@@ -158,23 +158,23 @@ impl Cluster {
         });
     }
 
-    /// The pods for which room is kept on a node.
+    /// The pods with reserved room on a node.
     pub fn nominated(&self, node: &str) -> impl Iterator<Item = &Arc<PodInfo>> {
         self.nominated.get(node).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Whether any pod that has a node has rules about pods near it.
+    /// Whether any pod on a node has affinity terms.
     pub fn has_terms(&self) -> bool {
         self.pods_with_terms > 0
     }
 
-    /// How many pods that have a node use a claim.
+    /// The number of pods on nodes that use a claim.
     pub fn users_of(&self, claim: &ObjectKey) -> usize {
         self.users.get(claim).copied().unwrap_or_default()
     }
 }
 
-/// Whether two versions of a node differ in what scheduling looks at.
+/// Whether two versions of a node differ in a scheduling-relevant property.
 fn matters(old: &Node, new: &Node) -> bool {
     let spec = |node: &Node| {
         let spec = node.spec.clone().unwrap_or_default();

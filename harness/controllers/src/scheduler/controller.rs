@@ -1,9 +1,8 @@
-//! Turns decisions into requests.
+//! The scheduler as a controller: turns placements into requests.
 //!
-//! Pods are decided on one after the other, in the backlog's order, each against a cluster in which
-//! the earlier ones already have their nodes; their bindings are then made a few at a time. What is
-//! kept here and nowhere else are those assumptions. They end when the watch shows the binding or
-//! the request fails, and a process that starts anew decides again.
+//! Pods are decided one after the other in the backlog's order, each against a cluster that includes the
+//! assumed nodes of earlier pods; the bindings are then sent a few at a time. The assumptions exist only in
+//! memory. They end when the watch shows the binding or the request fails; a new process decides again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,21 +26,21 @@ use crate::foundation::{
 };
 use crate::volumes::fit::{self, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE};
 
-/// How many pods may have requests under way at once.
+/// The maximum number of pods with requests in progress.
 const SLOTS: usize = 16;
-/// How long volumes may take to be bound (kube-scheduler's `bindTimeoutSeconds`).
+/// The timeout for binding volumes (kube-scheduler's `bindTimeoutSeconds`).
 const VOLUME_TIMEOUT: SignedDuration = SignedDuration::from_mins(10);
 
-/// The scheduler. Its keys are slots for pods that have requests under way.
+/// The scheduler. Its keys are slots for pods with requests in progress.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     cluster: Cluster,
     backlog: Backlog,
-    /// Pods that have a node here and not yet in the API server.
+    /// Pods whose binding the API server has not confirmed.
     assumed: BTreeMap<ObjectKey, Assumed>,
-    /// Those of them whose volumes are bound.
+    /// Assumed pods whose volumes are bound.
     bindable: BTreeSet<ObjectKey>,
-    /// The pod that each slot works on.
+    /// The pod of each busy slot.
     slots: BTreeMap<usize, ObjectKey>,
 }
 
@@ -49,41 +48,41 @@ pub struct Scheduler {
 struct Assumed {
     uid: String,
     node: String,
-    /// Until when its volumes may be bound; `None` for a pod that waits for none.
+    /// The deadline for binding its volumes; `None` for a pod without volumes to bind.
     volumes_until: Option<Timestamp>,
 }
 
 /// Why the scheduler writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The pod gets this node.
+    /// The pod is bound to this node.
     Bind {
         /// The pod.
         pod: ObjectKey,
         /// The node.
         node: String,
     },
-    /// Its volumes are made or bound for this node first.
+    /// The pod's volumes are provisioned or bound for this node first.
     BindVolumes {
         /// The pod.
         pod: ObjectKey,
         /// The node.
         node: String,
     },
-    /// There is no node.
+    /// No node fits.
     Unschedulable {
         /// The pod.
         pod: ObjectKey,
-        /// Why.
+        /// The diagnosis.
         message: String,
     },
-    /// Others give way.
+    /// Preemption: other pods are evicted.
     Preempt {
         /// The pod.
         pod: ObjectKey,
-        /// Where.
+        /// The node.
         node: String,
-        /// Who.
+        /// The victims.
         victims: Vec<ObjectKey>,
     },
 }
@@ -123,7 +122,7 @@ impl Controller for Scheduler {
             self.backlog.changed(Helpful::PodPlaced, view.now);
         } else if is_storage(change) {
             self.backlog.changed(Helpful::Storage, view.now);
-            self.look_at_volumes(view);
+            self.check_volume_bindings(view);
         }
         self.wake(queue);
     }
@@ -134,7 +133,7 @@ impl Controller for Scheduler {
 
     fn decide(&mut self, slot: &usize, view: View<'_>) -> Plan<Reason> {
         self.slots.remove(slot);
-        self.give_up_on_volumes(view);
+        self.expire_volume_bindings(view);
         let mut plan = Plan::nothing();
         while plan.actions.is_empty() {
             let Some(pod) = self.next(view.now) else {
@@ -159,7 +158,7 @@ impl Controller for Scheduler {
         queue: &mut Queue<usize>,
     ) {
         if let (Some(pod), Err(_)) = (self.slots.get(slot).cloned(), outcome) {
-            // The next attempt begins with what is known then.
+            // The next attempt uses the state at that time.
             if !matches!(action, Action::Event { .. }) {
                 self.forget(&pod);
                 self.requeue(&pod, view);
@@ -170,7 +169,7 @@ impl Controller for Scheduler {
 }
 
 impl Scheduler {
-    /// Lets as many slots look for work as there is work.
+    /// Wakes as many slots as there are pods to process.
     fn wake(&self, queue: &mut Queue<usize>) {
         let work = self.backlog.ready() + self.bindable.len();
         for slot in 0..work.min(SLOTS) {
@@ -186,7 +185,7 @@ impl Scheduler {
         self.backlog.next_wake().into_iter().chain(volumes).min()
     }
 
-    /// Pods whose volumes are bound go before those without a node.
+    /// Pods whose volumes are bound come before pods without a node.
     fn next(&mut self, now: Timestamp) -> Option<ObjectKey> {
         self.bindable.pop_first().or_else(|| self.backlog.next(now))
     }
@@ -292,7 +291,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes an assumed pod off its node again.
+    /// Drops the assumption about a pod.
     fn forget(&mut self, pod: &ObjectKey) {
         if self.assumed.remove(pod).is_some() {
             self.bindable.remove(pod);
@@ -361,7 +360,7 @@ impl Scheduler {
             }
         }
         if plan.actions.is_empty() {
-            self.look_at_volumes(view);
+            self.check_volume_bindings(view);
         }
         plan
     }
@@ -388,7 +387,7 @@ impl Scheduler {
         if let Ok(preemption) = preemption {
             for victim in &preemption.victims {
                 plan.actions
-                    .extend(report::give_way(&victim.pod, &pod.pod, &preemption.node, view.now));
+                    .extend(report::evict_victim(&victim.pod, &pod.pod, &preemption.node, view.now));
             }
             for displaced in &preemption.displaced {
                 self.cluster.withdraw(displaced);
@@ -407,8 +406,8 @@ impl Scheduler {
         plan
     }
 
-    /// Finds pods whose volumes are all bound by now, and those whose provisioner gave up.
-    fn look_at_volumes(&mut self, view: View<'_>) {
+    /// Finds pods whose volumes are all bound, and pods whose provisioner gave up.
+    fn check_volume_bindings(&mut self, view: View<'_>) {
         let waiting: Vec<ObjectKey> = self
             .assumed
             .iter()
@@ -439,7 +438,7 @@ impl Scheduler {
         }
     }
 
-    fn give_up_on_volumes(&mut self, view: View<'_>) {
+    fn expire_volume_bindings(&mut self, view: View<'_>) {
         let late: Vec<ObjectKey> = self
             .assumed
             .iter()
@@ -447,14 +446,14 @@ impl Scheduler {
             .map(|(pod, _)| pod.clone())
             .collect();
         for key in late {
-            tracing::info!(pod = %key, "its volumes were not bound within {VOLUME_TIMEOUT}; placing it anew");
+            tracing::info!(pod = %key, "volumes not bound within {VOLUME_TIMEOUT}; scheduling again");
             self.forget(&key);
             self.requeue(&key, view);
         }
     }
 }
 
-/// Whether a claim that was to get a volume for this node is no longer going to.
+/// Whether a claim no longer waits for a volume for this node.
 fn is_abandoned(claim: &PersistentVolumeClaim, node: &str, view: View<'_>) -> bool {
     if !fit::volume_of(claim).is_empty() {
         return false;
@@ -491,7 +490,7 @@ fn bind(pod: &Pod, key: &ObjectKey, node: &str) -> Plan<Reason> {
     }
 }
 
-/// Reserves a volume for a claim, or tells its provisioner the node; `None` if that is done.
+/// Reserves a volume for a claim, or sets the claim's selected node; `None` if already done.
 fn bind_volume(binding: &Binding, node: &str, view: View<'_>) -> Option<Action> {
     match binding {
         Binding::Static { volume, claim } => {

@@ -1,5 +1,5 @@
-//! Whether a node can take a pod, and why not. The order is kube-scheduler's, so that the reasons
-//! it counts are the same.
+//! Filters: whether a node can run a pod, and the reasons if not. The order is kube-scheduler's, so that the
+//! counted reasons are the same.
 
 use super::cluster::World;
 use super::node::NodeInfo;
@@ -14,23 +14,23 @@ use crate::matching::{named_nodes, selects_node, tolerated};
 /// The taint of a cordoned node.
 const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
-/// What was worked out about a pod before any node is looked at.
+/// The properties of a pod that are computed once for all nodes.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The pod's claims.
     pub volumes: PodVolumes,
-    /// The pods that are there.
+    /// Counts of existing pods by topology.
     pub topology: Topology,
-    /// How many other pods use the pod's exclusive claims.
+    /// How many other pods use the pod's ReadWriteOncePod claims.
     pub exclusive_users: usize,
     named: Option<Vec<String>>,
 }
 
 impl Prepared {
-    /// Prepares placing the pod; fails when no node could do.
+    /// Prepares placing the pod; fails when no node can fit.
     ///
     /// # Errors
-    /// The reason that holds for all nodes.
+    /// The reason that applies to all nodes.
     pub fn new(world: World<'_>, pod: &PodInfo) -> Result<Self, Reason> {
         let volumes = storage::of_pod(world.caches, pod)?;
         let exclusive_users = volumes
@@ -49,7 +49,7 @@ impl Prepared {
         })
     }
 
-    /// Counts a pod on a node in (`by` = 1) or out (-1).
+    /// Adds (`by` = 1) or removes (-1) a pod on a node.
     pub fn adjust(&mut self, world: World<'_>, pod: &PodInfo, other: &PodInfo, node: &NodeInfo, by: i64) {
         self.topology.adjust(world, pod, other, node, by);
         let shared = other
@@ -68,7 +68,7 @@ impl Prepared {
     }
 }
 
-/// Why the node cannot take the pod; empty when it can.
+/// Why the node cannot run the pod; empty if it can.
 pub fn check(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeInfo) -> Vec<Reason> {
     if prepared.named.as_ref().is_some_and(|names| !names.contains(&node.name)) {
         return vec![Reason::NotNamed];

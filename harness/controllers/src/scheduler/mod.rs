@@ -1,12 +1,10 @@
-//! The scheduler: gives every pod a node.
+//! The scheduler: assigns a node to every pod.
 //!
-//! [`place`](place::place) is the decision for one pod: filters and scores over a [`cluster`] that is
-//! kept up to date object by object. [`preempt`] decides who gives way. The [`backlog`] says whose
-//! turn it is and what a pod without a node waits for. The [`controller`] turns it all into requests:
-//! bindings, conditions, evictions of less important pods, and the scheduler's part in binding
-//! volumes. What it does and does not do as kube-scheduler does stands in
-//! `docs/reference/built-in-controllers.md`. What must not live here: anything about volumes beyond choosing
-//! them for a node (see [`crate::volumes`]).
+//! [`place`](place::place) decides about one pod: it filters and scores the nodes of a [`cluster`] that is
+//! updated object by object. [`preempt`] selects victims. The [`backlog`] orders pods and holds unschedulable
+//! ones. The [`controller`] sends the requests: bindings, conditions, evictions of victims, and the scheduler's
+//! part in binding volumes. `docs/reference/built-in-controllers.md` lists the differences from kube-scheduler.
+//! Volume handling beyond choosing volumes for a node belongs to [`crate::volumes`].
 
 pub mod backlog;
 pub mod cluster;

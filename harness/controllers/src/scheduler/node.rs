@@ -1,4 +1,4 @@
-//! A node with the sums over its pods, kept up to date pod by pod.
+//! A node with the totals over its pods, updated pod by pod.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use super::resources::Amounts;
 use crate::foundation::ObjectKey;
 use crate::matching::Labels;
 
-/// A node and what is on it.
+/// A node and its pods.
 #[derive(Clone, Debug, Default)]
 pub struct NodeInfo {
     /// The node's name.
     pub name: String,
-    /// The node; none while only pods on it are known.
+    /// The node object; `None` while only pods on it are known.
     pub node: Option<Arc<Node>>,
-    /// What pods may take altogether.
+    /// The allocatable resources.
     pub allocatable: Amounts,
-    /// How many pods it may have.
+    /// The maximum number of pods.
     pub allowed_pods: i64,
-    /// What its pods take.
+    /// The sum of the pods' requests.
     pub requested: Amounts,
-    /// What its pods count for in scores: processor and memory.
+    /// The sum of the pods' requests for scoring: CPU and memory.
     pub scored: [i64; 2],
-    /// Its pods; finished ones are not among them.
+    /// Its pods, except finished ones.
     pub pods: BTreeMap<ObjectKey, Arc<PodInfo>>,
-    /// How many of its pods mount each claim.
+    /// The number of its pods that mount each claim.
     pub claims: BTreeMap<ObjectKey, u32>,
     ports: BTreeMap<HostPort, u32>,
-    /// How many of its pods have rules about pods near them.
+    /// The number of its pods with affinity terms.
     pub pods_with_terms: u32,
 }
 
 impl NodeInfo {
-    /// A node of which nothing but the name is known.
+    /// A node of which only the name is known.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -44,7 +44,7 @@ impl NodeInfo {
         }
     }
 
-    /// Takes over the node's newest version.
+    /// Updates the node object.
     pub fn set_node(&mut self, node: Arc<Node>) {
         let list = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
         self.allocatable = list.map(Amounts::of).unwrap_or_default();
@@ -55,7 +55,7 @@ impl NodeInfo {
         self.node = Some(node);
     }
 
-    /// Puts a pod on the node.
+    /// Adds a pod.
     pub fn add(&mut self, pod: Arc<PodInfo>) {
         self.remove(&pod.name);
         self.requested.add(&pod.requests);
@@ -75,7 +75,7 @@ impl NodeInfo {
         self.pods.insert(pod.name.clone(), pod);
     }
 
-    /// Takes a pod off the node.
+    /// Removes a pod.
     pub fn remove(&mut self, name: &ObjectKey) -> Option<Arc<PodInfo>> {
         let pod = self.pods.remove(name)?;
         self.requested.subtract(&pod.requests);
@@ -107,7 +107,7 @@ impl NodeInfo {
             .unwrap_or_default()
     }
 
-    /// Whether somebody cordoned the node.
+    /// Whether the node is cordoned.
     pub fn is_unschedulable(&self) -> bool {
         self.node
             .as_ref()
@@ -116,7 +116,7 @@ impl NodeInfo {
             .unwrap_or_default()
     }
 
-    /// Whether one of these ports is taken.
+    /// Whether one of these ports is in use.
     pub fn has_port_conflict(&self, ports: &[HostPort]) -> bool {
         ports
             .iter()

@@ -1,4 +1,4 @@
-//! Finds the node for one pod, or says why there is none.
+//! Finds the node for one pod, or the reasons why no node fits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use super::reason::{Change, Reason};
 use super::score;
 use super::storage::{self, Binding};
 
-/// Where a pod goes.
+/// A chosen node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// The node.
     pub node: String,
-    /// What has to happen to its claims first.
+    /// The bindings that its claims need first.
     pub bindings: Vec<Binding>,
 }
 
-/// Why a pod goes nowhere.
+/// Why a pod is unschedulable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
-    /// The reason that holds for all nodes, when there is one.
+    /// The reason that applies to all nodes, if any.
     pub everywhere: Option<Reason>,
-    /// How many nodes each reason holds for.
+    /// The number of nodes per reason.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The nodes that might take the pod once others have left.
+    /// The nodes that could fit after preemption.
     pub resolvable: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ impl Diagnosis {
         }
     }
 
-    /// kube-scheduler's message, less what it says of preemption.
+    /// kube-scheduler's message, without its preemption part.
     pub fn message(&self) -> String {
         if self.nodes == 0 {
             return "no nodes available to schedule pods".to_owned();
@@ -53,7 +53,7 @@ impl Diagnosis {
         format!("0/{} nodes are available: {reasons}.", self.nodes)
     }
 
-    /// Whether a change can help.
+    /// Whether a change can make the pod schedulable.
     pub fn is_helped_by(&self, change: Change) -> bool {
         if self.nodes == 0 {
             return change == Change::Node;
@@ -65,7 +65,7 @@ impl Diagnosis {
     }
 }
 
-/// `2 Insufficient cpu, 1 Too many pods`, sorted as text. Reasons of one text are added up.
+/// `2 Insufficient cpu, 1 Too many pods`, sorted as text. Equal texts are added up.
 pub fn counted(reasons: impl Iterator<Item = (String, usize)>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (text, count) in reasons {
@@ -82,7 +82,7 @@ pub fn counted(reasons: impl Iterator<Item = (String, usize)>) -> String {
 /// Finds the best node for a pod.
 ///
 /// # Errors
-/// Why there is none.
+/// The diagnosis, if no node fits.
 pub fn place(world: World<'_>, pod: &PodInfo) -> Result<Placement, Diagnosis> {
     let total = world.cluster.node_count();
     if total == 0 {
@@ -116,7 +116,7 @@ pub fn place(world: World<'_>, pod: &PodInfo) -> Result<Placement, Diagnosis> {
     }
 }
 
-/// A pod for which room was made goes there if it fits by now.
+/// A nominated pod takes its nominated node if it fits.
 fn place_where_nominated(world: World<'_>, prepared: &Prepared, pod: &PodInfo) -> Option<Placement> {
     let node = world.cluster.node(pod.nominated_node()?)?;
     check_with_nominated(world, prepared, pod, node)
@@ -131,8 +131,7 @@ fn placement(world: World<'_>, prepared: &Prepared, node: &NodeInfo) -> Placemen
     }
 }
 
-/// Checks a node as if the pods for which room is kept there were on it; and also as it is, for
-/// pods may be needed that are not there yet.
+/// Checks a node with the nominated pods, and also without them, because required pods may not be there yet.
 pub fn check_with_nominated(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeInfo) -> Vec<Reason> {
     let mut crowded: Option<(NodeInfo, Prepared)> = None;
     for other in world.cluster.nominated(&node.name) {

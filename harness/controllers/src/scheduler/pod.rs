@@ -1,4 +1,4 @@
-//! A pod as the scheduler sees it: everything that placing it needs, worked out once.
+//! The scheduler's view of a pod, with everything that placement needs, computed once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::foundation::ObjectKey;
 use crate::matching::{Labels, selects};
 use crate::volumes::claims::claims;
 
-/// The scheduler that pods name when they name none.
+/// The scheduler of pods that name none.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
-/// What an existing pod's required affinity adds to a node's score for a pod that it selects.
+/// The score that a matching required affinity term of an existing pod adds to a node.
 const REQUIRED_AFFINITY_WEIGHT: i64 = 1;
 
-/// A port of the node's own that a pod takes.
+/// A host port of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostPort {
     port: i32,
@@ -26,7 +26,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether two pods cannot have these ports on one node.
+    /// Whether two pods cannot share a node with these ports.
     pub fn conflicts(&self, other: &Self) -> bool {
         let everywhere = |port: &Self| port.address == "0.0.0.0";
         self.port == other.port
@@ -35,10 +35,10 @@ impl HostPort {
     }
 }
 
-/// A rule about pods near which a pod wants to be, or not to be.
+/// A pod affinity or anti-affinity term.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// The label of nodes that says what is near.
+    /// The topology key.
     pub topology_key: String,
     selector: Option<LabelSelector>,
     namespaces: BTreeSet<String>,
@@ -64,7 +64,7 @@ impl Term {
         }
     }
 
-    /// Whether the term is about this pod, whose namespace has these labels.
+    /// Whether the term selects this pod, whose namespace has these labels.
     pub fn selects(&self, pod: &PodInfo, namespace_labels: Option<&Labels>) -> bool {
         let in_namespace = self.namespaces.contains(&pod.name.namespace)
             || self.namespace_selector.as_ref().is_some_and(|selector| {
@@ -78,7 +78,7 @@ impl Term {
     }
 }
 
-/// Adds to a selector what the pod's own labels say under these keys.
+/// Adds requirements for the pod's own label values under these keys to a selector.
 fn with_keys(mut selector: LabelSelector, keys: Option<&[String]>, labels: &Labels, operator: &str) -> LabelSelector {
     for key in keys.unwrap_or_default() {
         let Some(value) = labels.get(key) else { continue };
@@ -94,18 +94,18 @@ fn with_keys(mut selector: LabelSelector, keys: Option<&[String]>, labels: &Labe
     selector
 }
 
-/// A rule about how evenly pods are spread.
+/// A topology spread constraint.
 #[derive(Clone, Debug)]
 pub struct Spread {
-    /// The label of nodes that says what a domain is.
+    /// The topology key.
     pub topology_key: String,
-    /// By how many pods domains may differ.
+    /// The maximum skew.
     pub max_skew: i64,
-    /// Whether a node that breaks the rule is out, or only less wanted.
+    /// Whether the constraint is required (`DoNotSchedule`) or preferred.
     pub required: bool,
-    /// Fewer domains than these count as if there were an empty one.
+    /// The minimum number of domains; with fewer, an empty domain is assumed.
     pub min_domains: i64,
-    /// Whether only nodes that the pod's node affinity selects count.
+    /// Whether only nodes that match the pod's node affinity count.
     pub honours_affinity: bool,
     /// Whether only nodes whose taints the pod tolerates count.
     pub honours_taints: bool,
@@ -127,7 +127,7 @@ impl Spread {
         }
     }
 
-    /// Whether the rule, which belongs to a pod in `namespace`, counts this pod.
+    /// Whether the constraint of a pod in `namespace` counts this pod.
     pub fn counts(&self, namespace: &str, pod: &PodInfo) -> bool {
         pod.name.namespace == namespace
             && self
@@ -137,35 +137,35 @@ impl Spread {
     }
 }
 
-/// A pod, with what its spec means for placing it.
+/// A pod with its scheduling properties.
 #[derive(Clone, Debug)]
 pub struct PodInfo {
     /// Namespace and name.
     pub name: ObjectKey,
     /// The pod itself.
     pub pod: Arc<Pod>,
-    /// What it takes of a node.
+    /// Its resource requests.
     pub requests: Amounts,
-    /// Processor and memory that it counts for in scores.
+    /// CPU and memory for scoring.
     pub scored: [i64; 2],
-    /// The node's ports that it takes.
+    /// Its host ports.
     pub ports: Vec<HostPort>,
-    /// Who goes first, and who gives way.
+    /// Its priority.
     pub priority: i32,
-    /// Pods that must be near.
+    /// Required pod affinity.
     pub affinity: Vec<Term>,
-    /// Pods that must not be near.
+    /// Required pod anti-affinity.
     pub anti_affinity: Vec<Term>,
-    /// Pods whose being near counts, for (above zero) or against (below).
+    /// Preferred pod affinity; negative weights for anti-affinity.
     pub preferences: Vec<(i64, Term)>,
-    /// How it and its like are spread.
+    /// Its topology spread constraints.
     pub spread: Vec<Spread>,
-    /// The claims whose volumes it mounts, and whether one is made for this pod alone.
+    /// The claims that it mounts, and whether each belongs to an ephemeral volume.
     pub claims: Vec<(String, bool)>,
 }
 
 impl PodInfo {
-    /// Works out what placing the pod needs.
+    /// Computes the scheduling properties of a pod.
     pub fn new(pod: Arc<Pod>) -> Self {
         let empty = PodSpec::default();
         let spec = pod.spec.as_ref().unwrap_or(&empty);
@@ -243,7 +243,7 @@ impl PodInfo {
         self.pod.metadata.deletion_timestamp.is_some()
     }
 
-    /// The node on which room is being made for the pod.
+    /// The nominated node.
     pub fn nominated_node(&self) -> Option<&str> {
         self.pod
             .status
@@ -252,18 +252,18 @@ impl PodInfo {
             .filter(|node| !node.is_empty())
     }
 
-    /// Whether the pod has rules about other pods that are near.
+    /// Whether the pod has affinity terms.
     pub fn has_terms(&self) -> bool {
         !(self.affinity.is_empty() && self.anti_affinity.is_empty() && self.preferences.is_empty())
     }
 
-    /// What this pod, where it is, makes of another one near it: weights and rules.
+    /// The weights with which this pod attracts or repels pods on its node.
     pub fn pulls(&self) -> impl Iterator<Item = (i64, &Term)> {
         let required = self.affinity.iter().map(|term| (REQUIRED_AFFINITY_WEIGHT, term));
         required.chain(self.preferences.iter().map(|(weight, term)| (*weight, term)))
     }
 
-    /// Whether another version of the pod means the same for scheduling.
+    /// Whether another version of the pod has the same scheduling properties.
     pub fn is_same(&self, other: &Pod) -> bool {
         self.pod.metadata.uid == other.metadata.uid
             && self.pod.metadata.labels == other.metadata.labels

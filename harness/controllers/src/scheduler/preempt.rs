@@ -1,4 +1,4 @@
-//! Which pods must give way to a more important one, and on which node.
+//! Preemption: which pods a higher-priority pod evicts, and on which node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,48 +14,48 @@ use super::pod::PodInfo;
 use crate::foundation::{Cache, ObjectKey};
 use crate::matching::selects;
 
-/// The reason of the condition on pods that give way.
+/// The reason of the condition on victims.
 pub const PREEMPTED: &str = "PreemptionByScheduler";
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-/// A node and the pods that leave it.
+/// A node and its victims.
 #[derive(Clone, Debug)]
 pub struct Preemption {
     /// The node.
     pub node: String,
-    /// Who leaves; the most important first.
+    /// The victims; the most important first.
     pub victims: Vec<Arc<PodInfo>>,
-    /// Less important pods for which room was kept there, and is no longer.
+    /// Lower-priority nominated pods, which lose their nomination.
     pub displaced: Vec<ObjectKey>,
 }
 
-/// Why no pods give way: what kube-scheduler's message says after `preemption: `.
+/// Why preemption is impossible: the part of kube-scheduler's message after `preemption: `.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPreemption {
-    /// The pod does not want others to.
+    /// The pod's policy is `Never`.
     #[error("not eligible due to preemptionPolicy=Never.")]
     Policy,
-    /// Pods are leaving the node where room is being made already.
+    /// Victims are already terminating on the nominated node.
     #[error("not eligible due to a terminating pod on the nominated node.")]
     Waiting,
-    /// It would not help, whatever the node.
+    /// Preemption cannot help on any node.
     #[error("")]
     Hopeless,
-    /// It helps on no node.
+    /// Preemption fails on every node.
     #[error("0/{nodes} nodes are available: {reasons}.")]
     NoNode {
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
-        /// Why, each with the number of nodes.
+        /// The reasons, with the number of nodes.
         reasons: String,
     },
 }
 
-/// Chooses the node where the fewest and least important pods give way.
+/// Chooses the node with the fewest and least important victims.
 ///
 /// # Errors
-/// Why none can.
+/// Why preemption is impossible.
 pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result<Preemption, NoPreemption> {
     if pod.spec().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never") {
         return Err(NoPreemption::Policy);
@@ -99,7 +99,7 @@ pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result
     })
 }
 
-/// Whether pods are already leaving the node where room is being made.
+/// Whether victims are already terminating on the nominated node.
 fn is_waiting_for_victims(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> bool {
     let Some(node) = pod.nominated_node().and_then(|name| world.cluster.node(name)) else {
         return false;
@@ -121,13 +121,13 @@ fn was_preempted(pod: &PodInfo) -> bool {
         })
 }
 
-/// The pods that leave, each with whether that violates a disruption budget.
+/// The victims, each with whether its eviction violates a disruption budget.
 struct Victims {
     pods: Vec<(Arc<PodInfo>, bool)>,
 }
 
-/// All less important pods leave; then, the more important first and those under a disruption
-/// budget before others, each stays that can.
+/// Removes all lower-priority pods, then keeps as many as possible: those that a disruption budget protects
+/// first, then the most important.
 fn victims_on(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeInfo) -> Result<Victims, Vec<String>> {
     let mut lower: Vec<Arc<PodInfo>> = node
         .pods
@@ -168,7 +168,7 @@ fn victims_on(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeI
     Ok(Victims { pods: victims })
 }
 
-/// The more important a pod, the smaller: higher priority first, then who runs for longer.
+/// Sort key, most important first: higher priority, then earlier start.
 fn importance(pod: &PodInfo) -> (std::cmp::Reverse<i32>, Timestamp, ObjectKey) {
     (
         std::cmp::Reverse(pod.priority),
@@ -181,13 +181,13 @@ fn start_of(pod: &PodInfo) -> Option<Timestamp> {
     pod.pod.status.as_ref()?.start_time.as_ref().map(|time| time.0)
 }
 
-/// The smaller, the better: budgets violated, the highest priority that goes, the sum of
-/// priorities, how many go, and how long the most important ones have run.
+/// Sort key, best first: budget violations, highest victim priority, sum of priorities, number of victims,
+/// latest start of the most important victims.
 fn rank(victims: &Victims) -> (usize, i32, i64, usize, std::cmp::Reverse<Timestamp>) {
     let violated = victims.pods.iter().filter(|(_, violates)| *violates).count();
     let priorities = || victims.pods.iter().map(|(pod, _)| pod.priority);
     let highest = priorities().max().unwrap_or_default();
-    // Priorities may be negative, and more pods must never count for less.
+    // Priorities may be negative; every additional victim must increase the sum.
     let sum = priorities()
         .map(|priority| i64::from(priority) - i64::from(i32::MIN))
         .sum();
@@ -206,8 +206,8 @@ fn rank(victims: &Victims) -> (usize, i32, i64, usize, std::cmp::Reverse<Timesta
     )
 }
 
-/// Parts the pods whose leaving would violate a disruption budget from the others; both stay in
-/// order. Every budget is used up pod by pod.
+/// Splits off the pods whose eviction violates a disruption budget; both lists keep their order. Each pod
+/// consumes its budgets.
 fn split_by_budgets(
     pods: Vec<Arc<PodInfo>>,
     budgets: &Cache<PodDisruptionBudget>,

@@ -1,52 +1,52 @@
-//! Why a node cannot take a pod, in kube-scheduler's words, and which changes help.
+//! Why a node cannot run a pod, in kube-scheduler's words, and which changes can resolve it.
 
-/// Why a pod cannot be on a node, or on any.
+/// Why a pod cannot run on a node, or on any node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// The node is cordoned.
     Unschedulable,
-    /// A taint that the pod does not tolerate.
+    /// The pod does not tolerate a taint.
     Taint,
-    /// The pod names other nodes.
+    /// The pod names other nodes (`metadata.name` fields).
     NotNamed,
-    /// The pod's node selector or node affinity.
+    /// The node does not match the pod's node selector or node affinity.
     NodeAffinity,
-    /// A port of the node is taken.
+    /// A host port is in use.
     Ports,
-    /// The node has as many pods as it may have.
+    /// The node has its maximum number of pods.
     TooManyPods,
-    /// Not enough of a resource is free.
+    /// A resource is insufficient.
     Insufficient {
-        /// Its name.
+        /// The resource's name.
         resource: String,
-        /// Even the empty node has not enough.
+        /// Even the empty node has too little.
         hopeless: bool,
     },
-    /// Another pod uses a claim that only one may use.
+    /// Another pod uses a ReadWriteOncePod claim.
     ClaimInUse,
-    /// The node can attach no more volumes.
+    /// The node cannot attach more volumes.
     VolumeLimit,
     /// A claim's volume does not exist.
     BoundVolumeMissing,
-    /// A volume cannot be reached from the node.
+    /// The node does not match a volume's node affinity.
     VolumeNodeAffinity,
-    /// A claim that waits for its first consumer would get no volume on the node.
+    /// A `WaitForFirstConsumer` claim finds no volume for the node.
     NoVolumeToBind,
     /// A volume is in another zone.
     VolumeZone,
-    /// The node lacks a label that the pod's spreading goes by.
+    /// The node has no label for a topology key.
     SpreadLabelMissing,
-    /// The pod would make the spreading worse than it may be.
+    /// The pod would exceed the maximum skew.
     Spread,
-    /// A pod that must be near is not.
+    /// A required pod affinity is not met.
     Affinity,
-    /// A pod that must not be near is.
+    /// A required pod anti-affinity is violated.
     AntiAffinity,
-    /// A pod that is near wants this one not to be.
+    /// An existing pod's anti-affinity is violated.
     ExistingAntiAffinity,
     /// A claim does not exist.
     ClaimMissing(String),
-    /// A claim of an ephemeral volume does not exist yet.
+    /// The claim of an ephemeral volume does not exist yet.
     EphemeralClaimMissing(String),
     /// A claim is being deleted.
     ClaimDeleting(String),
@@ -57,27 +57,27 @@ pub enum Reason {
         /// The volume that is gone.
         volume: String,
     },
-    /// A claim waits for nothing but has no volume.
+    /// An immediate claim is not bound.
     UnboundImmediateClaims,
 }
 
-/// What can make a pod schedulable that was not.
+/// A change that can make a pod schedulable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A node came or changed its labels, taints, or what it offers.
+    /// A node was added, or its labels, taints or allocatable resources changed.
     Node,
-    /// A node went, and with it a domain over which pods are spread.
+    /// A node was deleted, and with it a topology domain.
     NodeGone,
-    /// A pod that had a node is gone, or is going.
+    /// A scheduled pod is gone or terminating.
     PodGone,
-    /// A pod got a node, or its labels changed.
+    /// A pod was scheduled, or its labels changed.
     PodPlaced,
     /// A claim, volume, class, CSI node or attachment changed.
     Storage,
 }
 
 impl Reason {
-    /// kube-scheduler's words.
+    /// kube-scheduler's text.
     pub fn text(&self) -> String {
         let fixed = match self {
             Self::Unschedulable => "node(s) were unschedulable",
@@ -115,7 +115,7 @@ impl Reason {
         fixed.to_owned()
     }
 
-    /// Whether the node might take the pod once other pods have left it.
+    /// Whether preemption can resolve the reason.
     pub fn is_resolvable(&self) -> bool {
         match self {
             Self::Ports
@@ -130,7 +130,7 @@ impl Reason {
         }
     }
 
-    /// Whether a change can make the reason go away.
+    /// Whether a change can resolve the reason.
     pub fn is_helped_by(&self, change: Change) -> bool {
         match self {
             Self::Unschedulable | Self::Taint | Self::NodeAffinity | Self::NotNamed => change == Change::Node,

@@ -1,4 +1,4 @@
-//! What is written about pods that got no node, and about those that gave way.
+//! The conditions and events of unschedulable pods and of preemption victims.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -9,14 +9,14 @@ use super::place::Diagnosis;
 use super::preempt::{NoPreemption, PREEMPTED, Preemption};
 use crate::foundation::{Action, Severity};
 
-/// What kube-scheduler 1.36 appends when no node was looked at: the words of its empty list of nodes
-/// that preemption could have tried.
+/// kube-scheduler 1.36 appends this when no node was evaluated: the text of its empty list of preemption
+/// candidates.
 const NO_CANDIDATES: &str = " not found";
-/// What it says of dynamic resources before it comes to preemption.
+/// kube-scheduler's text about dynamic resources, before the preemption part.
 const NO_CLAIMS: &str = " no new claims to deallocate, preemption: ";
 const GAVE_WAY: &str = "default-scheduler: preempting to accommodate a higher priority pod";
 
-/// The whole message: why there is no node, and why preemption does not help.
+/// The complete message: why no node fits, and why preemption does not help.
 pub fn message(diagnosis: &Diagnosis, preemption: &Result<Preemption, NoPreemption>) -> String {
     let why = diagnosis.message();
     match preemption {
@@ -27,7 +27,7 @@ pub fn message(diagnosis: &Diagnosis, preemption: &Result<Preemption, NoPreempti
     }
 }
 
-/// Writes that the pod has no node, and for which one room is made; nothing if that stands there.
+/// Writes the condition of an unschedulable pod and its nominated node; `None` if already written.
 pub fn unschedulable(pod: &Pod, message: &str, nominated: Option<&str>, now: Timestamp) -> Option<Action> {
     let status = pod.status.as_ref();
     let known = status
@@ -61,8 +61,8 @@ pub fn unschedulable(pod: &Pod, message: &str, nominated: Option<&str>, now: Tim
     Some(Action::patch_status_as_seen(pod, patch))
 }
 
-/// Makes a pod give way: says why, deletes it with its grace, and tells people.
-pub fn give_way(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Vec<Action> {
+/// Evicts a victim: writes its condition, deletes it with its grace period, and emits an event.
+pub fn evict_victim(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Vec<Action> {
     if victim.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
@@ -83,7 +83,7 @@ pub fn give_way(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Ve
     ]
 }
 
-/// Gives up the room that was kept for a pod.
+/// Clears a pod's nominated node.
 pub fn clear_nomination(pod: &Pod) -> Action {
     Action::patch_status(pod, json!({ "nominatedNodeName": null }))
 }

@@ -1,4 +1,4 @@
-//! What pods ask of nodes: sums of requests, and whether they fit.
+//! Resource amounts: sums of requests, and whether they fit.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::amounts::{milli, whole};
 
-/// What a container counts for in scores when it asks for nothing: a tenth of a processor and
-/// 200 MiB (kube-scheduler's values).
+/// The requests that scoring assumes for a container without requests: 0.1 CPU and 200 MiB (kube-scheduler's
+/// values).
 const ASSUMED_MILLI_CPU: i64 = 100;
 const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
 
 /// Amounts of resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
-    /// Processors, in thousandths.
+    /// CPU, in millicores.
     pub milli_cpu: i64,
-    /// Bytes.
+    /// Memory, in bytes.
     pub memory: i64,
-    /// Bytes of ephemeral storage.
+    /// Ephemeral storage, in bytes.
     pub storage: i64,
-    /// All others by name, in whole units; zeros are left out.
+    /// Other resources by name, in whole units; zeros are omitted.
     pub others: BTreeMap<String, i64>,
 }
 
 impl Amounts {
-    /// Reads a resource list. `pods` is not in the result.
+    /// Parses a resource list. `pods` is not in the result.
     pub fn of(list: &BTreeMap<String, Quantity>) -> Self {
         let mut amounts = Self::default();
         for (name, quantity) in list {
@@ -49,22 +49,22 @@ impl Amounts {
         }
     }
 
-    /// The amount of one of the resources that have no field of their own.
+    /// The amount of an extended resource.
     pub fn other(&self, name: &str) -> i64 {
         self.others.get(name).copied().unwrap_or_default()
     }
 
-    /// Adds the other amounts.
+    /// Adds other amounts.
     pub fn add(&mut self, other: &Self) {
         self.combine(other, i64::saturating_add);
     }
 
-    /// Takes the other amounts away.
+    /// Subtracts other amounts.
     pub fn subtract(&mut self, other: &Self) {
         self.combine(other, i64::saturating_sub);
     }
 
-    /// Raises each amount to the other one.
+    /// The maximum of each amount.
     fn raise(&mut self, other: &Self) {
         self.combine(other, i64::max);
     }
@@ -80,8 +80,8 @@ impl Amounts {
     }
 }
 
-/// What a pod requests: the sum over its containers, or what the start of its init containers
-/// needs at once if that is more; sidecars count from their place on; plus the overhead.
+/// The effective request of a pod: the larger of the sum over its containers and the peak of its init
+/// containers (sidecars count from their position on), plus the overhead.
 pub fn requests(spec: &PodSpec) -> Amounts {
     let mut total = Amounts::default();
     for container in &spec.containers {
@@ -120,7 +120,7 @@ pub fn requests(spec: &PodSpec) -> Amounts {
     total
 }
 
-/// Processor (thousandths) and memory (bytes) that a pod counts for in scores.
+/// CPU (millicores) and memory (bytes) of a pod for scoring.
 pub fn scored_requests(spec: &PodSpec) -> [i64; 2] {
     let sidecars = spec.init_containers.iter().flatten().filter(|it| is_sidecar(it));
     let mut total = [0, 0];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_can_be_taken_away() {
+    fn subtraction_reverses_addition() {
         let list = |value| Amounts::of(&serde_json::from_value(value).unwrap());
         let mut sum = list(json!({ "cpu": "1", "memory": "1Gi", "example.com/gpu": "2" }));
         let before = sum.clone();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_asks_for_nothing_still_counts_in_scores() {
+    fn a_container_without_requests_counts_in_scores() {
         let spec = serde_json::from_value(json!({ "containers": [container("1"), { "name": "b" }] })).unwrap();
         assert_eq!(scored_requests(&spec), [1100, 2 * ASSUMED_MEMORY]);
     }

@@ -1,5 +1,4 @@
-//! Which of the nodes that can take a pod is the best: kube-scheduler's scores and weights, without
-//! the one for images. Equal scores go to the first name.
+//! Scores: kube-scheduler's scores and weights, except image locality. Ties go to the first name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use super::pod::{PodInfo, Spread};
 use super::topology::counts_node;
 use crate::matching::{term_selects_node, tolerated};
 
-/// The highest score of each kind, before its weight.
+/// The maximum of each score before weighting.
 const HIGHEST: i64 = 100;
 const RESOURCES_WEIGHT: i64 = 1;
 const BALANCE_WEIGHT: i64 = 1;
@@ -18,7 +17,7 @@ const SPREAD_WEIGHT: i64 = 2;
 const POD_AFFINITY_WEIGHT: i64 = 2;
 const TAINTS_WEIGHT: i64 = 3;
 
-/// The best of `nodes`, which must be in the order of their names.
+/// The best of `nodes`, which must be sorted by name.
 pub fn best<'a>(world: World<'a>, pod: &PodInfo, nodes: &[&'a NodeInfo]) -> Option<&'a NodeInfo> {
     let mut totals: Vec<i64> = nodes.iter().map(|node| by_resources(pod, node)).collect();
     let mut add = |scores: Option<Vec<i64>>, weight: i64| {
@@ -39,7 +38,7 @@ pub fn best<'a>(world: World<'a>, pod: &PodInfo, nodes: &[&'a NodeInfo]) -> Opti
     best.map(|(_, node)| node)
 }
 
-/// The emptier the node, and the more evenly processor and memory are used, the better.
+/// Prefers free nodes, and balanced use of CPU and memory.
 fn by_resources(pod: &PodInfo, node: &NodeInfo) -> i64 {
     let offered = [node.allocatable.milli_cpu, node.allocatable.memory];
     let mut free = 0;
@@ -58,7 +57,7 @@ fn by_resources(pod: &PodInfo, node: &NodeInfo) -> i64 {
     least_allocated * RESOURCES_WEIGHT + balance(used, offered) * BALANCE_WEIGHT
 }
 
-/// The standard deviation of two used shares is half their difference.
+/// The standard deviation of two fractions is half their difference.
 fn balance(used: [i64; 2], offered: [i64; 2]) -> i64 {
     let share = |index: usize| {
         if offered[index] == 0 {
@@ -70,7 +69,7 @@ fn balance(used: [i64; 2], offered: [i64; 2]) -> i64 {
     HIGHEST - (share(0) - share(1)).abs() / 2
 }
 
-/// Fewer taints that the pod would rather avoid are better.
+/// Prefers nodes with fewer untolerated `PreferNoSchedule` taints.
 fn by_taints(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     let count = |node: &&NodeInfo| {
         let unwanted = node
@@ -89,7 +88,7 @@ fn by_taints(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     )
 }
 
-/// The sum of the weights of preferred terms that match.
+/// The sum of the weights of matching preferred terms.
 fn by_node_affinity(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     let preferred = pod
         .spec()?
@@ -110,7 +109,7 @@ fn by_node_affinity(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     Some(sums.into_iter().map(|sum| HIGHEST * sum / most).collect())
 }
 
-/// Domains with fewer pods of the kind are better.
+/// Prefers domains with fewer matching pods.
 fn by_spread(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     let rules: Vec<&Spread> = pod.spread.iter().filter(|rule| !rule.required).collect();
     if rules.is_empty() {
@@ -139,7 +138,7 @@ fn by_spread(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec
     spread_evenly(sums.into_iter().map(|sum| -sum).collect())
 }
 
-/// Weights of terms by the domains where the pods that they are about are.
+/// The weights of terms, summed over the domains of the pods that they select.
 fn by_pod_affinity(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     if pod.preferences.is_empty() && !world.cluster.has_terms() {
         return None;
@@ -176,7 +175,7 @@ fn by_pod_affinity(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Opti
     spread_evenly(nodes.iter().map(weigh).collect())
 }
 
-/// Scales so that the lowest is 0 and the highest [`HIGHEST`].
+/// Normalizes: the lowest score becomes 0, the highest [`HIGHEST`].
 fn spread_evenly(scores: Vec<i64>) -> Option<Vec<i64>> {
     let (least, most) = (scores.iter().copied().min()?, scores.iter().copied().max()?);
     if least == most {

@@ -1,4 +1,4 @@
-//! What the scheduler knows of volumes: claims, volumes, classes, and what nodes can attach.
+//! Volume checks of the scheduler: claims, volumes, classes, and attach limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::foundation::{Caches, ObjectKey};
 use crate::matching::{in_topologies, selects_node};
 use crate::volumes::fit::{self, BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE};
 
-/// Labels of volumes that say where they are; a node must have the same.
+/// Topology labels of volumes; a node must have the same.
 const ZONE_LABELS: [&str; 4] = [
     "failure-domain.beta.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 ];
-/// Separates zones in such a label's value.
+/// Separates zones in the label's value.
 const ZONE_SEPARATOR: &str = "__";
 
-/// The claims of one pod, sorted by what is to be done about them.
+/// The claims of one pod, by binding state.
 #[derive(Clone, Debug, Default)]
 pub struct PodVolumes {
-    /// Volumes that are bound to its claims.
+    /// Volumes bound to its claims.
     bound: Vec<Arc<PersistentVolume>>,
-    /// Whether a claim is bound to a volume that is not there.
+    /// Whether a claim is bound to a missing volume.
     volume_missing: bool,
-    /// Claims that wait for their first consumer.
+    /// Unbound claims with `WaitForFirstConsumer`.
     waiting: Vec<Arc<PersistentVolumeClaim>>,
-    /// Claims that only one pod may use.
+    /// ReadWriteOncePod claims.
     pub exclusive: BTreeSet<ObjectKey>,
 }
 
-/// How a claim comes to its volume once a node is chosen.
+/// How a claim gets its volume after a node is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// The volume is bound to the claim.
@@ -46,14 +46,14 @@ pub enum Binding {
         /// The claim.
         claim: ObjectKey,
     },
-    /// The provisioner is told the node.
+    /// The provisioner creates a volume for the node.
     Provision {
         /// The claim.
         claim: ObjectKey,
     },
 }
 
-/// Sorts a pod's claims; fails when no node could do.
+/// Groups a pod's claims; fails when no node can fit.
 pub fn of_pod(caches: &Caches, pod: &PodInfo) -> Result<PodVolumes, Reason> {
     let mut found = PodVolumes::default();
     let mut immediate = false;
@@ -103,7 +103,7 @@ fn waits_for_consumer(caches: &Caches, claim: &PersistentVolumeClaim) -> bool {
         .is_some_and(|class| fit::waits_for_consumer(class))
 }
 
-/// Why the pod's volumes keep it off the node, if they do.
+/// Why the pod's volumes exclude the node; `None` if they do not.
 pub fn check(caches: &Caches, volumes: &PodVolumes, node: &NodeInfo) -> Option<Reason> {
     if volumes.volume_missing {
         return Some(Reason::BoundVolumeMissing);
@@ -118,7 +118,7 @@ pub fn check(caches: &Caches, volumes: &PodVolumes, node: &NodeInfo) -> Option<R
     None
 }
 
-/// Whether the labels of the pod's volumes put it into another zone.
+/// Whether a zone label of the pod's volumes excludes the node.
 pub fn is_in_other_zone(volumes: &PodVolumes, node: &NodeInfo) -> bool {
     volumes.bound.iter().any(|volume| {
         ZONE_LABELS.iter().any(|key| {
@@ -130,7 +130,7 @@ pub fn is_in_other_zone(volumes: &PodVolumes, node: &NodeInfo) -> bool {
     })
 }
 
-/// How the claims that wait would come to their volumes on this node; `None` when one could not.
+/// The bindings of the unbound claims on this node; `None` when a claim finds no volume.
 pub fn bindings(caches: &Caches, volumes: &PodVolumes, node: &NodeInfo) -> Option<Vec<Binding>> {
     let mut taken = BTreeSet::new();
     let mut bindings = Vec::new();
@@ -169,7 +169,7 @@ pub fn bindings(caches: &Caches, volumes: &PodVolumes, node: &NodeInfo) -> Optio
     Some(bindings)
 }
 
-/// Whether the pod's volumes are more than the node can attach.
+/// Whether the pod's volumes exceed the node's attach limits.
 pub fn exceeds_limits(caches: &Caches, pod: &PodInfo, node: &NodeInfo) -> bool {
     let Some(csi) = caches.csi_nodes.get(&ObjectKey::cluster(&node.name)) else {
         return false;
@@ -203,8 +203,8 @@ pub fn exceeds_limits(caches: &Caches, pod: &PodInfo, node: &NodeInfo) -> bool {
     })
 }
 
-/// Driver and handle of a claim's volume. A claim without a volume counts for its provisioner
-/// under its own name.
+/// CSI driver and handle of a claim's volume. A claim without a volume counts for its provisioner, under its
+/// own name.
 fn attachable(caches: &Caches, name: &ObjectKey) -> Option<(String, String)> {
     let claim = caches.claims.get(name)?;
     match caches.volumes.get(&ObjectKey::cluster(fit::volume_of(claim))) {
@@ -216,7 +216,7 @@ fn attachable(caches: &Caches, name: &ObjectKey) -> Option<(String, String)> {
     }
 }
 
-/// Whether the volume can be used on the node.
+/// Whether the node matches the volume's node affinity.
 fn reaches(volume: &PersistentVolume, node: &NodeInfo) -> bool {
     volume
         .spec

@@ -1,4 +1,4 @@
-//! Placing and preempting, over small clusters written down as JSON.
+//! Placement and preemption over small clusters, written as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::report;
 use super::storage::Binding;
 use crate::foundation::{Cached, Caches, ObjectKey};
 
-/// A cluster in the making.
+/// A cluster under construction.
 #[derive(Default)]
 struct Setting {
     cluster: Cluster,
@@ -25,7 +25,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// Three nodes of 2 processors, 4 GiB and 10 pods, in zones a, b and b.
+    /// Three nodes with 2 CPUs, 4 GiB and 10 pods, in zones a, b and b.
     fn three_nodes() -> Self {
         let mut setting = Self::default();
         for (name, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
@@ -155,7 +155,7 @@ fn node_affinity_chooses(#[case] spec: Value, #[case] expected: &str) {
 }
 
 #[test]
-fn taints_keep_pods_off_or_make_a_node_less_wanted() {
+fn taints_exclude_a_node_or_lower_its_score() {
     let mut setting = Setting::three_nodes();
     setting.node(
         "n1",
@@ -171,7 +171,7 @@ fn taints_keep_pods_off_or_make_a_node_less_wanted() {
 }
 
 #[test]
-fn pods_that_must_be_near_go_where_the_others_are() {
+fn required_affinity_places_pods_together() {
     let mut setting = Setting::three_nodes();
     let spec = near("podAffinity", "zone", "web");
     assert!(setting.place(&pod("p", spec.clone())).is_err());
@@ -184,7 +184,7 @@ fn pods_that_must_be_near_go_where_the_others_are() {
 }
 
 #[test]
-fn pods_that_must_be_apart_keep_each_other_away() {
+fn required_anti_affinity_separates_pods() {
     let mut setting = Setting::three_nodes();
     let apart = near("podAntiAffinity", "zone", "web");
     setting.on("n2", labelled("w", json!({ "app": "web" }), apart.clone()));
@@ -261,7 +261,7 @@ fn in_zone(zone: &str) -> Value {
 }
 
 #[test]
-fn pods_follow_their_volumes() {
+fn pods_are_placed_where_their_volumes_are() {
     let mut setting = Setting::three_nodes();
     bound(&mut setting, "c", in_zone("b"));
     assert_eq!(setting.node_of(&with_claim("p", "c")), "n2");
@@ -286,7 +286,7 @@ fn pods_follow_their_volumes() {
 }
 
 #[test]
-fn a_node_takes_as_many_volumes_as_it_can_attach() {
+fn a_node_gets_no_pods_beyond_its_attach_limit() {
     let mut setting = Setting::default();
     setting.node("n1", json!({}));
     setting.put::<CSINode>(json!({
@@ -321,7 +321,7 @@ fn waiting_claim(setting: &mut Setting, class: Value) {
 }
 
 #[test]
-fn a_claim_that_waits_is_provisioned_where_its_class_allows() {
+fn an_unbound_claim_is_provisioned_in_an_allowed_topology() {
     let mut setting = Setting::three_nodes();
     let topologies =
         json!({ "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "zone", "values": ["b"] }] }] });
@@ -333,7 +333,7 @@ fn a_claim_that_waits_is_provisioned_where_its_class_allows() {
 }
 
 #[test]
-fn a_claim_that_waits_takes_a_volume_that_is_there() {
+fn an_unbound_claim_gets_an_existing_volume() {
     let mut setting = Setting::three_nodes();
     waiting_claim(&mut setting, json!({ "provisioner": "kubernetes.io/no-provisioner" }));
     assert!(
@@ -361,7 +361,7 @@ fn a_claim_that_waits_takes_a_volume_that_is_there() {
 }
 
 #[test]
-fn the_fewest_and_least_important_pods_give_way() {
+fn preemption_chooses_the_fewest_and_least_important_victims() {
     let mut setting = Setting::three_nodes();
     for (node, name, amount, priority) in [
         ("n1", "a1", "1", 5),
@@ -390,7 +390,7 @@ fn the_fewest_and_least_important_pods_give_way() {
 }
 
 #[test]
-fn no_more_pods_give_way_than_must() {
+fn preemption_evicts_only_necessary_victims() {
     let mut setting = Setting::default();
     setting.node("n1", json!({}));
     for (name, amount, priority) in [("low", "500m", 1), ("high", "500m", 2), ("big", "1", 3)] {
@@ -434,7 +434,7 @@ fn disruption_budgets_are_respected_where_possible() {
 }
 
 #[test]
-fn room_is_kept_for_a_pod_whose_victims_are_leaving() {
+fn a_nominated_pod_keeps_its_room_while_victims_terminate() {
     let mut setting = Setting::default();
     setting.node("n1", json!({}));
     setting.cluster.nominate(Arc::new(cpu("important", "2", 9)), "n1");
@@ -444,7 +444,7 @@ fn room_is_kept_for_a_pod_whose_victims_are_leaving() {
     assert_eq!(setting.node_of(&cpu("p", "1", 1)), "n1");
 }
 
-/// What a node has left never goes below nothing, whatever comes and goes.
+/// Property: the free resources of a node never become negative.
 #[test]
 fn placing_never_overfills_a_node() {
     let mut stream = clock::Seed::new(5).stream("pods");

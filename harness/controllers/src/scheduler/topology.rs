@@ -1,5 +1,4 @@
-//! Pods that are near: counts by topology for pod affinity, anti-affinity and spreading, made once
-//! for each pod that is placed.
+//! Pod counts by topology domain for pod affinity, anti-affinity and spreading, computed once per placed pod.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +8,19 @@ use super::pod::{PodInfo, Spread};
 use super::reason::Reason;
 use crate::matching::{selects_node, tolerated};
 
-/// How many matching pods each value of a topology label has.
+/// The number of matching pods per value of a topology label.
 type Counts = BTreeMap<(String, String), i64>;
 
-/// What the pods that are there mean for one that is to be placed.
+/// The effect of existing pods on a pod to be placed.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    /// Pods there that want to be far from the new one.
+    /// Existing pods with anti-affinity to the new pod.
     repelling: Counts,
-    /// Pods that the new one must be near.
+    /// The new pod's required affinity.
     near: Counts,
-    /// Pods that the new one must not be near.
+    /// The new pod's required anti-affinity.
     far: Counts,
-    /// One for each required spread rule of the new pod.
+    /// One per required spread constraint of the new pod.
     spread: Vec<SpreadCounts>,
 }
 
@@ -31,16 +30,16 @@ struct SpreadCounts {
     domains: Domains,
 }
 
-/// Matching pods by the topology label's value. The least of them is asked for once a node, so it is kept at hand.
+/// Matching pods per value of the topology label. The minimum is needed for every node, so it is maintained.
 #[derive(Clone, Debug, Default)]
 struct Domains {
     pods: BTreeMap<String, i64>,
-    /// How many domains have so many pods.
+    /// The number of domains per pod count.
     having: BTreeMap<i64, usize>,
 }
 
 impl Domains {
-    /// A domain without pods, unless it is there.
+    /// Adds an empty domain, unless it exists.
     fn open(&mut self, value: &str) {
         if !self.pods.contains_key(value) {
             self.pods.insert(value.to_owned(), 0);
@@ -48,7 +47,7 @@ impl Domains {
         }
     }
 
-    /// Counts pods of a domain that is open.
+    /// Changes the pod count of an existing domain.
     fn add(&mut self, value: &str, by: i64) {
         let Some(count) = self.pods.get_mut(value) else { return };
         let before = std::mem::replace(count, *count + by);
@@ -61,14 +60,14 @@ impl Domains {
         }
     }
 
-    /// The pods of the domain that has the fewest.
+    /// The lowest pod count of a domain.
     fn least(&self) -> i64 {
         self.having.first_key_value().map_or(0, |(pods, _)| *pods)
     }
 }
 
 impl Topology {
-    /// Counts over the whole cluster. Costs nothing where neither side has rules.
+    /// Counts over the whole cluster; free if no pod has terms or constraints.
     pub fn new(world: World<'_>, pod: &PodInfo) -> Self {
         let mut topology = Self {
             spread: pod
@@ -97,7 +96,7 @@ impl Topology {
         topology
     }
 
-    /// Every node that counts makes a domain, be it empty.
+    /// Every counted node adds a domain, even an empty one.
     fn open_domains(&mut self, pod: &PodInfo, node: &NodeInfo) {
         let labelled = self
             .spread
@@ -112,7 +111,7 @@ impl Topology {
         }
     }
 
-    /// Counts a pod on a node in (`by` = 1) or out (-1).
+    /// Adds (`by` = 1) or removes (-1) a pod on a node.
     pub fn adjust(&mut self, world: World<'_>, pod: &PodInfo, other: &PodInfo, node: &NodeInfo, by: i64) {
         let namespace = |pod: &PodInfo| world.namespace_labels(&pod.name.namespace);
         let add = |counts: &mut Counts, key: &str| {
@@ -148,7 +147,7 @@ impl Topology {
         }
     }
 
-    /// Why spreading keeps the pod off the node, if it does.
+    /// Why spreading excludes the node; `None` if it does not.
     pub fn check_spread(&self, pod: &PodInfo, node: &NodeInfo) -> Option<Reason> {
         for counts in &self.spread {
             let Some(value) = node.labels().get(&counts.rule.topology_key) else {
@@ -169,7 +168,7 @@ impl Topology {
         None
     }
 
-    /// Why other pods keep the pod off the node, if they do.
+    /// Why affinity excludes the node; `None` if it does not.
     pub fn check_affinity(&self, world: World<'_>, pod: &PodInfo, node: &NodeInfo) -> Option<Reason> {
         let count = |counts: &Counts, key: &str| {
             node.labels()
@@ -199,7 +198,7 @@ impl Topology {
         repelled.then_some(Reason::ExistingAntiAffinity)
     }
 
-    /// The first pod of a group that wants to be together may be anywhere.
+    /// The first pod of a self-affine group may go anywhere.
     fn is_first_of_its_kind(&self, world: World<'_>, pod: &PodInfo, node: &NodeInfo) -> bool {
         let namespace = world.namespace_labels(&pod.name.namespace);
         self.near.values().all(|count| *count <= 0)
@@ -210,7 +209,7 @@ impl Topology {
     }
 }
 
-/// Whether a rule looks at this node's pods at all.
+/// Whether a constraint counts this node's pods.
 pub fn counts_node(rule: &Spread, pod: &PodInfo, node: &NodeInfo) -> bool {
     let selected = || {
         let spec = pod.spec();
@@ -230,7 +229,7 @@ pub fn counts_node(rule: &Spread, pod: &PodInfo, node: &NodeInfo) -> bool {
     (!rule.honours_affinity || selected()) && (!rule.honours_taints || untainted())
 }
 
-/// The node affinity that a pod demands.
+/// The pod's required node affinity.
 pub fn required_affinity(pod: &PodInfo) -> Option<&k8s_openapi::api::core::v1::NodeSelector> {
     pod.spec()?
         .affinity

@@ -1,4 +1,4 @@
-//! The controller.
+//! The taint eviction controller: caches in, deletions out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{Action, Change, Controller, Kind, ObjectKey, Plan, Queue, Severity, 
 /// The taint eviction controller.
 #[derive(Debug, Default)]
 pub struct TaintEviction {
-    /// Since when a pod has been seen with taints that it tolerates for a time, by uid.
+    /// Since when each pod has been observed with taints that it tolerates for a limited time, by uid.
     since: BTreeMap<String, Timestamp>,
 }
 
@@ -75,7 +75,7 @@ impl Controller for TaintEviction {
                 Some(_) => reprieve(pod),
                 None => Plan::nothing(),
             },
-            Verdict::Goes => evict(pod, view.now),
+            Verdict::Evict => evict(pod, view.now),
             Verdict::StaysFor(duration) => {
                 let since = *self.since.entry(uid).or_insert(view.now);
                 let end = since.saturating_add(duration).unwrap_or(Timestamp::MAX);

@@ -3,33 +3,33 @@
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-/// Why something is done about a pod.
+/// Why the controller acts on a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It does not tolerate a taint, or has done so for as long as it would.
+    /// It does not tolerate a taint, or its toleration time is over.
     Evicted,
-    /// The taint went, or is tolerated now, before it had to go.
+    /// The taint was removed or became tolerated before the pod was evicted.
     Reprieved,
 }
 
-/// What the taints mean for a pod.
+/// The consequence of the taints for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may stay.
+    /// The pod may stay.
     Stays,
-    /// It may stay for so long.
+    /// The pod may stay for this time.
     StaysFor(SignedDuration),
-    /// It has to go.
-    Goes,
+    /// The pod must be evicted.
+    Evict,
 }
 
-/// Judges a pod with these tolerations on a node with these `NoExecute` taints. The shortest toleration
-/// among those that are used counts.
+/// Evaluates the `NoExecute` taints of a node against a pod's tolerations. The shortest matching toleration
+/// counts.
 pub fn verdict(taints: &[&Taint], tolerations: &[Toleration]) -> Verdict {
     let mut shortest = None;
     for taint in taints {
         let Some(used) = tolerations.iter().find(|toleration| tolerates(toleration, taint)) else {
-            return Verdict::Goes;
+            return Verdict::Evict;
         };
         if let Some(seconds) = used.toleration_seconds {
             shortest = Some(shortest.map_or(seconds, |known: i64| known.min(seconds)));
@@ -37,7 +37,7 @@ pub fn verdict(taints: &[&Taint], tolerations: &[Toleration]) -> Verdict {
     }
     match shortest {
         None => Verdict::Stays,
-        Some(seconds) if seconds <= 0 => Verdict::Goes,
+        Some(seconds) if seconds <= 0 => Verdict::Evict,
         Some(seconds) => Verdict::StaysFor(SignedDuration::from_secs(seconds)),
     }
 }

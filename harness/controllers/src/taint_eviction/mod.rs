@@ -1,8 +1,8 @@
-//! Taint eviction: deletes the pods of nodes with `NoExecute` taints that they do not tolerate, or
-//! tolerate no longer.
+//! Taint eviction: deletes pods from nodes with `NoExecute` taints that they do not tolerate, or whose
+//! toleration time is over.
 //!
-//! How long a pod has tolerated is counted on this controller's clock from the moment at which it
-//! first saw pod and taint together. What must not live here: setting taints.
+//! The toleration time starts, on this controller's clock, when the controller first observes pod and taint
+//! together. The node lifecycle controller sets the taints.
 
 mod controller;
 mod decide;

@@ -7,15 +7,15 @@ use super::*;
 use crate::{Caches, Controller, ObjectKey, Plan, View};
 
 #[rstest]
-#[case::nothing_tolerated(json!([]), Verdict::Goes)]
+#[case::nothing_tolerated(json!([]), Verdict::Evict)]
 #[case::by_key_and_value(json!([{ "key": "k", "value": "v", "effect": "NoExecute" }]), Verdict::Stays)]
-#[case::another_value(json!([{ "key": "k", "value": "w", "effect": "NoExecute" }]), Verdict::Goes)]
+#[case::another_value(json!([{ "key": "k", "value": "w", "effect": "NoExecute" }]), Verdict::Evict)]
 #[case::by_existence(json!([{ "key": "k", "operator": "Exists" }]), Verdict::Stays)]
 #[case::everything(json!([{ "operator": "Exists" }]), Verdict::Stays)]
-#[case::another_effect(json!([{ "key": "k", "operator": "Exists", "effect": "NoSchedule" }]), Verdict::Goes)]
+#[case::another_effect(json!([{ "key": "k", "operator": "Exists", "effect": "NoSchedule" }]), Verdict::Evict)]
 #[case::for_a_time(json!([{ "operator": "Exists", "tolerationSeconds": 9 }]), Verdict::StaysFor(SignedDuration::from_secs(9)))]
-#[case::for_no_time(json!([{ "operator": "Exists", "tolerationSeconds": 0 }]), Verdict::Goes)]
-#[case::for_less_than_no_time(json!([{ "operator": "Exists", "tolerationSeconds": -1 }]), Verdict::Goes)]
+#[case::for_no_time(json!([{ "operator": "Exists", "tolerationSeconds": 0 }]), Verdict::Evict)]
+#[case::for_less_than_no_time(json!([{ "operator": "Exists", "tolerationSeconds": -1 }]), Verdict::Evict)]
 fn one_taint(#[case] tolerations: Value, #[case] expected: Verdict) {
     let taint: Taint = serde_json::from_value(json!({ "key": "k", "value": "v", "effect": "NoExecute" })).unwrap();
     let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
@@ -61,7 +61,7 @@ fn tainted(taints: Value, revision: &str) -> Node {
 }
 
 #[test]
-fn a_pod_is_evicted_when_its_toleration_ends_and_told_when_it_is_reprieved() {
+fn a_pod_is_evicted_when_its_toleration_ends_and_a_cancelled_eviction_is_reported() {
     let mut caches = Caches::default();
     let pod = json!({
         "metadata": { "name": "p", "namespace": "n", "uid": "1" },

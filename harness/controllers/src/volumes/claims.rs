@@ -1,8 +1,8 @@
-//! The claims that a pod names.
+//! The claims of a pod.
 
 use k8s_openapi::api::core::v1::PodSpec;
 
-/// The claims of a pod, and whether each is made for this pod alone.
+/// The claims of a pod, and whether each belongs to an ephemeral volume.
 pub fn claims(spec: &PodSpec, pod: &str) -> Vec<(String, bool)> {
     let volumes = spec.volumes.iter().flatten();
     volumes

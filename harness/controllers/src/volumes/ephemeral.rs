@@ -1,4 +1,4 @@
-//! Makes the claims of pods' ephemeral volumes (`spec.volumes[].ephemeral`), owned by their pods.
+//! Creates the claims of ephemeral volumes (`spec.volumes[].ephemeral`), owned by their pods.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use kube::ResourceExt;
 
 use crate::foundation::{Action, Change, Controller, Kind, ObjectKey, Plan, Queue, Severity, View};
 
-/// Why a claim is made, or is not.
+/// Why a claim is created or refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The pod has a volume without its claim.
+    /// The claim is missing.
     Missing,
-    /// Somebody else's claim has the name.
+    /// A claim with this name belongs to someone else.
     Taken,
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use crate::foundation::Caches;
 
     #[test]
-    fn a_pod_gets_the_claim_of_its_own_volume_once() {
+    fn a_claim_is_created_once_for_an_ephemeral_volume() {
         let mut caches = Caches::default();
         let pod: Pod = serde_json::from_value(json!({
             "metadata": { "name": "p", "namespace": "n", "uid": "u" },

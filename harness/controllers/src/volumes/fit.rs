@@ -1,5 +1,4 @@
-//! Which volume suits a claim. Used by the binder and, for claims that wait for their first
-//! consumer, by the scheduler.
+//! Matches volumes and claims. The binder uses it, and the scheduler for claims with `WaitForFirstConsumer`.
 
 use std::sync::Arc;
 
@@ -10,18 +9,18 @@ use kube::ResourceExt;
 use crate::amounts::whole;
 use crate::matching::selects;
 
-/// The annotation of a claim whose binding is complete.
+/// The annotation of a claim with completed binding.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-/// The annotation of what the binder bound of its own accord.
+/// The annotation of references that the binder has set.
 pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-/// The annotation of a claim that names the node for which its volume is to be made.
+/// The annotation of a claim that names the node for which its volume is provisioned.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-/// The provisioner of classes whose volumes are made by hand.
+/// The provisioner of classes without dynamic provisioning.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
-/// The annotation by which claims named their class before they had a field for it.
+/// The deprecated annotation that names a claim's class.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// The class that a claim names; empty when it names none.
+/// The class of a claim; empty when it names none.
 pub fn class_of(claim: &PersistentVolumeClaim) -> &str {
     let annotation = claim.annotations().get(CLASS_ANNOTATION);
     let field = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref());
@@ -35,7 +34,7 @@ pub fn class_of_volume(volume: &PersistentVolume) -> &str {
     annotation.or(field).map(String::as_str).unwrap_or_default()
 }
 
-/// The volume that a claim is bound to or asks for; empty when there is none.
+/// The volume that a claim is bound to or names; empty if none.
 pub fn volume_of(claim: &PersistentVolumeClaim) -> &str {
     claim
         .spec
@@ -44,25 +43,25 @@ pub fn volume_of(claim: &PersistentVolumeClaim) -> &str {
         .unwrap_or_default()
 }
 
-/// How a claim wants to use its volume.
+/// The access modes of a claim.
 pub fn access_modes(claim: &PersistentVolumeClaim) -> Vec<&str> {
     let spec = claim.spec.as_ref();
     let modes = spec.and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
     modes.iter().map(String::as_str).collect()
 }
 
-/// Whether volumes of the class are bound only when a pod that uses them has a node.
+/// Whether volumes of the class are bound only after a pod that uses them is scheduled.
 pub fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
-/// The driver and the driver's handle of a volume; `None` for volumes without a CSI driver.
+/// The CSI driver and volume handle; `None` for volumes without a CSI driver.
 pub fn handle(volume: &PersistentVolume) -> Option<(String, String)> {
     let csi = volume.spec.as_ref()?.csi.as_ref()?;
     Some((csi.driver.clone(), csi.volume_handle.clone()))
 }
 
-/// Whether the volume is reserved for this claim, by name and, where it says one, uid.
+/// Whether the volume is reserved for this claim, by name and, if set, uid.
 pub fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let reference = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
     reference.is_some_and(|reference| {
@@ -72,23 +71,23 @@ pub fn is_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool 
     })
 }
 
-/// Why a volume does not satisfy a claim.
+/// Why a volume does not match a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// It is smaller than requested.
     TooSmall,
-    /// Another class.
+    /// It has another class.
     Class,
-    /// Another way to mount it.
+    /// It has another volume mode.
     VolumeMode,
-    /// It cannot be accessed as wanted.
+    /// It does not support the access modes.
     AccessModes,
     /// The claim's selector does not select it.
     Selector,
 }
 
 impl Mismatch {
-    /// The words for events.
+    /// The text for events, as upstream.
     pub fn text(self) -> &'static str {
         match self {
             Self::TooSmall => "requested PV is too small",
@@ -100,10 +99,10 @@ impl Mismatch {
     }
 }
 
-/// Whether a volume that a claim or person picked can serve the claim.
+/// Whether a preselected volume matches the claim.
 ///
 /// # Errors
-/// Why it cannot.
+/// The mismatch.
 pub fn satisfies(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Result<(), Mismatch> {
     if size_of(volume) < requested_by(claim) {
         return Err(Mismatch::TooSmall);
@@ -130,7 +129,7 @@ pub fn satisfies(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Re
     Ok(())
 }
 
-/// The best volume for a claim: one that is reserved for it, or else the smallest that suits.
+/// The best volume for a claim: a volume reserved for it, otherwise the smallest match.
 pub fn best<'a>(
     claim: &PersistentVolumeClaim,
     volumes: impl Iterator<Item = &'a Arc<PersistentVolume>>,
@@ -151,13 +150,13 @@ pub fn best<'a>(
         .map(|(_, _, volume)| volume)
 }
 
-/// Bytes.
+/// In bytes.
 fn size_of(volume: &PersistentVolume) -> i64 {
     let capacity = volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref());
     capacity.and_then(|list| list.get("storage")).map_or(0, whole)
 }
 
-/// Bytes.
+/// In bytes.
 fn requested_by(claim: &PersistentVolumeClaim) -> i64 {
     let resources = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref());
     let requests = resources.and_then(|resources| resources.requests.as_ref());
@@ -168,7 +167,7 @@ fn mode_of(mode: Option<&String>) -> &str {
     mode.map_or("Filesystem", String::as_str)
 }
 
-/// The reference to a claim that its volume carries.
+/// The claim reference for a volume.
 pub fn reference(claim: &PersistentVolumeClaim) -> serde_json::Value {
     serde_json::json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",

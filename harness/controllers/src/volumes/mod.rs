@@ -1,12 +1,11 @@
-//! Volumes: binding claims to volumes, keeping both while they are used, and attaching volumes to the
-//! nodes of their pods.
+//! Volumes: binds claims to volumes, protects both while in use, and attaches volumes to the nodes of their
+//! pods.
 //!
 //! [`binder`] moves claims and volumes through their phases, as kube-controller-manager's
-//! persistentvolume-binder does; making and removing the volumes of a CSI driver is the business of
-//! its provisioner. [`protection`] removes the finalizers that keep a claim or volume while it is in
-//! use. [`attach_detach`] asks for attachments by VolumeAttachments and reports them on nodes; the
-//! attaching itself is the business of the driver's attacher. [`ephemeral`] makes the claims of
-//! pods' own volumes. What must not live here: any driver, any cloud.
+//! persistentvolume-binder; the provisioner of a CSI driver creates and deletes volumes. [`protection`] removes
+//! the finalizers that protect claims and volumes in use. [`attach_detach`] creates VolumeAttachments and
+//! reports them on nodes; the attacher of a driver performs them. [`ephemeral`] creates the claims of ephemeral
+//! volumes. Nothing here may depend on a driver or a cloud.
 
 pub mod attach_detach;
 pub mod binder;
@@ -24,7 +23,7 @@ pub use protection::{ClaimProtection, VolumeProtection};
 use crate::foundation::{AnyWorker, Worker};
 use crate::settings::{Name, Settings};
 
-/// Adds those of the volume controllers that are enabled.
+/// Adds the enabled volume controllers.
 pub(crate) fn add(settings: &Settings, workers: &mut Vec<Box<dyn AnyWorker>>) {
     if settings.runs(Name::EphemeralVolumes) {
         workers.push(Box::new(Worker::new(EphemeralClaims)));

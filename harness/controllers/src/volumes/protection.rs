@@ -1,6 +1,6 @@
-//! Keeps claims while pods use them, and volumes while they are bound: the finalizers
-//! `kubernetes.io/pvc-protection` and `kubernetes.io/pv-protection`. The API server adds them to new
-//! objects; here they are added to older ones and removed when the object may go.
+//! Protects claims in use by pods, and bound volumes, by the finalizers `kubernetes.io/pvc-protection` and
+//! `kubernetes.io/pv-protection`. The API server adds them to new objects; this controller adds them to older
+//! objects and removes them when an object may be deleted.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ const VOLUME_FINALIZER: &str = "kubernetes.io/pv-protection";
 /// Why a finalizer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The object has none and is to be kept while it is used.
+    /// The finalizer is missing.
     Unprotected,
-    /// The object is being deleted and nobody uses it.
+    /// The object is being deleted and is unused.
     Unused,
 }
 
-/// What is to be done about an object's finalizer.
+/// The decision about an object's finalizer.
 fn decide<K: Cached>(object: &K, finalizer: &str, is_used: impl FnOnce() -> bool) -> Plan<Reason> {
     let finalizers = object.metadata().finalizers.as_deref().unwrap_or_default();
     let protected = finalizers.iter().any(|known| known == finalizer);
@@ -40,7 +40,7 @@ fn decide<K: Cached>(object: &K, finalizer: &str, is_used: impl FnOnce() -> bool
     Plan::nothing()
 }
 
-/// Keeps claims that pods use.
+/// Protects claims in use by pods.
 #[derive(Debug, Default)]
 pub struct ClaimProtection {
     users: ClaimUsers,
@@ -76,7 +76,7 @@ impl Controller for ClaimProtection {
     }
 }
 
-/// Keeps volumes that are bound.
+/// Protects bound volumes.
 #[derive(Debug, Default)]
 pub struct VolumeProtection;
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finalizers_of_others_stay() {
+    fn foreign_finalizers_stay() {
         let claim: PersistentVolumeClaim = serde_json::from_value(claim(true, &["other", CLAIM_FINALIZER])).unwrap();
         let plan = decide(&claim, CLAIM_FINALIZER, || false);
         let patch = json!({ "metadata": { "finalizers": ["other"] } });

@@ -1,4 +1,4 @@
-//! Which pods on nodes use which claim, kept up to date pod by pod.
+//! An index of the scheduled pods that use each claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use kube::ResourceExt;
 use super::claims::claims;
 use crate::foundation::{ObjectKey, Transition};
 
-/// Pods on nodes, by the claims that they use.
+/// Scheduled pods, by the claims that they use.
 #[derive(Debug, Default)]
 pub struct ClaimUsers(BTreeMap<ObjectKey, BTreeSet<ObjectKey>>);
 
 impl ClaimUsers {
-    /// Takes over a pod's newest state; returns the claims that it may have let go of.
+    /// Updates a pod; returns the claims that it may no longer use.
     pub fn observe(&mut self, pod: Transition<'_, Pod>, key: &ObjectKey) -> Vec<ObjectKey> {
         let before = pod.before.map(claims_of).unwrap_or_default();
         for claim in &before {
@@ -24,7 +24,7 @@ impl ClaimUsers {
                 }
             }
         }
-        // Kubelets see pods, and use their claims, once they have a node.
+        // A kubelet uses a pod's claims only after the pod is scheduled.
         if let Some(pod) = pod.after.filter(|pod| node_of(pod).is_some()) {
             for claim in claims_of(pod) {
                 self.0.entry(claim).or_default().insert(key.clone());
@@ -33,7 +33,7 @@ impl ClaimUsers {
         before
     }
 
-    /// Whether a pod on a node uses the claim.
+    /// Whether a scheduled pod uses the claim.
     pub fn any(&self, claim: &ObjectKey) -> bool {
         self.0.contains_key(claim)
     }

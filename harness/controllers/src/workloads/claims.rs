@@ -1,5 +1,5 @@
-//! Whose an object is: adoption of orphans that the selector matches, release of what it no longer
-//! matches (kubernetes/community, controller-ref.md).
+//! Controller references: adoption of orphans that match the selector, release of objects that no longer match
+//! (kubernetes/community, controller-ref.md).
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::meta::{self, Owner};
 use super::plan::Plan;
 use crate::Kind;
 
-/// Plans adoptions and releases among `candidates`, and returns those that are the owner's.
+/// Plans adoptions and releases among `candidates`, and returns the owned objects.
 ///
-/// An owner that is being deleted neither adopts nor releases; nothing that is being deleted is
-/// adopted. `mine` is asked before adopting, beyond the selector.
+/// A terminating owner neither adopts nor releases; a terminating object is not adopted. `mine` is an
+/// additional condition for adoption, besides the selector.
 pub fn claim<K: Metadata<Ty = ObjectMeta>>(
     plan: &mut Plan,
     kind: Kind,
@@ -67,10 +67,10 @@ mod tests {
     #[case::of_another_owner("v", "a", false, false, false, None)]
     #[case::an_orphan("", "a", false, false, true, Some("adopt"))]
     #[case::an_orphan_that_is_not_selected("", "b", false, false, false, None)]
-    #[case::an_orphan_on_its_way_out("", "a", true, false, false, None)]
-    #[case::an_owner_on_its_way_out_adopts_nothing("", "a", false, true, false, None)]
-    #[case::an_owner_on_its_way_out_releases_nothing("u", "b", false, true, false, None)]
-    fn what_is_claimed(
+    #[case::a_terminating_orphan("", "a", true, false, false, None)]
+    #[case::a_terminating_owner_does_not_adopt("", "a", false, true, false, None)]
+    #[case::a_terminating_owner_does_not_release("u", "b", false, true, false, None)]
+    fn owners_claim_matching_objects(
         #[case] controller: &str,
         #[case] app: &str,
         #[case] pod_deleting: bool,

@@ -1,15 +1,14 @@
-//! The short hashes by which templates are told apart, in upstream's alphabet and length.
+//! The hashes in names of template-specific objects, in upstream's alphabet and length.
 //!
-//! Upstream hashes a dump of Go's memory representation, which nobody else can make; these hash the
-//! template's JSON. So the suffixes look alike and serve alike, but are not the same letters.
+//! Upstream hashes a dump of Go's memory representation, which other languages cannot reproduce. This module
+//! hashes the template's JSON, so the suffixes have the same form but not the same values.
 
 use serde::Serialize;
 
-/// Letters and digits that form no words and are not mistaken for each other.
+/// Letters and digits that form no words and are hard to confuse.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The hash of a template; `collisions` is how many other templates were found under the names that
-/// fewer collisions give.
+/// The hash of a template; `collisions` is the number of earlier name collisions with other templates.
 pub fn template_hash(template: &impl Serialize, collisions: Option<i32>) -> String {
     let mut bytes = serde_json::to_vec(template).unwrap_or_default();
     if let Some(collisions) = collisions {

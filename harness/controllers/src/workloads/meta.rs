@@ -1,4 +1,4 @@
-//! Reading metadata: names, owners, labels, and amounts that may be percentages.
+//! Metadata access: names, owners, labels, and amounts that may be percentages.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::{Metadata, Resource};
 use runtime::ownership::is_controlled_by;
 
-/// The owner of pods, sets or revisions: what events name and what references point to.
+/// The owner of pods, sets or revisions, for events and references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Its group and version.
@@ -24,7 +24,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// `object` as an owner.
+    /// Describes `object` as an owner.
     pub fn of<K: Resource + Metadata<Ty = ObjectMeta>>(object: &K) -> Self {
         let meta = object.metadata();
         Self {
@@ -37,7 +37,7 @@ impl Owner {
         }
     }
 
-    /// The reference that makes it the controller of another object.
+    /// The controller reference to this owner.
     pub fn controller_reference(&self) -> OwnerReference {
         OwnerReference {
             controller: Some(true),
@@ -46,7 +46,7 @@ impl Owner {
         }
     }
 
-    /// A reference that says no more than whose object it is.
+    /// A plain owner reference to this owner.
     pub fn reference(&self) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version.to_owned(),
@@ -58,35 +58,35 @@ impl Owner {
         }
     }
 
-    /// Whether it is the controller of the object with `meta`.
+    /// Whether it controls the object with `meta`.
     pub fn controls(&self, meta: &ObjectMeta) -> bool {
         is_controlled_by(meta, &self.uid)
     }
 }
 
-/// The name, or nothing before there is one.
+/// The name, or empty.
 pub fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().unwrap_or_default()
 }
 
-/// The namespace, or nothing for what has none.
+/// The namespace, or empty.
 pub fn namespace(meta: &ObjectMeta) -> &str {
     meta.namespace.as_deref().unwrap_or_default()
 }
 
-/// The uid, or nothing before there is one.
+/// The uid, or empty.
 pub fn uid(meta: &ObjectMeta) -> &str {
     meta.uid.as_deref().unwrap_or_default()
 }
 
-/// When it was created; the beginning of time before that is known.
+/// The creation time; the earliest time if unknown.
 pub fn created(meta: &ObjectMeta) -> Timestamp {
     meta.creation_timestamp
         .as_ref()
         .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
-/// Whether it is being deleted.
+/// Whether it has a deletion timestamp.
 pub fn is_deleting(meta: &ObjectMeta) -> bool {
     meta.deletion_timestamp.is_some()
 }
@@ -106,7 +106,7 @@ pub fn number(meta: &ObjectMeta, key: &str) -> Option<i64> {
     annotation(meta, key)?.parse().ok()
 }
 
-/// Sets an annotation; tells whether that changed anything.
+/// Sets an annotation; returns whether it changed.
 pub fn annotate(meta: &mut ObjectMeta, key: &str, value: String) -> bool {
     let annotations = meta.annotations.get_or_insert_default();
     if annotations.get(key) == Some(&value) {
@@ -116,16 +116,16 @@ pub fn annotate(meta: &mut ObjectMeta, key: &str, value: String) -> bool {
     true
 }
 
-/// Which way a part of a pod is rounded.
+/// How fractions of a pod are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To the next whole pod.
+    /// Up.
     Up,
-    /// To the whole pods that it has.
+    /// Down.
     Down,
 }
 
-/// A number, or so many percent of `total`. What cannot be read is none.
+/// An absolute number, or a percentage of `total`. Invalid values count as zero.
 pub fn amount(value: &IntOrString, total: i32, rounding: Rounding) -> i32 {
     match value {
         IntOrString::Int(number) => *number,
@@ -150,17 +150,17 @@ pub fn later(moment: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// A count as upstream writes it: left out when it is none.
+/// A count as upstream writes it: omitted when zero.
 pub fn counted(count: i32) -> Option<i32> {
     (count != 0).then_some(count)
 }
 
-/// How many, as the API counts.
+/// A number of items as an API count.
 pub fn count(items: usize) -> i32 {
     i32::try_from(items).unwrap_or(i32::MAX)
 }
 
-/// A count that may be negative or none, as a number of items.
+/// A count as a number of items; negative counts become zero.
 pub fn size(count: i32) -> usize {
     usize::try_from(count).unwrap_or_default()
 }

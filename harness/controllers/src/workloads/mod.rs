@@ -1,9 +1,8 @@
-//! The controllers of workloads: ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, EndpointSlice.
+//! The workload controllers: ReplicaSet, Deployment, DaemonSet, StatefulSet, Job, EndpointSlice.
 //!
-//! Each folder holds one pure decision over typed objects: a view of the object, its dependents and
-//! the time, and a [`plan::Plan`] of typed writes. [`shell`] gathers the views from the shared caches
-//! and hands the plans to the foundation. What must not live here: binding pods to nodes, running
-//! them, removing dependents of what is gone.
+//! Each folder holds one pure decision over typed objects: a view of the object, its dependents and the time
+//! in, a [`plan::Plan`] of typed writes out. [`shell`] builds the views from the shared caches and passes the
+//! plans to the foundation. Scheduling and running pods, and garbage collection, belong elsewhere.
 
 mod claims;
 mod hash;
@@ -28,7 +27,7 @@ use crate::foundation::{AnyWorker, Worker};
 use crate::{Name, Settings};
 use shell::{DaemonSets, Deployments, EndpointSlices, Jobs, ReplicaSets, Shell, StatefulSets, Workload};
 
-/// Adds the workload controllers that are enabled.
+/// Adds the enabled workload controllers.
 pub(crate) fn add(settings: &Settings, workers: &mut Vec<Box<dyn AnyWorker>>) {
     let mut add = |name, worker: fn() -> Box<dyn AnyWorker>| {
         if settings.runs(name) {

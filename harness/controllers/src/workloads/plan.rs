@@ -1,5 +1,4 @@
-//! What the decisions of this folder ask for: writes in order, what to say about them, and when to
-//! look again.
+//! The plan of a workload decision: ordered writes, events, and the time of the next decision.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -12,12 +11,12 @@ use serde_json::{Value, json};
 use super::meta::Owner;
 use crate::Kind;
 
-/// An object of a kind that these controllers write.
+/// An object that a workload controller writes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// A pod.
     Pod(Box<Pod>),
-    /// A claim of a StatefulSet's pod.
+    /// A claim of a StatefulSet pod.
     Claim(Box<PersistentVolumeClaim>),
     /// A ReplicaSet.
     ReplicaSet(Box<ReplicaSet>),
@@ -27,16 +26,16 @@ pub enum Object {
     DaemonSet(Box<DaemonSet>),
     /// A StatefulSet.
     StatefulSet(Box<StatefulSet>),
-    /// A remembered template.
+    /// A controller revision.
     Revision(Box<ControllerRevision>),
     /// A Job.
     Job(Box<Job>),
-    /// A part of a Service's endpoints.
+    /// An endpoint slice.
     EndpointSlice(Box<EndpointSlice>),
 }
 
 impl Object {
-    /// Which kind it is.
+    /// The object's kind.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Pod(_) => Kind::Pod,
@@ -74,7 +73,7 @@ objects! {
     EndpointSlice => EndpointSlice,
 }
 
-/// One object as it was when the decision was taken.
+/// One observed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its kind.
@@ -83,7 +82,7 @@ pub struct Target {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its uid: an object of the same name and another uid is left alone.
+    /// The uid; an object with the same name and another uid is not changed.
     pub uid: String,
 }
 
@@ -104,7 +103,7 @@ impl Target {
 pub struct Note {
     /// Whether it is of type Warning.
     pub warning: bool,
-    /// The event's reason.
+    /// The event's message; in the event of a creation, `{}` stands for the generated name.
     pub reason: &'static str,
     /// The event's message; in the note on a creation, `{}` stands for the name that the server gave.
     pub message: String,
@@ -133,59 +132,59 @@ impl Note {
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Create; then record the note on the owner, or `FailedCreate` if it fails.
+    /// Create an object; then record the event on the owner, or `FailedCreate` on a failure.
     Create {
-        /// What to create.
+        /// The object.
         object: Object,
-        /// What to say once it is there.
+        /// The event after the creation.
         note: Option<Note>,
     },
-    /// Replace the object, if it is still of the resourceVersion in it.
+    /// Replace the object, if its resourceVersion is unchanged.
     Update {
         /// The object.
         object: Object,
     },
-    /// Replace the object's status (and annotations), if it is still of the resourceVersion in it.
+    /// Replace the object's status (and annotations), if its resourceVersion is unchanged.
     UpdateStatus {
         /// The object.
         object: Object,
     },
-    /// Apply a JSON merge patch, if the object is still of the uid and resourceVersion in it.
+    /// Apply a JSON merge patch, if uid and resourceVersion in it match.
     Patch {
-        /// What to patch.
+        /// The object.
         target: Target,
         /// The patch.
         patch: Value,
     },
-    /// Delete the object, if it is still of that uid; then record the note on the owner.
+    /// Delete the object, if its uid matches; then record the event on the owner.
     Delete {
-        /// What to delete.
+        /// The object.
         target: Target,
-        /// Whether its dependents go first.
+        /// Whether its dependents are deleted first.
         foreground: bool,
-        /// What to say once it is done.
+        /// The event after the deletion.
         note: Option<Note>,
     },
     /// Record an event on the owner.
     Record(Note),
 }
 
-/// What a workload controller wants to be done about one object.
+/// The actions for one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// To be performed in this order; the first that fails ends the plan.
+    /// The actions, in order; the first failure ends the plan.
     pub actions: Vec<Action>,
-    /// When to decide again although nothing changes.
+    /// When to decide again without a change.
     pub deadline: Option<Timestamp>,
 }
 
 impl Plan {
-    /// Wants a look at `at` at the latest.
+    /// Requests another decision no later than `at`.
     pub fn wake(&mut self, at: Option<Timestamp>) {
         self.deadline = [self.deadline, at].into_iter().flatten().min();
     }
 
-    /// Creates a pod and says so as upstream's pod control does.
+    /// Creates a pod, with upstream's event.
     pub fn create_pod(&mut self, pod: Pod) {
         self.actions.push(Action::Create {
             object: pod.into(),
@@ -193,7 +192,7 @@ impl Plan {
         });
     }
 
-    /// Deletes a pod and says so as upstream's pod control does.
+    /// Deletes a pod, with upstream's event.
     pub fn delete_pod(&mut self, pod: &Pod) {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         self.actions.push(Action::Delete {
@@ -203,7 +202,7 @@ impl Plan {
         });
     }
 
-    /// Creates something without an event.
+    /// Creates an object without an event.
     pub fn create(&mut self, object: impl Into<Object>) {
         self.actions.push(Action::Create {
             object: object.into(),
@@ -221,7 +220,7 @@ impl Plan {
         self.actions.push(Action::UpdateStatus { object: object.into() });
     }
 
-    /// Deletes an object without an event; dependents follow in the background.
+    /// Deletes an object without an event, with background propagation.
     pub fn delete(&mut self, kind: Kind, meta: &ObjectMeta) {
         self.actions.push(Action::Delete {
             target: Target::new(kind, meta),
@@ -242,21 +241,21 @@ impl Plan {
         self.patch_metadata(kind, meta, json!({ "ownerReferences": references }));
     }
 
-    /// Takes the reference to `owner` away.
+    /// Removes the reference to `owner`.
     pub fn release(&mut self, kind: Kind, meta: &ObjectMeta, owner: &Owner) {
         let mut references = meta.owner_references.clone().unwrap_or_default();
         references.retain(|reference| reference.uid != owner.uid);
         self.patch_metadata(kind, meta, json!({ "ownerReferences": references }));
     }
 
-    /// Takes one finalizer away.
+    /// Removes one finalizer.
     pub fn remove_finalizer(&mut self, kind: Kind, meta: &ObjectMeta, finalizer: &str) {
         let mut finalizers = meta.finalizers.clone().unwrap_or_default();
         finalizers.retain(|present| present != finalizer);
         self.patch_metadata(kind, meta, json!({ "finalizers": finalizers }));
     }
 
-    /// A merge patch of metadata that holds for exactly this version of the object.
+    /// A metadata patch with uid and resourceVersion as preconditions.
     fn patch_metadata(&mut self, kind: Kind, meta: &ObjectMeta, mut change: Value) {
         if let Some(change) = change.as_object_mut() {
             change.insert("uid".to_owned(), json!(meta.uid));
@@ -269,16 +268,16 @@ impl Plan {
     }
 }
 
-/// What went wrong when this controller last tried to act on the object.
+/// The failure of the controller's last attempt to act on the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Which write was refused.
+    /// The refused write.
     pub what: Attempt,
     /// The server's message.
     pub message: String,
 }
 
-/// The writes whose failure shows in a status; conflicts and names that are taken do not.
+/// The writes whose failures appear in a status; conflicts and name collisions do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// A creation.

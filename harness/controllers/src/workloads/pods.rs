@@ -1,11 +1,11 @@
-//! Reading pods: phases, readiness, availability, restarts; and making one from a template.
+//! Pod properties (phase, readiness, availability, restarts), and new pods from a template.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodTemplateSpec};
 
 use super::meta::{self, Owner};
 
-/// The phase; nothing before the server has given one.
+/// The phase; empty before it is set.
 pub fn phase(pod: &Pod) -> &str {
     pod.status
         .as_ref()
@@ -13,17 +13,17 @@ pub fn phase(pod: &Pod) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether every container has ended for good.
+/// Whether the pod is finished (Succeeded or Failed).
 pub fn is_terminal(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether it runs or may come to run, and stays.
+/// Whether the pod is neither finished nor terminating.
 pub fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && !meta::is_deleting(&pod.metadata)
 }
 
-/// Whether it is on its way out and has not ended yet.
+/// Whether the pod is terminating and not finished.
 pub fn is_terminating(pod: &Pod) -> bool {
     !is_terminal(pod) && meta::is_deleting(&pod.metadata)
 }
@@ -47,7 +47,7 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
         .map(|time| time.0)
 }
 
-/// When a ready pod is or becomes available: `min_ready_seconds` after it became ready.
+/// When a ready pod becomes available: `min_ready_seconds` after it became ready.
 pub fn available_from(pod: &Pod, min_ready_seconds: i32) -> Option<Timestamp> {
     if !is_ready(pod) {
         return None;
@@ -63,7 +63,7 @@ pub fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
     available_from(pod, min_ready_seconds).is_some_and(|from| from <= now)
 }
 
-/// The earliest time at which one more of `pods` becomes available.
+/// The earliest time at which another of `pods` becomes available.
 pub fn next_available<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     min_ready_seconds: i32,
@@ -75,13 +75,13 @@ pub fn next_available<'a>(
         .min()
 }
 
-/// The node that it is bound to.
+/// The node of the pod.
 pub fn node(pod: &Pod) -> Option<&str> {
     let name = pod.spec.as_ref()?.node_name.as_deref()?;
     (!name.is_empty()).then_some(name)
 }
 
-/// The most restarts that one of its containers had.
+/// The highest restart count of its containers.
 pub fn restarts(pod: &Pod) -> i32 {
     let statuses = pod
         .status
@@ -95,7 +95,7 @@ pub fn restarts(pod: &Pod) -> i32 {
         .unwrap_or_default()
 }
 
-/// A pod of `owner` after `template`; its name is left to the server, which adds a suffix to `prefix`.
+/// A pod of `owner` from `template`; the API server generates the name from `prefix`.
 pub fn from_template(template: &PodTemplateSpec, owner: &Owner, prefix: String) -> Pod {
     let described = template.metadata.clone().unwrap_or_default();
     let mut pod = Pod {

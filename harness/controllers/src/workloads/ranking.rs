@@ -1,4 +1,4 @@
-//! Which pods go first when there are too many: upstream's order of deletion.
+//! The deletion order of surplus pods, as upstream.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -9,14 +9,13 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{meta, pods};
 
-/// Where a pod's owner says how much its loss would cost.
+/// The annotation with a pod's deletion cost.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Sorts `pods` so that the first is the first to go.
+/// Sorts `pods` so that the first is deleted first.
 ///
-/// `neighbours` tells how many active pods of the same workload share each node. Ages count in
-/// powers of two, so that within one such bucket neither the youngest nor the oldest always goes;
-/// there the uid decides.
+/// `neighbours` is the number of active pods of the same workload per node. Ages are compared as powers of two,
+/// so that within a bucket neither the youngest nor the oldest is preferred; the uid breaks ties.
 pub fn sort_for_deletion(pods: &mut [Arc<Pod>], neighbours: &BTreeMap<String, usize>, now: Timestamp) {
     pods.sort_by(|one, other| first_to_go(one, other, neighbours, now));
 }
@@ -28,8 +27,8 @@ fn first_to_go(one: &Pod, other: &Pod, neighbours: &BTreeMap<String, usize>, now
         .then_with(|| by(&|pod| i64::from(pods::is_ready(pod))))
         .then_with(|| by(&deletion_cost))
         .then_with(|| {
-            let crowd = |pod: &Pod| pods::node(pod).and_then(|node| neighbours.get(node)).copied();
-            Reverse(crowd(one)).cmp(&Reverse(crowd(other)))
+            let pods_on_node = |pod: &Pod| pods::node(pod).and_then(|node| neighbours.get(node)).copied();
+            Reverse(pods_on_node(one)).cmp(&Reverse(pods_on_node(other)))
         })
         .then_with(|| by(&|pod| age_bucket(pods::ready_since(pod), now)))
         .then_with(|| by(&|pod| -i64::from(pods::restarts(pod))))
@@ -50,7 +49,7 @@ fn deletion_cost(pod: &Pod) -> i64 {
     meta::number(&pod.metadata, DELETION_COST).unwrap_or_default()
 }
 
-/// The logarithm of the time since `from`; one below all others for what is not in the past.
+/// The logarithm of the time since `from`; the lowest value if it is not in the past.
 fn age_bucket(from: Option<Timestamp>, now: Timestamp) -> i64 {
     from.map(|from| now.duration_since(from).as_nanos())
         .and_then(|age| u128::try_from(age).ok())
@@ -81,7 +80,7 @@ mod tests {
         Arc::new(serde_json::from_value(pod).unwrap())
     }
 
-    /// The pod named `a` always comes last by name; `b` is to go first for the reason given.
+    /// By name, pod `a` is deleted last; `b` is deleted first for the reason of the case.
     #[rstest]
     #[case::unassigned(json!({ "spec": { "nodeName": null } }))]
     #[case::pending(json!({ "status": { "phase": "Pending" } }))]

@@ -1,5 +1,5 @@
-//! ControllerRevisions: the templates that DaemonSets and StatefulSets had, numbered, so that pods
-//! can be told apart by them and a rollout can be taken back.
+//! ControllerRevisions: numbered snapshots of the templates of DaemonSets and StatefulSets, which identify a
+//! pod's template and permit rollbacks.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::meta::{self, Owner};
 use super::plan::Plan;
 use crate::Kind;
 
-/// The data of a revision: what would have to be patched into the owner to come back to it.
+/// The data of a revision: the patch that restores the template in the owner.
 pub fn data_of(template: &PodTemplateSpec) -> Value {
     let mut template = serde_json::to_value(template).unwrap_or_default();
     if let Some(template) = template.as_object_mut() {
@@ -22,19 +22,19 @@ pub fn data_of(template: &PodTemplateSpec) -> Value {
     json!({ "spec": { "template": template } })
 }
 
-/// The template that a revision remembers.
+/// The template in a revision.
 pub fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.data.as_ref()?.0.get("spec")?.get("template")?.clone();
     template.as_object_mut()?.remove("$patch");
     serde_json::from_value(template).ok()
 }
 
-/// Whether a revision remembers this template.
+/// Whether a revision contains this template.
 pub fn remembers(revision: &ControllerRevision, template: &PodTemplateSpec) -> bool {
     template_of(revision).as_ref() == Some(template)
 }
 
-/// A revision of `owner` that does not exist yet.
+/// A new revision of `owner`.
 pub fn new(
     owner: &Owner,
     template: &PodTemplateSpec,
@@ -62,15 +62,15 @@ pub fn new(
     }
 }
 
-/// The revision of a template among those that there are.
+/// The revision of the current template.
 pub enum Current {
-    /// It is there; the number that it has to have, if it has another one.
+    /// It exists; contains the new number if the number must change.
     Found(Arc<ControllerRevision>, Option<i64>),
-    /// It is to be created, under this number.
+    /// It must be created with this number.
     Missing(i64),
 }
 
-/// Finds the revision of `template`. One that is found and is not the latest becomes that.
+/// Finds the revision of `template`. An existing revision that is not the latest gets the next number.
 pub fn find(revisions: &[Arc<ControllerRevision>], template: &PodTemplateSpec) -> Current {
     let latest = revisions
         .iter()
@@ -88,7 +88,7 @@ pub fn find(revisions: &[Arc<ControllerRevision>], template: &PodTemplateSpec) -
     }
 }
 
-/// Plans the deletion of the oldest revisions that nothing lives by, beyond `limit` of them.
+/// Plans the deletion of the oldest unused revisions beyond `limit`.
 pub fn clean_up(
     plan: &mut Plan,
     revisions: &[Arc<ControllerRevision>],

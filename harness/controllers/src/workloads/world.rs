@@ -1,5 +1,5 @@
-//! A world in memory for sequences of decisions: objects by kind and name, changed by plans as an API
-//! server would, and pods that run, end or go at random.
+//! An in-memory world for sequences of decisions: objects by kind and name, changed by plans as by an API
+//! server, and pods that run, finish or disappear at random.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::plan::{Action, Object, Plan};
 use super::{meta, pods};
 use crate::Kind;
 
-/// Everything there is, and the time.
+/// The objects and the current time.
 pub struct World {
     pub now: Timestamp,
     pub chance: Stream,
@@ -22,7 +22,7 @@ pub struct World {
     written: u64,
 }
 
-/// The variant of [`Object`] that a type is.
+/// The [`Object`] variant of a type.
 pub trait Stored: Sized {
     const KIND: Kind;
     fn of(object: &Object) -> Option<&Self>;
@@ -68,7 +68,7 @@ fn metadata_of(object: &mut Object) -> &mut ObjectMeta {
     }
 }
 
-/// Parts of an object whose change is a new generation.
+/// The fields whose change increments the generation.
 fn spec_of(object: &Object) -> Value {
     let spec = |value: Result<Value, serde_json::Error>| value.unwrap()["spec"].take();
     match object {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// Creates an object as the server would.
+    /// Creates an object as the API server does.
     pub fn create(&mut self, object: impl Into<Object>) {
         let mut object = object.into();
         self.written += 1;
@@ -108,10 +108,10 @@ impl World {
             pod.status.get_or_insert_default().phase = Some("Pending".to_owned());
         }
         let before = self.objects.insert((object.kind(), name.clone()), object);
-        assert!(before.is_none(), "{name} is there already");
+        assert!(before.is_none(), "{name} already exists");
     }
 
-    /// Replaces an object; with another spec it has another generation.
+    /// Replaces an object; a changed spec increments the generation.
     pub fn update(&mut self, object: impl Into<Object>) {
         let mut object = object.into();
         self.written += 1;
@@ -126,7 +126,7 @@ impl World {
         self.objects.insert(key, object);
     }
 
-    /// Everything of a kind, by name.
+    /// All objects of a kind, ordered by name.
     pub fn all<K: Stored + Clone>(&self) -> Vec<Arc<K>> {
         let of_kind = self.objects.iter().filter(|((kind, _), _)| *kind == K::KIND);
         of_kind
@@ -141,7 +141,7 @@ impl World {
         Arc::new(K::of(object).expect("of its kind").clone())
     }
 
-    /// Performs a plan. Deleted pods go at once, unless a finalizer holds them.
+    /// Performs a plan. Deleted pods disappear immediately, unless they have a finalizer.
     pub fn perform(&mut self, plan: &Plan) {
         for action in &plan.actions {
             match action {
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// Makes a pod run, ready or not.
+    /// Sets a pod running, ready or not.
     pub fn run(&mut self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "False" };
         let condition = json!({ "type": "Ready", "status": status, "lastTransitionTime": Time(self.now) });
@@ -199,7 +199,7 @@ impl World {
         self.set_pod(name, "Running", vec![condition]);
     }
 
-    /// Ends a pod.
+    /// Finishes a pod with this phase.
     pub fn end(&mut self, name: &str, phase: &str) {
         self.set_pod(name, phase, Vec::new());
     }
@@ -214,7 +214,7 @@ impl World {
         self.update(pod);
     }
 
-    /// One of the active pods for which `holds`, by chance.
+    /// A random active pod for which `holds` is true.
     pub fn any_pod(&mut self, holds: impl Fn(&Pod) -> bool) -> Option<String> {
         let found: Vec<Arc<Pod>> = self
             .all()
@@ -226,7 +226,7 @@ impl World {
         Some(meta::name(&pod.metadata).to_owned())
     }
 
-    /// Lets seconds pass.
+    /// Advances the time.
     pub fn pass(&mut self, seconds: i64) {
         self.now = meta::later(self.now, seconds);
     }

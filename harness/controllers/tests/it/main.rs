@@ -1,4 +1,4 @@
-//! The shells of the controllers against a small API server in process, in virtual time.
+//! The controllers against a small in-process API server, in virtual time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests count as production code to clippy
 
 mod contract;

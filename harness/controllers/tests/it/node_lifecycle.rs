@@ -1,4 +1,4 @@
-//! Node lifecycle: what it writes, when, and that it writes nothing else.
+//! Node lifecycle: which writes it sends and when, and that it sends no others.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ fn epoch() -> Timestamp {
     Timestamp::from_second(1_893_456_000).unwrap()
 }
 
-/// Runs the controller alone until it is cancelled.
+/// Runs the controller until it is cancelled.
 async fn run(server: &Server, clock: &Clock, cancelled: CancellationToken) {
     let alone = Settings::only([Name::NodeLifecycle]);
     controllers::run(server.client(), clock.clone(), Seed::new(0), alone, cancelled).await;
 }
 
-/// Runs the controller beside `script`, to whose end it is dropped. Another node keeps the cluster
-/// from being wholly down.
+/// Runs the controller until `script` ends, then drops it. Another node keeps the cluster from being fully
+/// disrupted.
 async fn beside(server: &Server, clock: &Clock, script: impl Future<Output = ()>) {
     server.put(
         "/api/v1/nodes/well",
@@ -134,11 +134,11 @@ async fn a_silent_node_turns_unknown_is_tainted_and_recovers() {
         renew(&server, &clock, Duration::from_secs(600)).await;
         assert!(
             server.writes().is_empty(),
-            "a healthy node is left alone: {:?}",
+            "unexpected writes to a healthy node: {:?}",
             server.writes()
         );
 
-        // The last renewal was 10 s ago.
+        // The last renewal is 10 s old.
         clock.sleep(Duration::from_secs(39)).await;
         assert_eq!(ready(&server.get(NODE)), "True");
         clock.sleep(Duration::from_secs(6)).await;
@@ -165,7 +165,7 @@ async fn a_silent_node_turns_unknown_is_tainted_and_recovers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_conflicts_is_decided_on_again() {
+async fn a_conflicting_write_is_decided_again() {
     let (server, clock) = (Server::default(), Clock::simulated(epoch()));
     server.put(NODE, node(&clock, "False"));
     server.refuse_patches(2);
@@ -178,7 +178,7 @@ async fn a_write_that_conflicts_is_decided_on_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_killed_between_two_writes_is_finished_by_the_next() {
+async fn a_restarted_controller_completes_interrupted_writes() {
     let (server, clock) = (Server::default(), Clock::simulated(epoch()));
     server.put(NODE, node(&clock, "True"));
     server.put(POD, pod());
@@ -204,7 +204,7 @@ async fn an_idle_day_causes_no_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_it_is_cancelled() {
+async fn it_stops_when_it_is_cancelled() {
     let (server, clock) = (Server::default(), Clock::simulated(epoch()));
     let cancelled = CancellationToken::new();
     cancelled.cancel();

@@ -1,5 +1,4 @@
-//! Replay: a world in which everything moves, run twice from one seed, makes the same requests at the
-//! same times.
+//! Replay: two runs of an active world with one seed send the same requests at the same times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 const TICK: Duration = Duration::from_secs(5);
-/// Twice as many requests as the story takes.
+/// Twice the number of requests that the story needs.
 const MOST: usize = 3000;
 const PODS: &str = "/api/v1/namespaces/work/pods";
 
-/// Every request, with its time and its answer.
+/// All requests, with their times and responses.
 #[derive(Debug)]
 struct Log {
     clock: Clock,
@@ -39,16 +38,16 @@ impl Observer for Log {
         } = record;
         let line = format!("{:.3} {client} {verb} {path} {code} {revision}", self.clock.now());
         let mut lines = self.lines.lock();
-        assert!(lines.len() < MOST, "somebody asks without end: {line}");
+        assert!(lines.len() < MOST, "endless requests: {line}");
         lines.push(line);
     }
 }
 
-/// A client that does what it is told, whatever comes of it.
+/// A client that sends requests and ignores refusals.
 #[derive(Clone)]
-struct Hand(Client);
+struct Requests(Client);
 
-impl Hand {
+impl Requests {
     async fn send(&self, method: &str, path: &str, body: Value) -> Option<Value> {
         let media_type = if method == "PATCH" {
             "application/merge-patch+json"
@@ -89,7 +88,7 @@ impl Hand {
 
 type Alive = Arc<Mutex<BTreeMap<String, bool>>>;
 
-async fn join(hand: &Hand, alive: &Alive, name: &str) {
+async fn join(requests: &Requests, alive: &Alive, name: &str) {
     let node = json!({
         "metadata": { "name": name, "labels": { "topology.kubernetes.io/zone": name, "kubernetes.io/hostname": name } },
         "status": {
@@ -98,15 +97,16 @@ async fn join(hand: &Hand, alive: &Alive, name: &str) {
             "conditions": [{ "type": "Ready", "status": "True" }],
         },
     });
-    hand.create("/api/v1/nodes", node).await;
+    requests.create("/api/v1/nodes", node).await;
     alive.lock().insert(name.to_owned(), true);
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-    hand.send("POST", leases, json!({ "metadata": { "name": name }, "spec": {} }))
+    requests
+        .send("POST", leases, json!({ "metadata": { "name": name }, "spec": {} }))
         .await;
 }
 
-/// What kubelets do: renew leases, run pods, end those that are deleted.
-async fn kubelets(hand: Hand, clock: Clock, alive: Alive) {
+/// Simulates kubelets: renews leases, runs pods, removes terminating pods.
+async fn kubelets(requests: Requests, clock: Clock, alive: Alive) {
     loop {
         let living: Vec<String> = {
             let alive = alive.lock();
@@ -119,21 +119,23 @@ async fn kubelets(hand: Hand, clock: Clock, alive: Alive) {
         for name in &living {
             let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
             let renewal = json!({ "spec": { "renewTime": format!("{:.6}", clock.now()) } });
-            hand.merge(&lease, renewal).await;
+            requests.merge(&lease, renewal).await;
         }
-        for pod in hand.list(PODS).await {
+        for pod in requests.list(PODS).await {
             let on = pod["spec"]["nodeName"].as_str().unwrap_or_default();
             if !living.iter().any(|name| name == on) {
                 continue;
             }
             let path = format!("{PODS}/{}", pod["metadata"]["name"].as_str().unwrap());
             if pod["metadata"]["deletionTimestamp"].is_string() {
-                hand.send("DELETE", &path, json!({ "gracePeriodSeconds": 0 })).await;
+                requests.send("DELETE", &path, json!({ "gracePeriodSeconds": 0 })).await;
             } else if pod["status"]["phase"] == "Pending" {
                 let status = json!({
                     "phase": "Running", "podIP": "10.0.0.1", "conditions": [{ "type": "Ready", "status": "True" }],
                 });
-                hand.merge(&format!("{path}/status"), json!({ "status": status })).await;
+                requests
+                    .merge(&format!("{path}/status"), json!({ "status": status }))
+                    .await;
             }
         }
         clock.sleep(TICK).await;
@@ -147,63 +149,69 @@ fn template(app: &str) -> Value {
     })
 }
 
-/// Twenty minutes in which nodes fall silent, come and go, and workloads and budgets react.
-async fn story(hand: &Hand, clock: &Clock, alive: &Alive) {
+/// Twenty minutes in which nodes become silent, join and leave, and workloads and budgets react.
+async fn story(requests: &Requests, clock: &Clock, alive: &Alive) {
     let wait = |seconds: u64| clock.sleep(Duration::from_secs(seconds));
     for name in ["a", "b", "c"] {
-        join(hand, alive, name).await;
+        join(requests, alive, name).await;
     }
-    hand.create("/api/v1/namespaces", json!({ "metadata": { "name": "work" } }))
+    requests
+        .create("/api/v1/namespaces", json!({ "metadata": { "name": "work" } }))
         .await;
     wait(1).await;
     let apps = "/apis/apps/v1/namespaces/work";
     let selector = |app: &str| json!({ "matchLabels": { "app": app } });
     let web = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 6, "selector": selector("web"), "template": template("web") } });
-    hand.create(&format!("{apps}/deployments"), web).await;
+    requests.create(&format!("{apps}/deployments"), web).await;
     let db = json!({ "metadata": { "name": "db" }, "spec": { "replicas": 2, "serviceName": "db", "selector": selector("db"), "template": template("db") } });
-    hand.create(&format!("{apps}/statefulsets"), db).await;
+    requests.create(&format!("{apps}/statefulsets"), db).await;
     let each = json!({ "metadata": { "name": "each" }, "spec": { "selector": selector("each"), "template": template("each") } });
-    hand.create(&format!("{apps}/daemonsets"), each).await;
+    requests.create(&format!("{apps}/daemonsets"), each).await;
     let budget = json!({ "metadata": { "name": "web" }, "spec": { "maxUnavailable": 1, "selector": selector("web") } });
-    hand.create("/apis/policy/v1/namespaces/work/poddisruptionbudgets", budget)
+    requests
+        .create("/apis/policy/v1/namespaces/work/poddisruptionbudgets", budget)
         .await;
     let service =
         json!({ "metadata": { "name": "web" }, "spec": { "selector": { "app": "web" }, "ports": [{ "port": 80 }] } });
-    hand.create("/api/v1/namespaces/work/services", service).await;
+    requests.create("/api/v1/namespaces/work/services", service).await;
     wait(60).await;
-    for pod in hand.list(PODS).await {
+    for pod in requests.list(PODS).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
         let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
-        hand.send("POST", &format!("{PODS}/{name}/eviction"), eviction).await;
+        requests
+            .send("POST", &format!("{PODS}/{name}/eviction"), eviction)
+            .await;
     }
     wait(60).await;
     alive.lock().insert("b".to_owned(), false);
     wait(400).await;
-    join(hand, alive, "d").await;
-    hand.merge(&format!("{apps}/deployments/web"), json!({ "spec": { "replicas": 9 } }))
+    join(requests, alive, "d").await;
+    requests
+        .merge(&format!("{apps}/deployments/web"), json!({ "spec": { "replicas": 9 } }))
         .await;
     wait(60).await;
     alive.lock().insert("b".to_owned(), true);
     wait(60).await;
-    hand.send("DELETE", "/api/v1/nodes/c", Value::Null).await;
+    requests.send("DELETE", "/api/v1/nodes/c", Value::Null).await;
     alive.lock().remove("c");
     let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/version": "2" } } } } });
-    hand.merge(&format!("{apps}/deployments/web"), image).await;
+    requests.merge(&format!("{apps}/deployments/web"), image).await;
     wait(120).await;
-    hand.send(
-        "DELETE",
-        &format!("{apps}/statefulsets/db"),
-        json!({ "propagationPolicy": "Foreground" }),
-    )
-    .await;
+    requests
+        .send(
+            "DELETE",
+            &format!("{apps}/statefulsets/db"),
+            json!({ "propagationPolicy": "Foreground" }),
+        )
+        .await;
     wait(60).await;
-    hand.send("DELETE", "/api/v1/namespaces/work", Value::Null).await;
+    requests.send("DELETE", "/api/v1/namespaces/work", Value::Null).await;
     wait(120).await;
-    let gone = hand.send("GET", "/api/v1/namespaces/work", Value::Null).await;
-    assert!(gone.is_none(), "the namespace is still there: {gone:#?}");
+    let gone = requests.send("GET", "/api/v1/namespaces/work", Value::Null).await;
+    assert!(gone.is_none(), "the namespace still exists: {gone:#?}");
 }
 
-/// The requests of one run.
+/// Returns the requests of one run.
 fn run(seed: u64) -> Vec<String> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime
@@ -231,7 +239,7 @@ fn run(seed: u64) -> Vec<String> {
                 };
                 Client::new(server.service(identity), "default")
             };
-            let (hand, alive) = (Hand(client("hand")), Alive::default());
+            let (requests, alive) = (Requests(client("hand")), Alive::default());
             let controllers = controllers::run(
                 client("controllers"),
                 clock.clone(),
@@ -241,16 +249,15 @@ fn run(seed: u64) -> Vec<String> {
             );
             tokio::select! {
                 biased;
-                () = story(&hand, &clock, &alive) => {}
+                () = story(&requests, &clock, &alive) => {}
                 () = controllers => panic!("the controllers ended"),
-                () = kubelets(Hand(client("kubelets")), clock.clone(), Arc::clone(&alive)) => {}
+                () = kubelets(Requests(client("kubelets")), clock.clone(), Arc::clone(&alive)) => {}
             }
             std::mem::take(&mut *log.lines.lock())
         })
 }
 
-/// How often each kind of write was made by the controllers: of what there is as much in every run,
-/// whatever it is called and whichever of equals is taken.
+/// The number of controller writes by kind, without names: equal in every run, whatever the seed.
 fn writes(log: &[String]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in log {
@@ -277,7 +284,7 @@ fn writes(log: &[String]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn one_seed_gives_one_log_and_another_seed_other_names_only() {
+fn the_same_seed_gives_the_same_log_and_another_seed_only_other_names() {
     let (first, second) = (run(1), run(1));
     let parting = first.iter().zip(&second).position(|(one, other)| one != other);
     if let Some(line) = parting {

@@ -1,5 +1,5 @@
-//! As much of an API server as the shells need: lists, watches and versioned patches of a few
-//! objects. No validation, no deletion, no history: watchers see what happens after they come.
+//! A minimal API server for these tests: lists, watches and versioned patches of a few objects. No validation,
+//! no deletion, no history: a watch returns only later events.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ pub struct Server(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     revision: u64,
-    /// By path, for instance `/api/v1/nodes/a`.
+    /// Objects by path, for example `/api/v1/nodes/a`.
     objects: BTreeMap<String, Value>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
     requests: Vec<String>,
@@ -46,7 +46,7 @@ impl Server {
         self.0.lock().objects.get(path).cloned().unwrap_or_default()
     }
 
-    /// Every request so far, as `VERB path`, watches and lists left out.
+    /// All requests so far, as `VERB path`, without watches and lists.
     pub fn writes(&self) -> Vec<String> {
         let state = self.0.lock();
         state
@@ -57,7 +57,7 @@ impl Server {
             .collect()
     }
 
-    /// Answers the next patches with a conflict.
+    /// Refuses the next patches with a conflict.
     pub fn refuse_patches(&self, count: u32) {
         self.0.lock().refusals = count;
     }

@@ -23,7 +23,7 @@ fn settings() -> Settings {
     }
 }
 
-/// A node with these conditions; each heartbeat is at 4000, each transition at 3000.
+/// A node with these conditions; every heartbeat is at 4000, every transition at 3000.
 fn node(conditions: &[(&str, &str)], taints: &[&str]) -> Node {
     let condition = |(kind, status): &(&str, &str)| NodeCondition {
         type_: (*kind).to_owned(),
@@ -65,7 +65,7 @@ fn full_key(key: &str) -> String {
     }
 }
 
-/// A view of a node whose kubelet was last heard `silent_for` seconds ago.
+/// A view of a node whose kubelet last showed a sign of life `silent_for` seconds ago.
 fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
     NodeView {
         node,
@@ -76,7 +76,7 @@ fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
     }
 }
 
-/// The taints that a plan sets, as `key:effect`, marked with `!` where they carry a time.
+/// The taints that a plan sets, as `key:effect`, with a `!` for a `timeAdded`.
 fn taints_of(plan: &Plan) -> Option<Vec<String>> {
     plan.decisions.iter().find_map(|action| match action {
         Decision::SetTaints(taints) => Some(
@@ -97,7 +97,7 @@ fn taints_of(plan: &Plan) -> Option<Vec<String>> {
 }
 
 #[test]
-fn a_healthy_node_is_left_alone_until_its_grace_is_over() {
+fn a_healthy_node_is_unchanged_until_its_grace_period_ends() {
     let node = node(&[("Ready", "True"), ("MemoryPressure", "False")], &[]);
     let plan = decide(&view(&node, 49), at(NOW), &settings());
     assert_eq!(
@@ -110,7 +110,7 @@ fn a_healthy_node_is_left_alone_until_its_grace_is_over() {
 }
 
 #[test]
-fn silence_for_the_grace_turns_the_kubelets_conditions_unknown() {
+fn silence_beyond_the_grace_period_turns_the_conditions_unknown() {
     let node = node(
         &[
             ("Ready", "True"),
@@ -125,7 +125,7 @@ fn silence_for_the_grace_turns_the_kubelets_conditions_unknown() {
     };
     assert_eq!(*silence, Silence::StoppedPosting);
     assert_eq!(plan.deadline, None);
-    let told: Vec<_> = conditions
+    let written: Vec<_> = conditions
         .iter()
         .map(|condition| {
             let heartbeat = condition.last_heartbeat_time.as_ref().unwrap().0.as_second();
@@ -139,7 +139,7 @@ fn silence_for_the_grace_turns_the_kubelets_conditions_unknown() {
         })
         .collect();
     assert_eq!(
-        told,
+        written,
         [
             ("Ready", "NodeStatusUnknown", 4_000),
             ("MemoryPressure", "NodeStatusUnknown", 4_000),
@@ -160,7 +160,7 @@ fn silence_for_the_grace_turns_the_kubelets_conditions_unknown() {
 #[rstest]
 #[case::within_the_startup_grace(59, false)]
 #[case::after_it(60, true)]
-fn a_kubelet_that_never_posted_has_the_startup_grace(#[case] age: i64, #[case] unknown: bool) {
+fn a_kubelet_that_never_posted_has_the_startup_grace_period(#[case] age: i64, #[case] unknown: bool) {
     let node = node(&[], &[]);
     let view = NodeView {
         posted: false,
@@ -168,10 +168,10 @@ fn a_kubelet_that_never_posted_has_the_startup_grace(#[case] age: i64, #[case] u
         ..view(&node, 0)
     };
     let plan = decide(&view, at(CREATED + age), &settings());
-    let told = plan.decisions.iter().any(|action| {
+    let written = plan.decisions.iter().any(|action| {
         matches!(action, Decision::SetConditions { silence: Silence::NeverPosted, conditions } if conditions.len() == 4)
     });
-    assert_eq!(told, unknown, "{plan:?}");
+    assert_eq!(written, unknown, "{plan:?}");
     assert_eq!(plan.deadline, (!unknown).then_some(at(CREATED + 60)));
 }
 
@@ -216,9 +216,9 @@ fn unknown_conditions_are_not_written_again() {
 #[case::pressure(
     &[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False")], &[], Some("memory-pressure:NoSchedule!")
 )]
-#[case::pressure_is_over(&[("Ready", "True"), ("DiskPressure", "False")], &["disk-pressure:NoSchedule"], Some(""))]
+#[case::pressure_ended(&[("Ready", "True"), ("DiskPressure", "False")], &["disk-pressure:NoSchedule"], Some(""))]
 #[case::admissions_taint_goes_even_before_there_is_a_condition(&[], &["not-ready:NoSchedule"], Some(""))]
-#[case::cordon_is_over(&[("Ready", "True")], &["unschedulable:NoSchedule"], Some(""))]
+#[case::uncordoned(&[("Ready", "True")], &["unschedulable:NoSchedule"], Some(""))]
 fn taints_follow_conditions(
     #[case] conditions: &[(&str, &str)],
     #[case] present: &[&str],
@@ -230,9 +230,9 @@ fn taints_follow_conditions(
 }
 
 #[rstest]
-#[case::not_looked_at(&[("Ready", "False")], &[], Permission::Unsettled, Some("not-ready:NoSchedule!"))]
-#[case::not_in_turn(&[("Ready", "Unknown")], &[], Permission::Withheld, Some("unreachable:NoSchedule!"))]
-#[case::in_turn(
+#[case::undecided(&[("Ready", "False")], &[], Permission::Unsettled, Some("not-ready:NoSchedule!"))]
+#[case::not_permitted_yet(&[("Ready", "Unknown")], &[], Permission::Withheld, Some("unreachable:NoSchedule!"))]
+#[case::permitted(
     &[("Ready", "Unknown")], &["unreachable:NoSchedule"], Permission::Granted,
     Some("unreachable:NoSchedule unreachable:NoExecute!")
 )]
@@ -240,10 +240,10 @@ fn taints_follow_conditions(
     &[("Ready", "Unknown")], &["unreachable:NoSchedule", "unreachable:NoExecute"], Permission::Withheld,
     Some("unreachable:NoSchedule")
 )]
-#[case::kept_until_looked_at(&[("Ready", "False")], &["not-ready:NoSchedule", "not-ready:NoExecute"], Permission::Unsettled, None)]
+#[case::kept_while_undecided(&[("Ready", "False")], &["not-ready:NoSchedule", "not-ready:NoExecute"], Permission::Unsettled, None)]
 #[case::new_without_a_condition(&[], &["not-ready:NoExecute"], Permission::Withheld, Some(""))]
 #[case::condition_lost(&[], &["not-ready:NoExecute"], Permission::Used, None)]
-fn pods_are_driven_away_with_permission_only(
+fn no_execute_taints_require_permission(
     #[case] conditions: &[(&str, &str)],
     #[case] present: &[&str],
     #[case] permission: Permission,
@@ -282,7 +282,7 @@ fn a_cordoned_node_is_tainted() {
 }
 
 #[test]
-fn a_taint_that_stays_keeps_its_time() {
+fn an_unchanged_taint_keeps_its_time_added() {
     let mut node = node(&[("Ready", "Unknown")], &["unreachable:NoExecute"]);
     let taints = node.spec.as_mut().unwrap().taints.as_mut().unwrap();
     taints[0].time_added = Some(Time(at(3_000)));
@@ -297,9 +297,13 @@ fn a_taint_that_stays_keeps_its_time() {
 #[case::unknown_and_not_yet_marked("Unknown", None, true)]
 #[case::marked_for_an_earlier_silence("Unknown", Some(2_000), true)]
 #[case::marked_for_this_silence("Unknown", Some(3_000), false)]
-#[case::a_kubelet_that_speaks("False", None, false)]
+#[case::not_silent("False", None, false)]
 #[case::healthy("True", None, false)]
-fn pods_of_an_unknown_node_are_marked_once(#[case] ready: &str, #[case] marked: Option<i64>, #[case] expected: bool) {
+fn pods_of_an_unknown_node_are_marked_not_ready_once(
+    #[case] ready: &str,
+    #[case] marked: Option<i64>,
+    #[case] expected: bool,
+) {
     let node = node(&[("Ready", ready)], &[]);
     let view = NodeView {
         pods_marked_for: marked.map(at),

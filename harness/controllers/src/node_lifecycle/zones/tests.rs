@@ -22,21 +22,25 @@ fn zone(name: &str) -> Zone {
 #[case::empty(0, 0, State::Normal)]
 #[case::all_good(3, 0, State::Normal)]
 #[case::the_only_node(0, 1, State::FullDisruption)]
-#[case::nobody_left(0, 60, State::FullDisruption)]
+#[case::no_healthy_node(0, 60, State::FullDisruption)]
 #[case::two_of_three_are_few(1, 2, State::Normal)]
 #[case::three_of_four(1, 3, State::PartialDisruption)]
 #[case::just_below_the_share(46, 54, State::Normal)]
 #[case::the_share_itself(9, 11, State::PartialDisruption)]
-fn a_zone_is_in_a_state(#[case] good: usize, #[case] bad: usize, #[case] expected: State) {
+fn the_state_of_a_zone_depends_on_its_unhealthy_nodes(
+    #[case] good: usize,
+    #[case] bad: usize,
+    #[case] expected: State,
+) {
     assert_eq!(state(good, bad, &limits()), expected);
 }
 
 #[rstest]
 #[case::normal(State::Normal, 51, Some(10))]
-#[case::wholly_down(State::FullDisruption, 3, Some(10))]
-#[case::small_and_partly_down(State::PartialDisruption, 50, None)]
-#[case::large_and_partly_down(State::PartialDisruption, 51, Some(100))]
-fn a_state_has_a_rate(#[case] state: State, #[case] size: usize, #[case] seconds: Option<i64>) {
+#[case::fully_disrupted(State::FullDisruption, 3, Some(10))]
+#[case::small_and_partly_disrupted(State::PartialDisruption, 50, None)]
+#[case::large_and_partly_disrupted(State::PartialDisruption, 51, Some(100))]
+fn each_zone_state_has_a_rate(#[case] state: State, #[case] size: usize, #[case] seconds: Option<i64>) {
     assert_eq!(interval(state, size, &limits()), seconds.map(SignedDuration::from_secs));
 }
 
@@ -47,7 +51,7 @@ fn a_state_has_a_rate(#[case] state: State, #[case] size: usize, #[case] seconds
 #[case::old_names_first(
     &[("topology.kubernetes.io/zone", "a"), ("failure-domain.beta.kubernetes.io/zone", "b")], "", "b"
 )]
-fn labels_say_where_a_node_is(#[case] labels: &[(&str, &str)], #[case] region: &str, #[case] zone: &str) {
+fn labels_determine_the_zone_of_a_node(#[case] labels: &[(&str, &str)], #[case] region: &str, #[case] zone: &str) {
     let labels = labels
         .iter()
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -65,12 +69,12 @@ fn labels_say_where_a_node_is(#[case] labels: &[(&str, &str)], #[case] region: &
     assert_eq!(Zone::of(&node), expected);
 }
 
-/// A cluster whose nodes are named after their zone, `ZONE-NUMBER`, and that taints whom it may.
+/// A cluster whose nodes are named `ZONE-NUMBER`; every permitted node is tainted immediately.
 struct Cluster {
     zones: Zones,
     nodes: BTreeMap<String, (Readiness, Permission)>,
     excluded: Vec<String>,
-    /// What became of permissions, as `SECOND NODE`, with a minus when one is withdrawn.
+    /// The changes of permissions, as `SECOND NODE`, with a minus for a withdrawal.
     narrative: Vec<String>,
     returns: Vec<i64>,
 }
@@ -120,10 +124,10 @@ impl Cluster {
     }
 
     fn look(&mut self, second: i64) -> Option<Timestamp> {
-        let sights: Vec<NodeLook<'_>> = self
+        let reports: Vec<NodeReport<'_>> = self
             .nodes
             .iter()
-            .map(|(name, (readiness, permission))| NodeLook {
+            .map(|(name, (readiness, permission))| NodeReport {
                 name,
                 zone: zone(name.split('-').next().unwrap()),
                 readiness: *readiness,
@@ -132,15 +136,15 @@ impl Cluster {
                 is_tainted: *permission == Permission::Used,
             })
             .collect();
-        let verdict = self.zones.look(&sights, at(second), &limits());
-        if verdict.came_back {
+        let verdict = self.zones.look(&reports, at(second), &limits());
+        if verdict.recovered {
             self.returns.push(second);
         }
         self.apply(second, &verdict);
         verdict.next
     }
 
-    /// Looks every 5 s until `second`, and gives turns when they come.
+    /// Monitors every 5 s until `second`, and grants permissions when they are due.
     fn run(&mut self, seconds: std::ops::RangeInclusive<i64>) {
         let mut next = None;
         for second in seconds {
@@ -157,7 +161,7 @@ impl Cluster {
 }
 
 #[test]
-fn bad_nodes_of_a_zone_take_turns_and_zones_do_not_wait_for_each_other() {
+fn unhealthy_nodes_of_a_zone_are_tainted_one_by_one_independent_of_other_zones() {
     let mut cluster = Cluster::of(&[("a", 9), ("b", 9)]);
     cluster.run(0..=9);
     cluster.turn(Readiness::Bad, "a", 3);
@@ -170,7 +174,7 @@ fn bad_nodes_of_a_zone_take_turns_and_zones_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn a_small_zone_that_is_partly_down_is_spared_until_it_recovers_enough() {
+fn no_node_of_a_small_partly_disrupted_zone_is_tainted_before_it_is_normal() {
     let mut cluster = Cluster::of(&[("a", 5), ("b", 1)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 3);
@@ -178,12 +182,12 @@ fn a_small_zone_that_is_partly_down_is_spared_until_it_recovers_enough() {
     assert!(cluster.narrative.is_empty(), "{:?}", cluster.narrative);
     cluster.turn(Readiness::Good, "a", 1);
     cluster.run(601..=640);
-    // The bucket of a new rate begins empty.
+    // The bucket of a new rate starts empty.
     assert_eq!(cluster.narrative, ["615 a-01", "625 a-02"]);
 }
 
 #[test]
-fn a_large_zone_that_is_partly_down_goes_slowly() {
+fn nodes_of_a_large_partly_disrupted_zone_are_tainted_slowly() {
     let mut cluster = Cluster::of(&[("a", 51), ("b", 1)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 30);
@@ -192,7 +196,7 @@ fn a_large_zone_that_is_partly_down_goes_slowly() {
 }
 
 #[test]
-fn a_zone_that_is_wholly_down_goes_on_while_another_is_not() {
+fn a_fully_disrupted_zone_is_tainted_at_the_normal_rate_while_another_is_healthy() {
     let mut cluster = Cluster::of(&[("a", 3), ("b", 1)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 3);
@@ -201,7 +205,7 @@ fn a_zone_that_is_wholly_down_goes_on_while_another_is_not() {
 }
 
 #[test]
-fn when_every_zone_is_down_what_was_given_is_taken_back_until_one_returns() {
+fn a_full_disruption_of_all_zones_withdraws_permissions_until_one_recovers() {
     let mut cluster = Cluster::of(&[("a", 2), ("b", 1)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 2);
@@ -217,7 +221,7 @@ fn when_every_zone_is_down_what_was_given_is_taken_back_until_one_returns() {
 }
 
 #[test]
-fn nodes_that_join_a_cluster_that_is_down_change_nothing() {
+fn nodes_that_join_a_fully_disrupted_cluster_change_nothing() {
     let mut cluster = Cluster::of(&[("a", 1)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 1);
@@ -233,7 +237,7 @@ fn nodes_that_join_a_cluster_that_is_down_change_nothing() {
 }
 
 #[test]
-fn excluded_nodes_wait_their_turn_but_do_not_count() {
+fn excluded_nodes_are_tainted_at_the_rate_but_do_not_count() {
     let mut cluster = Cluster::of(&[("a", 5), ("b", 1)]);
     cluster.excluded = vec!["a-00".to_owned(), "a-01".to_owned()];
     cluster.run(0..=4);
@@ -243,12 +247,12 @@ fn excluded_nodes_wait_their_turn_but_do_not_count() {
 }
 
 #[test]
-fn a_taint_that_somebody_took_away_comes_back_in_its_turn() {
+fn a_removed_taint_is_granted_again_at_the_zones_rate() {
     let mut cluster = Cluster::of(&[("a", 3)]);
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 1);
     cluster.run(5..=30);
-    let sight = NodeLook {
+    let report = NodeReport {
         name: "a-00",
         zone: zone("a"),
         readiness: Readiness::Bad,
@@ -256,12 +260,12 @@ fn a_taint_that_somebody_took_away_comes_back_in_its_turn() {
         permission: Permission::Used,
         is_tainted: false,
     };
-    assert_eq!(after(&sight), Permission::Withheld);
-    let on_its_way = NodeLook {
+    assert_eq!(after(&report), Permission::Withheld);
+    let on_its_way = NodeReport {
         permission: Permission::Granted,
-        ..sight
+        ..report
     };
-    assert_eq!(after(&on_its_way), Permission::Granted, "the write is under way");
+    assert_eq!(after(&on_its_way), Permission::Granted, "the write is in progress");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is to be done about the volumes of one node.
+//! The decision about the volumes of one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::super::fit;
 use super::super::users::claims_of;
 use crate::foundation::{Action, Caches, ObjectKey, Patch, Plan, Severity, Target, Transition};
 
-/// Kubelets mark their nodes with it when they leave attaching to this controller.
+/// The annotation by which kubelets leave attaching to this controller.
 const MANAGED: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
-/// A person has switched the node off; nothing is mounted there any more.
+/// The taint by which an operator declares that the node is off, so that nothing is mounted there.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// How long an unhealthy node may go on saying that it uses a volume (kube-controller-manager's value).
+/// How long the `volumesInUse` of an unhealthy node are respected (kube-controller-manager's value).
 const MAX_WAIT_FOR_UNMOUNT: SignedDuration = SignedDuration::from_mins(6);
 
 /// Why the controller writes.
@@ -28,55 +28,55 @@ pub enum Reason {
     Attach(String),
     /// No pod needs the volume and the kubelet does not use it.
     Detach(String),
-    /// No pod needs the volume and the node cannot be asked any more.
+    /// No pod needs the volume, and the node is unresponsive.
     ForceDetach(String),
     /// The node's list of attached volumes is out of date.
     Report,
-    /// The volume is attached elsewhere and can be on one node only.
+    /// The volume is exclusive and attached to another node.
     MultiAttach(String),
-    /// Pods are told what came of an attachment.
+    /// An event reports the result of an attachment to the pods.
     Tell(String),
 }
 
-/// What is remembered about one node; all of it is found again or harmless to lose.
+/// The state that the controller keeps for one node; it is rebuilt or harmless to lose after a restart.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Volumes that are attached and that the node did not use when it was there.
+    /// Attached volumes that the node did not use when it last existed.
     unused: BTreeSet<String>,
-    /// Volumes whose attachments this controller has asked to go, and that are there yet.
+    /// Volumes whose attachments this controller has deleted, and that still exist.
     going: BTreeSet<String>,
-    /// Since when a volume is no longer needed.
+    /// When each volume became unneeded.
     unneeded_since: BTreeMap<String, Timestamp>,
-    /// Volumes whose pods know that they are attached elsewhere.
-    told: BTreeSet<String>,
-    /// What pods are to be told about a volume.
-    pub news: BTreeMap<String, News>,
+    /// Volumes for which the pods have a Multi-Attach event.
+    multi_attach_reported: BTreeSet<String>,
+    /// Pending events about a volume.
+    pub results: BTreeMap<String, AttachResult>,
 }
 
 impl Memory {
-    /// Whether there is nothing to remember.
+    /// Whether the state is empty.
     pub fn is_empty(&self) -> bool {
         self.unused.is_empty()
             && self.going.is_empty()
             && self.unneeded_since.is_empty()
-            && self.told.is_empty()
-            && self.news.is_empty()
+            && self.multi_attach_reported.is_empty()
+            && self.results.is_empty()
     }
 }
 
-/// What came of an attachment.
+/// The result of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// It is attached.
+pub enum AttachResult {
+    /// The volume is attached.
     Attached,
-    /// It could not be attached, and why.
+    /// The attachment failed, with the error.
     Failed(String),
 }
 
-/// A plan, and the volumes for which the node waits until they are detached elsewhere.
+/// A plan, and the volumes that the node waits for because they are attached elsewhere.
 #[derive(Debug)]
 pub struct Decision {
-    /// What to do.
+    /// The plan.
     pub plan: Plan<Reason>,
     /// Names of volumes.
     pub waits_for: Vec<String>,
@@ -88,7 +88,7 @@ struct Needed {
     pods: Vec<Arc<Pod>>,
 }
 
-/// How the names of CSI drivers' volumes begin in `volumesAttached` and `volumesInUse`.
+/// The prefix of CSI volumes in `volumesAttached` and `volumesInUse`.
 const CSI_VOLUMES: &str = "kubernetes.io/csi/";
 
 /// The name of a volume in a node's status.
@@ -103,7 +103,7 @@ pub fn attachment_name(driver: &str, handle: &str, node: &str) -> String {
     format!("csi-{hex}")
 }
 
-/// Whether a change of a node matters here.
+/// Whether a change of a node is relevant for this controller.
 pub fn matters(node: Transition<'_, Node>) -> bool {
     let (Some(before), Some(after)) = (node.before, node.after) else {
         return true;
@@ -119,20 +119,20 @@ pub fn matters(node: Transition<'_, Node>) -> bool {
         || is_managed(before) != is_managed(after)
 }
 
-/// What pods are to be told about an attachment that changed.
-pub fn news_of(attachment: Transition<'_, VolumeAttachment>) -> Option<News> {
+/// The event to emit about a changed attachment.
+pub fn attachment_event(attachment: Transition<'_, VolumeAttachment>) -> Option<AttachResult> {
     let after = attachment.after?.status.as_ref()?;
     let before = attachment.before.and_then(|before| before.status.as_ref());
     if after.attached {
-        return (!before?.attached).then_some(News::Attached);
+        return (!before?.attached).then_some(AttachResult::Attached);
     }
     let error = after.attach_error.as_ref()?;
     let known = before.and_then(|before| before.attach_error.as_ref());
     let message = error.message.clone().unwrap_or_default();
-    (known != Some(error)).then_some(News::Failed(message))
+    (known != Some(error)).then_some(AttachResult::Failed(message))
 }
 
-/// Decides about one node. `attachments` are those of all nodes, by volume.
+/// Decides about one node. `attachments` contains the attachments of all nodes, by volume.
 pub fn decide(
     caches: &Caches,
     name: &str,
@@ -158,13 +158,13 @@ pub fn decide(
         now,
         &mut decision.plan,
     );
-    remember_going(caches, name, going.keys(), memory);
+    track_pending_detachments(caches, name, going.keys(), memory);
     if let Some(node) = node.filter(|node| is_managed(node)) {
         report(caches, node, &memory.going, &mut decision.plan);
     }
     let deletions = going.into_values().map(|attachment| Action::delete(&**attachment));
     decision.plan.actions.extend(deletions);
-    tell_news(&needed, memory, &mut decision.plan);
+    emit_attachment_events(&needed, memory, &mut decision.plan);
     attach(caches, name, attachments, &needed, memory, &mut decision);
     decision
 }
@@ -187,7 +187,7 @@ fn needed_on(caches: &Caches, node: &str) -> BTreeMap<String, Needed> {
     needed
 }
 
-/// The volume that a claim is bound to, if its driver attaches volumes.
+/// The volume that a claim is bound to, if its driver requires attachment.
 fn volume_of<'a>(caches: &'a Caches, claim: &ObjectKey) -> Option<&'a Arc<PersistentVolume>> {
     let claim = caches.claims.get(claim)?;
     if claim.status.as_ref()?.phase.as_deref() != Some("Bound") {
@@ -202,7 +202,7 @@ fn volume_of<'a>(caches: &'a Caches, claim: &ObjectKey) -> Option<&'a Arc<Persis
     (attaches && fit::is_for(volume, claim)).then_some(volume)
 }
 
-/// Finds the attachments that can go now, by volume, and when to look at the others again.
+/// The attachments that can be deleted now, by volume; also schedules the next check of the others.
 fn detach<'a>(
     caches: &'a Caches,
     name: &str,
@@ -214,7 +214,7 @@ fn detach<'a>(
 ) -> BTreeMap<String, &'a Arc<VolumeAttachment>> {
     let mut going = BTreeMap::new();
     let mut unneeded = BTreeMap::new();
-    remember_unused(caches, name, node, memory);
+    track_unused(caches, name, node, memory);
     for attachment in caches.volume_attachments.indexed(name) {
         let Some(volume) = &attachment.spec.source.persistent_volume_name else {
             continue;
@@ -222,13 +222,13 @@ fn detach<'a>(
         if needed.contains_key(volume) || attachment.metadata.deletion_timestamp.is_some() {
             continue;
         }
-        // One of a volume that is not there is nobody's: Kubernetes' controller does not find out what it is of.
+        // An attachment without a PersistentVolume is left alone, as upstream: its volume cannot be determined.
         if caches.volumes.get(&ObjectKey::cluster(volume)).is_none() {
             continue;
         }
         let since = memory.unneeded_since.get(volume).copied().unwrap_or(now);
         let forced_at = since.saturating_add(MAX_WAIT_FOR_UNMOUNT).unwrap_or(Timestamp::MAX);
-        // What a node that is gone used counts as in use, for nobody can say that it was unmounted.
+        // Volumes that a missing node used last count as in use: their unmount cannot be confirmed.
         let attached = attachment.status.as_ref().is_some_and(|status| status.attached);
         let in_use = attached && !memory.unused.contains(volume);
         let healthy = node.is_some_and(is_healthy);
@@ -239,7 +239,7 @@ fn detach<'a>(
         } else {
             unneeded.insert(volume.clone(), since);
             if !healthy {
-                plan.look_by(forced_at);
+                plan.requeue_by(forced_at);
             }
             continue;
         }
@@ -249,8 +249,8 @@ fn detach<'a>(
     going
 }
 
-/// Brings the node's list of attached volumes up to date. A volume whose attachment somebody else deletes is in it until
-/// the driver has detached it. What in it is no volume of a CSI driver was put there by somebody else, and stays.
+/// Updates the node's `volumesAttached`. A volume whose attachment someone else deletes stays in the list until
+/// the driver has detached it. Entries that are not CSI volumes stay.
 fn report(caches: &Caches, node: &Node, going: &BTreeSet<String>, plan: &mut Plan<Reason>) {
     let status = node.status.as_ref();
     let known = status
@@ -282,18 +282,18 @@ fn report(caches: &Caches, node: &Node, going: &BTreeSet<String>, plan: &mut Pla
     plan.push(Reason::Report, action);
 }
 
-/// Tells pods what came of attachments.
-fn tell_news(needed: &BTreeMap<String, Needed>, memory: &mut Memory, plan: &mut Plan<Reason>) {
-    for (volume, news) in std::mem::take(&mut memory.news) {
+/// Emits events about attachments on the pods.
+fn emit_attachment_events(needed: &BTreeMap<String, Needed>, memory: &mut Memory, plan: &mut Plan<Reason>) {
+    for (volume, results) in std::mem::take(&mut memory.results) {
         let Some(needed) = needed.get(&volume) else { continue };
         plan.reasons.push(Reason::Tell(volume.clone()));
         for pod in &needed.pods {
-            plan.actions.push(match &news {
-                News::Attached => {
+            plan.actions.push(match &results {
+                AttachResult::Attached => {
                     let message = format!("AttachVolume.Attach succeeded for volume {volume:?} ");
                     Action::event(&**pod, Severity::Normal, "SuccessfulAttachVolume", message)
                 }
-                News::Failed(why) => {
+                AttachResult::Failed(why) => {
                     let message = format!("AttachVolume.Attach failed for volume {volume:?} : {why}");
                     Action::event(&**pod, Severity::Warning, "FailedAttachVolume", message)
                 }
@@ -302,7 +302,7 @@ fn tell_news(needed: &BTreeMap<String, Needed>, memory: &mut Memory, plan: &mut 
     }
 }
 
-/// Asks for the attachments that are missing.
+/// Creates the missing attachments.
 fn attach(
     caches: &Caches,
     name: &str,
@@ -311,14 +311,16 @@ fn attach(
     memory: &mut Memory,
     decision: &mut Decision,
 ) {
-    memory.told.retain(|volume| needed.contains_key(volume));
+    memory
+        .multi_attach_reported
+        .retain(|volume| needed.contains_key(volume));
     for (volume, needed) in needed {
         let Some((driver, handle)) = fit::handle(&needed.volume) else {
             continue;
         };
         let key = ObjectKey::cluster(attachment_name(&driver, &handle, name));
         if caches.volume_attachments.get(&key).is_some() {
-            memory.told.remove(volume);
+            memory.multi_attach_reported.remove(volume);
             continue;
         }
         let elsewhere: Vec<&str> = attachments
@@ -331,7 +333,7 @@ fn attach(
             .collect();
         if !elsewhere.is_empty() && !may_be_shared(&needed.volume) {
             decision.waits_for.push(volume.clone());
-            if memory.told.insert(volume.clone()) {
+            if memory.multi_attach_reported.insert(volume.clone()) {
                 decision.plan.reasons.push(Reason::MultiAttach(volume.clone()));
                 for pod in &needed.pods {
                     let message = multi_attach_message(caches, volume, pod, &elsewhere);
@@ -341,7 +343,7 @@ fn attach(
             }
             continue;
         }
-        memory.told.remove(volume);
+        memory.multi_attach_reported.remove(volume);
         let mut attachment = VolumeAttachment {
             spec: VolumeAttachmentSpec {
                 attacher: driver,
@@ -405,8 +407,13 @@ fn unique_name(caches: &Caches, volume: &str) -> Option<String> {
     Some(volume_name(&driver, &handle))
 }
 
-/// What is asked to go now, and what was before and has not gone.
-fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &'a String>, memory: &mut Memory) {
+/// The attachments that are deleted now, and earlier ones that still exist.
+fn track_pending_detachments<'a>(
+    caches: &Caches,
+    name: &str,
+    going: impl Iterator<Item = &'a String>,
+    memory: &mut Memory,
+) {
     let attached = caches.volume_attachments.indexed(name);
     let deleted = attached.filter(|attachment| attachment.metadata.deletion_timestamp.is_some());
     let volumes = deleted.filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_ref());
@@ -418,8 +425,8 @@ fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &
     memory.going = still;
 }
 
-/// Of the volumes attached to a node, those that it does not use; when it is gone, those that it did not use last.
-fn remember_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
+/// The attached volumes that the node does not use or, if it is gone, did not use last.
+fn track_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
     let attached = caches.volume_attachments.indexed(name);
     let volumes = attached.filter_map(|attachment| attachment.spec.source.persistent_volume_name.clone());
     let unused = |volume: &String| match node {
@@ -429,7 +436,7 @@ fn remember_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mu
     memory.unused = volumes.filter(unused).collect();
 }
 
-/// Whether the kubelet says that it uses the volume.
+/// Whether the kubelet reports the volume as in use.
 fn uses(caches: &Caches, node: &Node, volume: &str) -> bool {
     let in_use = node.status.as_ref().and_then(|status| status.volumes_in_use.as_deref());
     unique_name(caches, volume).is_some_and(|name| in_use.unwrap_or_default().contains(&name))
@@ -455,8 +462,8 @@ fn is_out_of_service(node: &Node) -> bool {
         .any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
-/// Whether a pod needs its volumes no longer: it has finished, or is being deleted and none of its
-/// containers runs.
+/// Whether a pod no longer needs its volumes: it has finished, or is terminating and none of its containers
+/// runs.
 fn is_over(pod: &Pod) -> bool {
     let Some(status) = &pod.status else {
         return pod.metadata.deletion_timestamp.is_some();

@@ -1,9 +1,9 @@
-//! The attach-detach controller: a VolumeAttachment for every CSI volume that a pod on a node needs,
-//! and none for those that are no longer needed and no longer mounted.
+//! The attach-detach controller: creates a VolumeAttachment for every CSI volume that a pod on a node needs,
+//! and deletes attachments of volumes that are no longer needed and no longer mounted.
 //!
-//! It decides node by node. What a node has attached is what its attachments say; the driver's own
-//! attacher carries them out. `node.status.volumesAttached` follows: a volume is taken out of it
-//! before its attachment is deleted, so that no kubelet mounts what is going.
+//! It decides per node. VolumeAttachments are the source of truth about attached volumes; the driver's attacher
+//! performs them. `node.status.volumesAttached` follows: a volume is removed from it before its attachment is
+//! deleted, so that no kubelet mounts a volume that is being detached.
 
 mod decide;
 
@@ -21,13 +21,13 @@ use crate::foundation::{Change, Controller, Kind, ObjectKey, Plan, Queue, Transi
 
 pub use self::decide::{Reason, attachment_name, volume_name};
 
-/// The controller. Its keys are names of nodes.
+/// The controller. Its keys are node names.
 #[derive(Debug, Default)]
 pub struct AttachDetach {
     users: ClaimUsers,
-    /// Attachments by volume, deleted ones until they are gone.
+    /// Attachments by volume, including terminating ones.
     attachments: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// Nodes that wait until a volume is detached elsewhere.
+    /// Nodes that wait until a volume is detached from another node.
     waiting: BTreeMap<String, BTreeSet<String>>,
     memory: BTreeMap<String, Memory>,
 }
@@ -62,10 +62,10 @@ impl Controller for AttachDetach {
                 queue.add(change.key.name.clone());
             }
         } else if change.of::<PersistentVolumeClaim>().is_some() {
-            self.look_at_users(&change.key, view, queue);
+            self.enqueue_users(&change.key, view, queue);
         } else if let Some(volume) = change.of::<PersistentVolume>() {
             for claim in volume.both().filter_map(super::binder::claim_of) {
-                self.look_at_users(&claim, view, queue);
+                self.enqueue_users(&claim, view, queue);
             }
         } else if let Some(attachment) = change.of::<VolumeAttachment>() {
             self.attachment_changed(attachment, &change.key, queue);
@@ -94,7 +94,7 @@ impl Controller for AttachDetach {
 }
 
 impl AttachDetach {
-    fn look_at_users(&self, claim: &ObjectKey, view: View<'_>, queue: &mut Queue<String>) {
+    fn enqueue_users(&self, claim: &ObjectKey, view: View<'_>, queue: &mut Queue<String>) {
         for pod in self.users.of(claim) {
             if let Some(node) = view.caches.pods.get(pod).and_then(|pod| node_of(pod)) {
                 queue.add(node.to_owned());
@@ -125,9 +125,9 @@ impl AttachDetach {
                 queue.add(node.clone());
             }
         }
-        if let Some(news) = decide::news_of(attachment) {
+        if let Some(results) = decide::attachment_event(attachment) {
             let memory = self.memory.entry(latest.spec.node_name.clone()).or_default();
-            memory.news.insert(volume, news);
+            memory.results.insert(volume, results);
         }
     }
 }

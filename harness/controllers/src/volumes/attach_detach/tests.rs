@@ -9,7 +9,7 @@ use crate::foundation::{Action, Caches};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// A world of nodes `a` and `b`, a bound volume `pv` (driver `d`, handle `h`) and its claim `n/c`.
+/// Nodes `a` and `b`, a bound volume `pv` (driver `d`, handle `h`) and its claim `n/c`.
 struct World {
     caches: Caches,
     controller: AttachDetach,
@@ -58,7 +58,7 @@ impl World {
         }));
     }
 
-    /// What the list of attached volumes has.
+    /// Sets the node's `volumesAttached`.
     fn reports(&mut self, node: &str, volumes: &[&str]) {
         let list: Vec<Value> = volumes
             .iter()
@@ -90,7 +90,7 @@ impl World {
         }));
     }
 
-    /// The attachment is being deleted, and its driver has not detached.
+    /// Deletes the attachment; the driver has not detached yet.
     fn going(&mut self, node: &str) {
         self.put::<VolumeAttachment>(json!({
             "metadata": { "name": attachment_name("d", "h", node), "uid": node, "deletionTimestamp": NOW.to_string(),
@@ -137,7 +137,7 @@ fn a_volume_is_attached_to_the_node_of_its_pod() {
 }
 
 #[test]
-fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
+fn an_attached_volume_is_reported_with_one_event_on_its_pods() {
     let mut world = World::new();
     world.pod("p", "a");
     world.attachment("a", false);
@@ -156,25 +156,33 @@ fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
 }
 
 #[test]
-fn a_volume_is_reported_until_it_is_detached_unless_this_controller_detaches_it() {
+fn a_volume_stays_in_volumes_attached_unless_this_controller_deletes_its_attachment() {
     let list = ["kubernetes.io/csi/d^h"];
     let mut world = World::new();
     world.attachment("a", true);
     world.reports("a", &list);
     world.going("a");
-    assert_eq!(world.decide("a", NOW), Plan::nothing(), "somebody else deleted it");
+    assert_eq!(
+        world.decide("a", NOW),
+        Plan::nothing(),
+        "someone else deleted the attachment"
+    );
     let mut world = World::new();
     world.attachment("a", true);
     world.reports("a", &list);
     assert_eq!(verbs(&world.decide("a", NOW)), ["report", "detach"]);
     world.going("a");
-    assert_eq!(verbs(&world.decide("a", NOW)), ["report"], "the list has it yet");
+    assert_eq!(
+        verbs(&world.decide("a", NOW)),
+        ["report"],
+        "the volume is still in volumesAttached"
+    );
     world.reports("a", &[]);
     assert_eq!(world.decide("a", NOW), Plan::nothing());
 }
 
 #[test]
-fn what_somebody_else_wrote_into_the_list_of_attached_volumes_stays() {
+fn foreign_entries_of_volumes_attached_stay() {
     let mut world = World::new();
     world.reports("a", &["somebody/volume", "kubernetes.io/csi/d^gone"]);
     let plan = world.decide("a", NOW);
@@ -226,7 +234,7 @@ fn a_volume_in_use_is_detached_by_force_from_a_dead_node(
 }
 
 #[test]
-fn the_look_at_an_unhealthy_node_is_due_after_six_minutes() {
+fn the_forced_detachment_is_due_after_six_minutes() {
     let mut world = World::new();
     world.attachment("a", true);
     world.node("a", "Unknown", &["kubernetes.io/csi/d^h"], json!([]));
@@ -237,7 +245,7 @@ fn the_look_at_an_unhealthy_node_is_due_after_six_minutes() {
 }
 
 #[test]
-fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
+fn an_exclusive_volume_waits_until_it_is_detached_from_another_node() {
     let mut world = World::new();
     world.attachment("a", true);
     world.pod("old", "a");
@@ -271,7 +279,7 @@ fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
 }
 
 #[test]
-fn what_a_node_that_is_gone_used_is_detached_after_six_minutes() {
+fn used_volumes_of_a_deleted_node_are_detached_after_six_minutes() {
     let mut world = World::new();
     world.attachment("gone", true);
     let six_minutes_later = NOW + SignedDuration::from_mins(6);
@@ -284,7 +292,7 @@ fn what_a_node_that_is_gone_used_is_detached_after_six_minutes() {
 }
 
 #[test]
-fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
+fn unused_volumes_of_a_deleted_node_are_detached_immediately() {
     let mut world = World::new();
     world.attachment("a", true);
     world.pod("p", "a");
@@ -299,7 +307,7 @@ fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
 }
 
 #[test]
-fn an_attachment_of_a_volume_that_is_not_there_stays() {
+fn an_attachment_of_a_missing_volume_stays() {
     let mut world = World::new();
     world.put::<VolumeAttachment>(json!({
         "metadata": { "name": "foreign", "uid": "foreign" },
@@ -312,7 +320,7 @@ fn an_attachment_of_a_volume_that_is_not_there_stays() {
 
 #[test]
 fn an_attachment_is_named_after_volume_driver_and_node() {
-    // sha256 of `handledrivernode`, as every CSI attacher expects it.
+    // sha256 of `handledrivernode`, as all CSI attachers expect.
     assert_eq!(
         attachment_name("driver", "handle", "node"),
         "csi-fdef298eb16db6fa42906ef1ff09a93a7f3028f8290cc9d71628ff91c237bfa7"

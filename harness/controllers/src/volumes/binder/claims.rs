@@ -1,4 +1,4 @@
-//! What is to be done about one claim.
+//! The decision about one claim.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use super::super::fit::{self, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONE
 use super::Reason;
 use crate::foundation::{Action, Caches, ObjectKey, Plan, Severity};
 
-/// Marks the class of claims that name none.
+/// Marks the default class, for claims without a class.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-/// Tell a provisioner that a claim is its business; the first is the name of old.
+/// The annotations that hand a claim to a provisioner; the first is the deprecated name.
 const PROVISIONER: [&str; 2] = [
     "volume.beta.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/storage-provisioner",
@@ -39,7 +39,7 @@ pub fn decide(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
             Ok(()) => bind(volume, claim),
             Err(mismatch) => {
                 let message = format!("Cannot bind to requested volume {named:?}: {}", mismatch.text());
-                tell(
+                emit(
                     claim,
                     Reason::Mismatch(mismatch),
                     Severity::Warning,
@@ -48,12 +48,12 @@ pub fn decide(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
                 )
             }
         },
-        // Taken by another claim, or not there yet.
+        // Taken by another claim, or not created yet.
         Some(_) | None => Plan::nothing(),
     }
 }
 
-/// A claim that takes any volume that suits.
+/// A claim that accepts any matching volume.
 fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
     if claim.metadata.deletion_timestamp.is_some() {
         return Plan::nothing();
@@ -82,7 +82,7 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
         return bind(volume, claim);
     }
     match class {
-        Some(_) if waits => tell(
+        Some(_) if waits => emit(
             claim,
             Reason::FirstConsumer,
             Severity::Normal,
@@ -90,14 +90,14 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
             "waiting for first consumer to be created before binding".to_owned(),
         ),
         Some(class) if class.provisioner != NO_PROVISIONER => provision(claim, class),
-        None if !class_name.is_empty() => tell(
+        None if !class_name.is_empty() => emit(
             claim,
             Reason::NoVolume,
             Severity::Warning,
             "ProvisioningFailed",
             format!("storageclass.storage.k8s.io {class_name:?} not found"),
         ),
-        _ => tell(
+        _ => emit(
             claim,
             Reason::NoVolume,
             Severity::Normal,
@@ -107,7 +107,7 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
     }
 }
 
-/// The newest of the default classes; among those of one second the first by name.
+/// The newest default class; among equally old ones the first by name.
 fn default_class(caches: &Caches) -> Option<&Arc<StorageClass>> {
     let defaults = caches.storage_classes.iter().map(|(_, class)| class).filter(|class| {
         class
@@ -123,11 +123,11 @@ fn default_class(caches: &Caches) -> Option<&Arc<StorageClass>> {
 
 fn provision(claim: &PersistentVolumeClaim, class: &StorageClass) -> Plan<Reason> {
     let provisioner = &class.provisioner;
-    let asked = PROVISIONER
+    let is_requested = PROVISIONER
         .iter()
         .all(|key| claim.annotations().get(*key) == Some(provisioner));
-    if asked {
-        return tell(
+    if is_requested {
+        return emit(
             claim,
             Reason::Provision,
             Severity::Normal,
@@ -144,7 +144,7 @@ fn provision(claim: &PersistentVolumeClaim, class: &StorageClass) -> Plan<Reason
     Plan::act(Reason::Provision, Action::merge_as_seen(claim, patch))
 }
 
-/// The next step that binds the two, if one is missing.
+/// The next write that binds claim and volume; an empty plan when they are bound.
 fn bind(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Plan<Reason> {
     let reference = volume.spec.as_ref().and_then(|spec| spec.claim_ref.as_ref());
     let reserved = reference.is_some_and(|reference| reference.uid == claim.metadata.uid);
@@ -178,7 +178,7 @@ fn bind(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Plan<Reason
     Plan::act(Reason::Bound, Action::patch_status_as_seen(claim, status))
 }
 
-/// A claim whose binding was complete: it still holds, or the claim is lost.
+/// A claim with completed binding: either the binding still holds, or the claim is lost.
 fn decide_bound(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
     let name = fit::volume_of(claim);
     if name.is_empty() {
@@ -214,7 +214,7 @@ fn phase(claim: &PersistentVolumeClaim) -> &str {
     status.and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-fn tell(
+fn emit(
     claim: &PersistentVolumeClaim,
     reason: Reason,
     severity: Severity,

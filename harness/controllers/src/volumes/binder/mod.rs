@@ -1,9 +1,8 @@
-//! The persistent volume binder: phases of claims and volumes, and the two references that make a
-//! pair of them.
+//! The persistent volume binder: the phases of claims and volumes, and the two references that bind them.
 //!
-//! Binding takes up to four writes (the volume's claim reference, its phase, the claim's volume name,
-//! its phase). Each decision asks for the next one that is missing and is made again when that is
-//! done, so a crash between any two is one more state to go on from.
+//! Binding takes up to four writes (the volume's claim reference, its phase, the claim's volume name, its
+//! phase). Each decision returns only the next missing write, so a crash between two writes needs no special
+//! handling.
 
 mod claims;
 mod volumes;
@@ -19,7 +18,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use super::fit;
 use crate::foundation::{Change, Controller, Kind, ObjectKey, Plan, Queue, Transition, View};
 
-/// What is decided about.
+/// The key of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A claim.
@@ -35,7 +34,7 @@ pub enum Reason {
     DefaultClass,
     /// The volume is reserved for the claim.
     Reserve,
-    /// The claim is told its volume.
+    /// The claim gets the name of its volume.
     Name,
     /// The claim is bound.
     Bound,
@@ -43,22 +42,22 @@ pub enum Reason {
     Lost,
     /// The claim waits for a pod to use it.
     FirstConsumer,
-    /// A provisioner is asked for a volume.
+    /// A provisioner must create a volume.
     Provision,
-    /// There is no volume for the claim.
+    /// No volume matches the claim.
     NoVolume,
-    /// The volume that the claim names does not suit it.
+    /// The volume that the claim names does not match it.
     Mismatch(fit::Mismatch),
-    /// The volume's phase is another one.
+    /// The volume's phase changes.
     Phase(&'static str),
-    /// The volume's claim is bound to another one.
+    /// The volume's claim is bound to another volume.
     Release,
 }
 
 /// The binder.
 #[derive(Debug, Default)]
 pub struct Binder {
-    /// Claims whose binding is not complete.
+    /// Claims without completed binding.
     unbound: BTreeSet<ObjectKey>,
 }
 
@@ -86,10 +85,10 @@ impl Controller for Binder {
                 queue.add(Key::Claim(ObjectKey::of(&**claim)));
             }
             if volume.after.is_some_and(|volume| claim_of(volume).is_none()) {
-                self.look_at_unbound(queue);
+                self.enqueue_unbound(queue);
             }
         } else if change.of::<StorageClass>().is_some() {
-            self.look_at_unbound(queue);
+            self.enqueue_unbound(queue);
         }
     }
 
@@ -129,14 +128,14 @@ impl Binder {
         }
     }
 
-    fn look_at_unbound(&self, queue: &mut Queue<Key>) {
+    fn enqueue_unbound(&self, queue: &mut Queue<Key>) {
         for claim in &self.unbound {
             queue.add(Key::Claim(claim.clone()));
         }
     }
 }
 
-/// The claim that a volume is reserved for or bound to.
+/// The claim in a volume's claim reference.
 pub(super) fn claim_of(volume: &PersistentVolume) -> Option<ObjectKey> {
     let reference = volume.spec.as_ref()?.claim_ref.as_ref()?;
     Some(ObjectKey::new(reference.namespace.clone()?, reference.name.clone()?))

@@ -31,7 +31,7 @@ fn volume(name: &str, change: Value) -> PersistentVolume {
     serde_json::from_value(volume).unwrap()
 }
 
-/// A source that has no driver.
+/// A volume source without a driver.
 fn files() -> Value {
     json!({ "spec": { "csi": null, "nfs": { "server": "s", "path": "/" } } })
 }
@@ -77,7 +77,7 @@ fn fast() -> Value {
 }
 
 #[rstest]
-#[case::smallest_that_suits(
+#[case::smallest_match(
     claim(json!({})),
     vec![volume("a", json!({ "spec": { "capacity": { "storage": "5Gi" } } })), volume("b", json!({}))],
     vec![], Some(Reason::Reserve)
@@ -107,7 +107,7 @@ fn fast() -> Value {
 #[case::waits_for_its_first_consumer(
     claim(fast()), vec![], vec![class("WaitForFirstConsumer", false)], Some(Reason::FirstConsumer)
 )]
-#[case::waits_though_a_volume_would_suit(
+#[case::waits_despite_a_matching_volume(
     claim(fast()), vec![volume("a", fast())], vec![class("WaitForFirstConsumer", false)], Some(Reason::FirstConsumer)
 )]
 #[case::default_class(
@@ -115,7 +115,7 @@ fn fast() -> Value {
     Some(Reason::DefaultClass)
 )]
 #[case::no_class_wanted(claim(json!({})), vec![], vec![class("Immediate", true)], Some(Reason::NoVolume))]
-fn a_claim_takes_its_next_step(
+fn a_claim_gets_its_next_write(
     #[case] claim: PersistentVolumeClaim,
     #[case] volumes: Vec<PersistentVolume>,
     #[case] classes: Vec<StorageClass>,
@@ -137,7 +137,7 @@ fn a_claim_takes_its_next_step(
 #[case::claim_gone(volume("a", reserved("claim")), None, Some(Reason::Phase("Released")))]
 #[case::another_claim_of_the_name(volume("a", reserved("old")), Some(claim(json!({}))), Some(Reason::Phase("Released")))]
 #[case::bound_elsewhere(volume("a", reserved("claim")), Some(claim(completed("b"))), Some(Reason::Release))]
-fn a_volume_takes_its_next_step(
+fn a_volume_gets_its_next_write(
     #[case] volume: PersistentVolume,
     #[case] claim: Option<PersistentVolumeClaim>,
     #[case] expected: Option<Reason>,
@@ -155,8 +155,8 @@ fn a_volume_takes_its_next_step(
 #[case::kept("Retain", files(), None)]
 #[case::left_to_its_driver("Delete", json!({}), None)]
 #[case::left_to_its_provisioner("Delete", provisioned_files(), None)]
-#[case::nobody_deletes_it("Delete", files(), Some(Reason::Phase("Failed")))]
-#[case::nobody_recycles_it("Recycle", provisioned_files(), Some(Reason::Phase("Failed")))]
+#[case::no_deleter("Delete", files(), Some(Reason::Phase("Failed")))]
+#[case::no_recycler("Recycle", provisioned_files(), Some(Reason::Phase("Failed")))]
 fn a_released_volume_follows_its_policy(#[case] policy: &str, #[case] source: Value, #[case] expected: Option<Reason>) {
     let mut volume = serde_json::to_value(volume("a", reserved("gone"))).unwrap();
     json_patch::merge(
@@ -170,7 +170,7 @@ fn a_released_volume_follows_its_policy(#[case] policy: &str, #[case] source: Va
 }
 
 #[test]
-fn the_smallest_volume_that_suits_is_taken_and_a_reserved_one_before_it() {
+fn a_reserved_volume_is_preferred_to_the_smallest_match() {
     let big = volume("a", json!({ "spec": { "capacity": { "storage": "5Gi" } } }));
     let small = volume("b", json!({ "spec": { "capacity": { "storage": "2Gi" } } }));
     let mine = volume("c", json!({ "spec": { "capacity": { "storage": "9Gi" } } }));

@@ -1,4 +1,4 @@
-//! What is to be done about one volume: its phase, and what becomes of it without its claim.
+//! The decision about one volume: its phase, and its release after its claim is deleted.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PersistentVolume;
@@ -10,7 +10,7 @@ use super::super::fit::{self, BOUND_BY_CONTROLLER};
 use super::Reason;
 use crate::foundation::{Action, Caches, Plan, Severity};
 
-/// Names the provisioner that made a volume, and that is to remove it.
+/// The annotation that names the provisioner of a volume, which also deletes it.
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 /// Decides about a volume.
@@ -20,7 +20,7 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
         .and_then(|reference| reference.uid.as_deref())
         .unwrap_or_default();
     let Some(key) = super::claim_of(volume).filter(|_| !uid.is_empty()) else {
-        return become_phase(volume, "Available", "", now);
+        return set_phase(volume, "Available", "", now);
     };
     let claim = caches
         .claims
@@ -31,9 +31,9 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
     };
     let bound_to = fit::volume_of(claim);
     if bound_to == volume.name_any() {
-        return become_phase(volume, "Bound", "", now);
+        return set_phase(volume, "Bound", "", now);
     }
-    // The claim's own turn comes: it names this volume next.
+    // The claim's own decision sets its volume name next.
     if bound_to.is_empty() {
         return Plan::nothing();
     }
@@ -48,11 +48,11 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
     Plan::act(Reason::Release, Action::merge_as_seen(volume, patch))
 }
 
-/// The claim is gone. What the policy says is done by the volume's CSI driver or its provisioner; a
-/// volume that has neither cannot be deleted here, and none can be recycled.
+/// The claim is gone. The volume's CSI driver or provisioner applies the reclaim policy; this controller cannot
+/// delete a volume that has neither, and cannot recycle any volume.
 fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
     if !matches!(phase(volume), "Released" | "Failed") {
-        return become_phase(volume, "Released", "", now);
+        return set_phase(volume, "Released", "", now);
     }
     let name = volume.name_any();
     let csi = volume.spec.as_ref().is_some_and(|spec| spec.csi.is_some());
@@ -68,7 +68,7 @@ fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
         ),
         _ => return Plan::nothing(),
     };
-    let mut plan = become_phase(volume, "Failed", &message, now);
+    let mut plan = set_phase(volume, "Failed", &message, now);
     if !plan.actions.is_empty() {
         plan.actions
             .push(Action::event(volume, Severity::Warning, event, message));
@@ -76,7 +76,7 @@ fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
     plan
 }
 
-fn become_phase(volume: &PersistentVolume, wanted: &'static str, message: &str, now: Timestamp) -> Plan<Reason> {
+fn set_phase(volume: &PersistentVolume, wanted: &'static str, message: &str, now: Timestamp) -> Plan<Reason> {
     if phase(volume) == wanted {
         return Plan::nothing();
     }

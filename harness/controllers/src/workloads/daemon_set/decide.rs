@@ -19,18 +19,18 @@ use crate::workloads::plan::{Note, Plan};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
 
-/// At most so many pods are created, and so many deleted, at one look.
+/// The maximum number of creations and of deletions per pass.
 const BURST: usize = 250;
-/// What to do about a DaemonSet.
+/// The result of a decision.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
-    /// What to do.
+    /// The plan.
     pub plan: Plan,
-    /// The nodes whose failed pods are replaced by it.
+    /// The nodes whose failed pods the plan replaces.
     pub failed_on: Vec<String>,
 }
 
-/// What to do about a DaemonSet.
+/// Decides about one DaemonSet.
 pub fn decide(view: &View, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
     let Some(spec) = &view.set.spec else { return decision };
@@ -63,7 +63,7 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     };
     let mine = claim(plan, Kind::Pod, &owner, &spec.selector, &view.pods, |_| true);
     let mut by_node: BTreeMap<String, Vec<Arc<Pod>>> = BTreeMap::new();
-    // An ended pod that is on its way out makes room at once.
+    // A finished terminating pod no longer occupies its node.
     let present = |pod: &&Arc<Pod>| !(pods::is_terminal(pod) && meta::is_deleting(&pod.metadata));
     for pod in mine.iter().filter(present) {
         if let Some(node) = pod::node_of(pod) {
@@ -103,8 +103,8 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     decision
 }
 
-/// The hash of the current template, by its revision; nothing where a name is taken, which is
-/// counted as a collision.
+/// The hash of the current template, from its revision; `None` on a hash collision, which increments the
+/// collision count.
 fn current_hash(
     plan: &mut Plan,
     view: &View,
@@ -143,7 +143,7 @@ fn current_hash(
     }
 }
 
-/// A pod for every node that should have one, none elsewhere; then, if all is in place, the update.
+/// Creates missing pods and deletes surplus ones; if all nodes are in order, continues the update.
 fn manage(scene: &Scene<'_>, decision: &mut Decision) {
     let mut changes = Changes::default();
     for (node, eligibility) in &scene.nodes {
@@ -157,7 +157,7 @@ fn manage(scene: &Scene<'_>, decision: &mut Decision) {
             }
         }
     }
-    // Pods that were meant for a node which went before they were bound.
+    // Unscheduled pods whose node was deleted.
     for (node, pods) in &scene.pods {
         if !scene.nodes.contains_key(node) {
             let unbound = pods
@@ -179,8 +179,8 @@ fn manage(scene: &Scene<'_>, decision: &mut Decision) {
     }
 }
 
-/// Ended pods go, failed ones after a while; of several that run, the oldest stays, and during a
-/// surge one of each template.
+/// Deletes finished pods (failed ones after a backoff), and surplus running ones: the oldest stays, during a
+/// surge one per template.
 fn keep_one(scene: &Scene<'_>, node: &str, decision: &mut Decision, changes: &mut Changes) {
     let mut running = Vec::new();
     for pod in scene.on(node) {

@@ -1,21 +1,21 @@
-//! On which nodes a daemon's pod should start, and on which it may stay.
+//! Node eligibility: where a daemon pod should start, and where it may continue to run.
 
 use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration};
 
 use crate::workloads::meta;
 
-/// What a node is to a daemon.
+/// The eligibility of a node for a daemon pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eligibility {
-    /// It should have a pod.
+    /// The node should run a pod.
     Wanted,
-    /// A pod that is there may stay; none is started (a NoSchedule taint).
+    /// An existing pod may continue; no new pod starts (`NoSchedule` taint).
     Kept,
-    /// No pod belongs there.
+    /// The node must not run a pod.
     Excluded,
 }
 
-/// What `node` is to a daemon whose pods have this spec, the daemon's own tolerations included.
+/// The eligibility of `node` for pods with this spec, which includes the DaemonSet's default tolerations.
 pub fn eligibility(spec: &PodSpec, node: &Node) -> Eligibility {
     let name = meta::name(&node.metadata);
     let named = spec.node_name.as_deref().unwrap_or_default();
@@ -84,7 +84,7 @@ fn matches_selectors(spec: &PodSpec, node: &Node) -> bool {
     by_labels && by_affinity
 }
 
-/// A term of nothing selects nothing.
+/// An empty term matches nothing.
 fn matches_term<'a>(term: &NodeSelectorTerm, label: &impl Fn(&str) -> Option<&'a str>, name: &str) -> bool {
     let expressions = term.match_expressions.as_deref().unwrap_or_default();
     let fields = term.match_fields.as_deref().unwrap_or_default();

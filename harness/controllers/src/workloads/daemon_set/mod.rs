@@ -1,8 +1,7 @@
-//! DaemonSets: one pod on every node that the template fits
-//! (kubernetes/kubernetes, daemon_controller.go, update.go).
+//! The DaemonSet controller: one pod on every eligible node (kubernetes/kubernetes, daemon_controller.go,
+//! update.go).
 //!
-//! One file an idea: which nodes are meant, the pod that is made for one, the decision, the rolling
-//! update, the status.
+//! Files: node eligibility, the pod of a node, the decision, the rolling update, the status.
 
 mod decide;
 mod eligible;

@@ -1,4 +1,4 @@
-//! The pod that a daemon has on one node: bound there by affinity, and tolerating what befalls nodes.
+//! The daemon pod of one node: bound to it by node affinity, with the default tolerations.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::{
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::pods;
 
-/// The label by which pods of one daemon and different templates are told apart.
+/// The label that distinguishes pods of different templates.
 pub const HASH: &str = "controller-revision-hash";
-/// The number of templates that the daemon has had, as the API server counts them.
+/// The label with the template generation, as the API server counts it.
 const GENERATION_ANNOTATION: &str = "deprecated.daemonset.template.generation";
 const GENERATION: &str = "pod-template-generation";
-/// Taints under which daemons go on: their effect, and whether only pods in the host's network care.
+/// The default tolerations: key, effect, and whether they apply only to pods with host network.
 const TOLERATED: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/not-ready", "NoExecute", false),
     ("node.kubernetes.io/unreachable", "NoExecute", false),
@@ -25,7 +25,7 @@ const TOLERATED: [(&str, &str, bool); 7] = [
     ("node.kubernetes.io/network-unavailable", "NoSchedule", true),
 ];
 
-/// The spec of the daemon's pods, wherever they run.
+/// The spec of the daemon pods of all nodes.
 pub fn spec_of(template: &PodTemplateSpec) -> PodSpec {
     let mut spec = template.spec.clone().unwrap_or_default();
     let host_network = spec.host_network == Some(true);
@@ -54,7 +54,7 @@ pub fn spec_of(template: &PodTemplateSpec) -> PodSpec {
     spec
 }
 
-/// The pod of `set` for one node.
+/// The daemon pod for one node.
 pub fn new(set: &DaemonSet, spec: &PodSpec, template: &PodTemplateSpec, hash: &str, node: &str) -> Pod {
     let owner = Owner::of(set);
     let mut pod = pods::from_template(template, &owner, format!("{}-", owner.name));
@@ -80,7 +80,7 @@ pub fn new(set: &DaemonSet, spec: &PodSpec, template: &PodTemplateSpec, hash: &s
     pod
 }
 
-/// The node that a daemon's pod is on or is meant for.
+/// The node that a daemon pod runs on or targets.
 pub fn node_of(pod: &Pod) -> Option<&str> {
     pods::node(pod).or_else(|| {
         let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;

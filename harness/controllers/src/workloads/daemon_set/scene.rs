@@ -1,4 +1,4 @@
-//! What a decision about a DaemonSet rests on.
+//! The inputs of a decision about a DaemonSet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,34 +13,34 @@ use super::eligible::Eligibility;
 use super::pod::HASH;
 use crate::workloads::{meta, pods};
 
-/// How long a daemon's pod that failed is left alone before it is replaced once more.
+/// The backoff before a failed pod on a node is replaced.
 const BACKOFF: Limits = Limits {
     first: Duration::from_secs(1),
     longest: Duration::from_mins(15),
     forgotten_after: Duration::from_mins(30),
 };
 
-/// What a decision about a DaemonSet rests on.
+/// The observed state for a decision about a DaemonSet.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The daemon.
+    /// The DaemonSet.
     pub set: Arc<DaemonSet>,
-    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    /// The pods that it controls, and the orphaned pods of its namespace.
     pub pods: Vec<Arc<Pod>>,
-    /// The revisions that it controls, and those of its namespace that nobody controls.
+    /// The revisions that it controls, and the orphaned ones of its namespace.
     pub revisions: Vec<Arc<ControllerRevision>>,
-    /// Every node.
+    /// All nodes.
     pub nodes: Vec<Arc<Node>>,
-    /// Where its pods failed lately.
+    /// The replacement backoff of each node.
     pub backoffs: BTreeMap<String, Pause>,
 }
 
-/// The back-off after one more replacement of a failed pod on a node, at `now`.
+/// The backoff of a node after another replacement at `now`.
 pub fn backoff(before: Option<Pause>, now: Timestamp) -> Pause {
     Pause::after(before, now, now, &BACKOFF)
 }
 
-/// Everything that one decision looks at.
+/// The data of one decision.
 pub(super) struct Scene<'a> {
     pub set: &'a DaemonSet,
     pub spec: &'a DaemonSetSpec,
@@ -49,19 +49,19 @@ pub(super) struct Scene<'a> {
     /// The hash of its template.
     pub hash: String,
     pub nodes: BTreeMap<String, Eligibility>,
-    /// Its pods, by the node that they are on or meant for.
+    /// Its pods, by the node that they run on or target.
     pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
     pub backoffs: &'a BTreeMap<String, Pause>,
     pub now: Timestamp,
 }
 
 impl Scene<'_> {
-    /// The pods on or for a node.
+    /// The pods of a node.
     pub fn on(&self, node: &str) -> &[Arc<Pod>] {
         self.pods.get(node).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether a pod is of the daemon's current template.
+    /// Whether a pod has the current template.
     pub fn is_current(&self, pod: &Pod) -> bool {
         meta::label(&pod.metadata, HASH) == Some(&self.hash)
     }
@@ -75,14 +75,14 @@ impl Scene<'_> {
     }
 }
 
-/// What is to be created and deleted.
+/// The planned creations and deletions.
 #[derive(Default)]
 pub(super) struct Changes {
     pub create_on: Vec<String>,
     pub delete: Vec<Arc<Pod>>,
 }
 
-/// Bound before unbound, then older before younger.
+/// Sort key: scheduled before unscheduled, then older before younger.
 pub(super) fn oldest_first(pod: &Pod) -> (bool, Timestamp, String) {
     let name = meta::name(&pod.metadata).to_owned();
     (pods::node(pod).is_none(), meta::created(&pod.metadata), name)

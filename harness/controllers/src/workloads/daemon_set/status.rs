@@ -1,4 +1,4 @@
-//! What a DaemonSet's status says.
+//! The status of a DaemonSet.
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
@@ -7,7 +7,7 @@ use super::scene::{Scene, oldest_first};
 use crate::workloads::meta::counted;
 use crate::workloads::pods;
 
-/// Counts nodes, each by its oldest pod.
+/// Counts nodes, by the oldest pod of each.
 pub(super) fn status(scene: &Scene<'_>) -> DaemonSetStatus {
     let before = scene.set.status.clone().unwrap_or_default();
     let (mut desired, mut scheduled, mut misscheduled) = (0, 0, 0);

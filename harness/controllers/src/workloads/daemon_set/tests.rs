@@ -51,7 +51,7 @@ fn node(change: &Value) -> Node {
     Eligibility::Kept
 )]
 #[case::tainted(json!({}), json!({ "spec": { "taints": [{ "key": "t", "effect": "NoExecute" }] } }), Eligibility::Excluded)]
-#[case::preferably_not(
+#[case::prefer_no_schedule(
     json!({}),
     json!({ "spec": { "taints": [{ "key": "t", "effect": "PreferNoSchedule" }] } }),
     Eligibility::Wanted
@@ -63,7 +63,7 @@ fn node(change: &Value) -> Node {
 )]
 #[case::selected(json!({ "nodeSelector": { "zone": "a" } }), json!({}), Eligibility::Wanted)]
 #[case::not_selected(json!({ "nodeSelector": { "zone": "b" } }), json!({}), Eligibility::Excluded)]
-#[case::another_is_named(json!({ "nodeName": "y" }), json!({}), Eligibility::Excluded)]
+#[case::another_node_named(json!({ "nodeName": "y" }), json!({}), Eligibility::Excluded)]
 #[case::by_affinity(
     json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "size", "operator": "Gt", "values": ["4"] }] }]
@@ -78,7 +78,11 @@ fn node(change: &Value) -> Node {
     json!({}),
     Eligibility::Excluded
 )]
-fn what_a_node_is_to_a_daemon(#[case] spec: Value, #[case] change: Value, #[case] expected: Eligibility) {
+fn taints_and_selectors_determine_node_eligibility(
+    #[case] spec: Value,
+    #[case] change: Value,
+    #[case] expected: Eligibility,
+) {
     let mut whole = json!({ "containers": [] });
     for (field, value) in spec.as_object().unwrap() {
         whole[field] = value.clone();
@@ -111,7 +115,7 @@ fn settle(world: &mut World, nodes: &[Arc<Node>], check: impl Fn(&World)) {
         }
         world.pass(1);
     }
-    panic!("it does not come to rest");
+    panic!("the world does not converge");
 }
 
 #[rstest]
@@ -158,13 +162,16 @@ fn an_update_keeps_its_bounds_and_reaches_every_node(
 }
 
 #[test]
-fn failed_pods_are_replaced_ever_more_slowly() {
+fn failed_daemon_pods_are_replaced_with_backoff() {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     let first = backoff(None, start);
     let second = backoff(Some(first), start);
     let waits = [first, second].map(|pause| pause.until().duration_since(start));
     assert_eq!(waits, [SignedDuration::from_secs(1), SignedDuration::from_secs(2)]);
-    let much_later = start + SignedDuration::from_hours(1);
-    let anew = backoff(Some(second), much_later);
-    assert_eq!(anew.until().duration_since(much_later), SignedDuration::from_secs(1));
+    let after_an_hour = start + SignedDuration::from_hours(1);
+    let reset = backoff(Some(second), after_an_hour);
+    assert_eq!(
+        reset.until().duration_since(after_an_hour),
+        SignedDuration::from_secs(1)
+    );
 }

@@ -1,4 +1,4 @@
-//! Rolling update of a DaemonSet: old pods go a few at a time, or new ones come beside them first.
+//! Rolling update of a DaemonSet: by deleting old pods or by surging, within the bounds of the strategy.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::eligible::Eligibility;
 use super::scene::{Changes, Scene};
 use crate::workloads::meta::{self, Rounding, amount, count, size};
 
-/// How many nodes may have a second pod during an update.
+/// The number of nodes that may run a second pod during an update.
 pub(super) fn max_surge(scene: &Scene<'_>) -> i32 {
     bound(scene, |rolling| rolling.max_surge.clone(), 0)
 }
 
-/// One of both bounds is above none, or no pod could ever change.
+/// At least one of the bounds is positive, otherwise no pod could be updated.
 fn max_unavailable(scene: &Scene<'_>) -> i32 {
     let bound = bound(scene, |rolling| rolling.max_unavailable.clone(), 1);
     if bound == 0 && max_surge(scene) == 0 { 1 } else { bound }
@@ -46,13 +46,13 @@ fn is_rolling(scene: &Scene<'_>) -> bool {
     strategy.and_then(|strategy| strategy.type_.as_deref()) != Some("OnDelete")
 }
 
-/// The pods of one node that stay: of the current template, and of an older one.
+/// The remaining pods of one node: of the current template, and of an older one.
 enum Pair<'a> {
     None,
     Current(&'a Arc<Pod>),
     Old(&'a Arc<Pod>),
     Both(&'a Arc<Pod>, &'a Arc<Pod>),
-    /// More than one of a kind.
+    /// More than one pod of a template.
     Unsettled,
 }
 
@@ -68,7 +68,7 @@ fn pair<'a>(scene: &Scene<'_>, pods: &'a [Arc<Pod>]) -> Pair<'a> {
     }
 }
 
-/// Chooses what changes next.
+/// Plans the next step of the update.
 pub(super) fn roll(scene: &Scene<'_>, changes: &mut Changes) {
     if !is_rolling(scene) {
         return;
@@ -80,7 +80,7 @@ pub(super) fn roll(scene: &Scene<'_>, changes: &mut Changes) {
     }
 }
 
-/// Old pods that serve nobody go at once, others while fewer than the bound are missing.
+/// Deletes unavailable old pods immediately, others while fewer pods than the bound are unavailable.
 fn replace(scene: &Scene<'_>, changes: &mut Changes) {
     let mut unavailable = 0;
     let (mut at_once, mut candidates) = (Vec::new(), Vec::new());
@@ -97,7 +97,8 @@ fn replace(scene: &Scene<'_>, changes: &mut Changes) {
     changes.delete.extend(candidates.into_iter().take(room));
 }
 
-/// New pods come beside old ones on so many nodes at once; an old pod goes when the new one is available.
+/// Creates new pods beside old ones on at most the permitted number of nodes; an old pod is deleted when the
+/// new one is available.
 fn surge(scene: &Scene<'_>, changes: &mut Changes) {
     let mut surging = 0;
     let (mut at_once, mut candidates) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The decision about one Deployment, at its highest level.
+//! The top level of the decision about one Deployment.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,7 +11,7 @@ use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Note, Plan};
 
-/// What to do about a Deployment.
+/// Decides about one Deployment.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let Some(spec) = view.deployment.spec.as_ref() else {
@@ -42,7 +42,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     finish(plan, scene)
 }
 
-/// Goes the way that the deployment's spec and state ask for; the scene remembers what that takes.
+/// Selects the rollout step from the deployment's spec and state, and records the changes in the scene.
 fn walk(scene: &mut Scene<'_>) {
     if scene.owner.deleting {
         progress::sync_status(scene);
@@ -66,7 +66,7 @@ fn walk(scene: &mut Scene<'_>) {
     progress::sync_rollout_status(scene);
 }
 
-/// Whether an active set was made for another number of replicas than is asked for now.
+/// Whether an active set was scaled for another number of replicas.
 fn is_scaling(scene: &Scene<'_>) -> bool {
     scene.sets.all().any(|set| {
         let desired = meta::number(&set.now.metadata, numbers::DESIRED_REPLICAS);
@@ -74,11 +74,11 @@ fn is_scaling(scene: &Scene<'_>) -> bool {
     })
 }
 
-/// The plan that brings the world to what the scene has become.
+/// The plan that writes the changes of the scene.
 fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
     plan.wake(progress::deadline(&scene.deployment, scene.spec, scene.now));
     let status = (scene.deployment != *scene.view.deployment).then_some(scene.deployment);
-    // After a failed attempt the status says so before it is tried again.
+    // After a failed attempt the status is written before the next attempt.
     let (first, last) = if scene.view.failure.is_some() {
         (status, None)
     } else {
@@ -100,7 +100,7 @@ fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
     plan
 }
 
-/// Says why nothing is done, once for each generation.
+/// Records why nothing is done, once per generation.
 fn observe_only(plan: &mut Plan, view: &View, message: &str) {
     let observed = view
         .deployment

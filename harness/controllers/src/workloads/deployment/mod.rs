@@ -1,9 +1,8 @@
-//! Deployments: a ReplicaSet for each pod template, and the way from one to the next
+//! The Deployment controller: one ReplicaSet per pod template, and rollouts between them
 //! (kubernetes/kubernetes, deployment_controller.go, sync.go, rolling.go, recreate.go, progress.go).
 //!
-//! One file an idea: the sets and how they are written, finding the new set, rolling, recreating,
-//! scaling in proportion, status and conditions. What must not live here: pods, beyond the
-//! question whether any is left.
+//! Files: the sets and their writes, revisions, rolling update, recreate, proportional scaling, status and
+//! conditions. Pods are read only to find out whether any old pod is left.
 
 mod decide;
 mod numbers;

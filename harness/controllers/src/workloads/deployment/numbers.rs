@@ -1,22 +1,21 @@
-//! The numbers of a rollout: replicas, surge, how many may be missing; and the annotations in which
-//! sets remember them.
+//! The numbers of a rollout (replicas, surge, unavailability), and the annotations that record them on sets.
 
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::workloads::meta::{Rounding, amount};
 
-/// For how many replicas of the deployment a set was last scaled.
+/// Annotation: the deployment's replicas when the set was last scaled.
 pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// How many pods the deployment might have had then, surge included.
+/// Annotation: the deployment's maximum number of pods at that time, including surge.
 pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 
-/// How many pods are wanted.
+/// The desired number of pods.
 pub fn replicas(spec: &DeploymentSpec) -> i32 {
     spec.replicas.unwrap_or(1)
 }
 
-/// Whether all old pods go before the first new one comes.
+/// Whether all old pods terminate before a new one starts.
 pub fn is_recreate(spec: &DeploymentSpec) -> bool {
     strategy(spec) == "Recreate"
 }
@@ -26,12 +25,12 @@ fn strategy(spec: &DeploymentSpec) -> &str {
     strategy.unwrap_or("RollingUpdate")
 }
 
-/// How many pods more than wanted there may be.
+/// The maximum number of pods above the desired number.
 pub fn max_surge(spec: &DeploymentSpec) -> i32 {
     if is_recreate(spec) { 0 } else { fenceposts(spec).0 }
 }
 
-/// How many pods fewer than wanted may be available.
+/// The maximum number of unavailable pods.
 pub fn max_unavailable(spec: &DeploymentSpec) -> i32 {
     if is_recreate(spec) || replicas(spec) == 0 {
         return 0;
@@ -39,7 +38,8 @@ pub fn max_unavailable(spec: &DeploymentSpec) -> i32 {
     fenceposts(spec).1.min(replicas(spec))
 }
 
-/// Surge rounds up, unavailable down; both none would be a standstill, so one may be missing then.
+/// Surge rounds up, unavailability rounds down; if both are zero, one pod may be unavailable, so that the
+/// rollout can progress.
 fn fenceposts(spec: &DeploymentSpec) -> (i32, i32) {
     let rolling = spec
         .strategy

@@ -1,5 +1,5 @@
-//! Status and conditions: what is there, whether enough of it is available, and whether the rollout
-//! moves, is done, or has stood still for too long.
+//! Status and conditions: pod counts, availability, and whether the rollout progresses, is complete, or exceeds
+//! its deadline.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus};
@@ -18,7 +18,7 @@ const DONE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 
-/// Conditions as upstream keeps them: nothing changes while status and reason stay.
+/// Sets a condition as upstream does: unchanged while status and reason stay the same.
 fn set_condition(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
     let conditions = status.conditions.get_or_insert_default();
     if let Some(current) = conditions.iter().find(|current| current.type_ == condition.type_) {
@@ -74,12 +74,13 @@ fn has_deadline(spec: &DeploymentSpec) -> bool {
         .is_some_and(|seconds| seconds != i32::MAX)
 }
 
-fn say(scene: &mut Scene<'_>, status: &str, reason: &str, message: String) {
-    let said = condition(PROGRESSING, status, reason, message, scene.now);
-    set_condition(scene.deployment.status.get_or_insert_default(), said);
+fn set_progressing(scene: &mut Scene<'_>, status: &str, reason: &str, message: String) {
+    let updated = condition(PROGRESSING, status, reason, message, scene.now);
+    set_condition(scene.deployment.status.get_or_insert_default(), updated);
 }
 
-/// Says that a rollout is paused, or goes on. A deployment that has timed out keeps saying that.
+/// Sets the Progressing condition when a rollout is paused or resumed. A timed out deployment keeps its
+/// condition.
 pub fn note_pause(scene: &mut Scene<'_>) {
     let current = progressing(&scene.deployment);
     if !has_deadline(scene.spec) || has_reason(current, TIMED_OUT) {
@@ -87,9 +88,9 @@ pub fn note_pause(scene: &mut Scene<'_>) {
     }
     let was_paused = has_reason(current, PAUSED);
     if scene.is_paused() && !was_paused {
-        say(scene, "Unknown", PAUSED, "Deployment is paused".to_owned());
+        set_progressing(scene, "Unknown", PAUSED, "Deployment is paused".to_owned());
     } else if !scene.is_paused() && was_paused {
-        say(
+        set_progressing(
             scene,
             "Unknown",
             "DeploymentResumed",
@@ -98,15 +99,15 @@ pub fn note_pause(scene: &mut Scene<'_>) {
     }
 }
 
-/// Says that the set of the current template was there already, where nothing is said yet.
+/// Sets the Progressing condition for an existing set of the current template, unless it has a condition.
 pub fn note_found(scene: &mut Scene<'_>, name: &str) {
     if has_deadline(scene.spec) && progressing(&scene.deployment).is_none() {
         let message = format!("Found new replica set \"{name}\"");
-        say(scene, "True", "FoundNewReplicaSet", message);
+        set_progressing(scene, "True", "FoundNewReplicaSet", message);
     }
 }
 
-/// Says that a set was created; or, after a failure, why it was not.
+/// Sets the Progressing condition for a created set or, after a failure, the failure.
 pub fn note_created(scene: &mut Scene<'_>, name: &str) {
     if !has_deadline(scene.spec) {
         return;
@@ -119,22 +120,22 @@ pub fn note_created(scene: &mut Scene<'_>, name: &str) {
     {
         Some(failure) => {
             let message = failure.message.clone();
-            say(scene, "False", "ReplicaSetCreateError", message);
+            set_progressing(scene, "False", "ReplicaSetCreateError", message);
         }
         None => {
             let message = format!("Created new replica set \"{name}\"");
-            say(scene, "True", "NewReplicaSetCreated", message);
+            set_progressing(scene, "True", "NewReplicaSetCreated", message);
         }
     }
 }
 
-/// Counts, and whether enough is available; for a deployment that does not roll.
+/// Updates counts and availability; for a deployment without a rollout.
 pub fn sync_status(scene: &mut Scene<'_>) {
     let status = count(scene);
     scene.deployment.status = Some(status);
 }
 
-/// As [`sync_status`], and whether the rollout progresses.
+/// Like [`sync_status`], and updates the progress of the rollout.
 pub fn sync_rollout_status(scene: &mut Scene<'_>) {
     let before = scene.view.deployment.status.clone().unwrap_or_default();
     let mut status = count(scene);
@@ -142,7 +143,7 @@ pub fn sync_rollout_status(scene: &mut Scene<'_>) {
     if has_deadline(scene.spec) {
         let settled = status.replicas == status.updated_replicas && has_reason(current.as_ref(), DONE);
         if !settled {
-            judge(scene, &before, &mut status, current.as_ref());
+            evaluate_progress(scene, &before, &mut status, current.as_ref());
         }
     } else {
         remove_condition(&mut status, PROGRESSING);
@@ -154,8 +155,8 @@ pub fn sync_rollout_status(scene: &mut Scene<'_>) {
     scene.deployment.status = Some(status);
 }
 
-/// Complete, moving, or overdue.
-fn judge(
+/// Evaluates the rollout: complete, progressing, or past its deadline.
+fn evaluate_progress(
     scene: &Scene<'_>,
     before: &DeploymentStatus,
     status: &mut DeploymentStatus,
@@ -175,7 +176,7 @@ fn judge(
         if let Some(current) = current.filter(|current| current.status == "True") {
             moving.last_transition_time.clone_from(&current.last_transition_time);
         }
-        // The time of the last progress is what the deadline counts from, so it moves with every step.
+        // Every step updates the time of the last progress, from which the deadline counts.
         remove_condition(status, PROGRESSING);
         set_condition(status, moving);
     } else if is_overdue(scene.spec, current, now) {
@@ -207,8 +208,8 @@ fn deadline_of(spec: &DeploymentSpec, current: &DeploymentCondition) -> Option<T
     Some(meta::later(since.0, i64::from(seconds)))
 }
 
-/// When a rollout that stands still is overdue: a second after its deadline, since times are written
-/// in whole seconds.
+/// When a stalled rollout exceeds its deadline: one second later than specified, because times are written in
+/// whole seconds.
 pub fn deadline(deployment: &Deployment, spec: &DeploymentSpec, now: Timestamp) -> Option<Timestamp> {
     let current = progressing(deployment)?;
     let over = has_reason(Some(current), DONE) || has_reason(Some(current), TIMED_OUT) || !has_deadline(spec);
@@ -219,7 +220,7 @@ pub fn deadline(deployment: &Deployment, spec: &DeploymentSpec, now: Timestamp) 
     Some(deadline.max(meta::later(now, 1)))
 }
 
-/// Whether every pod is of the current template and available.
+/// Whether all pods have the current template and are available.
 pub fn is_complete(scene: &Scene<'_>) -> bool {
     scene
         .view
@@ -253,18 +254,18 @@ fn count(scene: &Scene<'_>) -> DeploymentStatus {
         conditions: before.conditions,
     };
     let least = numbers::replicas(scene.spec) - numbers::max_unavailable(scene.spec);
-    let said = if available >= least {
+    let updated = if available >= least {
         let message = "Deployment has minimum availability.".to_owned();
         condition(AVAILABLE, "True", "MinimumReplicasAvailable", message, scene.now)
     } else {
         let message = "Deployment does not have minimum availability.".to_owned();
         condition(AVAILABLE, "False", "MinimumReplicasUnavailable", message, scene.now)
     };
-    set_condition(&mut status, said);
+    set_condition(&mut status, updated);
     status
 }
 
-/// Why a set cannot make its pods: the new set's word before that of others.
+/// The replica failure of the new set or, if it has none, of another set.
 fn failure_of(scene: &Scene<'_>) -> Option<DeploymentCondition> {
     let failure = |set: &Set| {
         let conditions = set.now.status.as_ref()?.conditions.as_ref()?;

@@ -1,4 +1,4 @@
-//! Recreate: every old pod is gone before the first new one comes.
+//! Recreate strategy: all old pods terminate before a new pod starts.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::sets::{Scene, Set};
 use super::{numbers, progress, revisions};
 use crate::workloads::{meta, pods};
 
-/// One step of a rollout that recreates.
+/// One step of a recreate rollout.
 pub fn roll_out(scene: &mut Scene<'_>) {
     revisions::sync(scene);
     if drop_old(scene) || old_pods_run(scene) || !revisions::sync_or_create(scene) {
@@ -30,7 +30,7 @@ fn drop_old(scene: &mut Scene<'_>) -> bool {
     scaled
 }
 
-/// Whether a pod of an old set is left that has not ended; one that is on its way out counts.
+/// Whether an unfinished pod of an old set is left; terminating pods count.
 fn old_pods_run(scene: &Scene<'_>) -> bool {
     if scene.sets.old.iter().map(Set::actual).sum::<i32>() > 0 {
         return true;

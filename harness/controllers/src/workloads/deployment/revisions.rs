@@ -1,5 +1,5 @@
-//! Finding or making the set of the current template, the revision numbers by which sets are
-//! remembered, and how many of them are.
+//! Revisions: finds or creates the set of the current template, maintains the revision numbers of sets, and
+//! limits the history.
 
 use std::cmp::Ordering;
 
@@ -12,11 +12,11 @@ use crate::workloads::hash::template_hash;
 use crate::workloads::meta;
 use crate::workloads::plan::Note;
 
-/// The number of a rollout, on sets and on the deployment.
+/// Annotation: the revision number, on sets and on the deployment.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The numbers that a set had in earlier rollouts.
+/// Annotation: the earlier revision numbers of a set.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// What is never copied from a deployment to its sets.
+/// Annotations that are not copied from a deployment to its sets.
 const NOT_COPIED: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -25,7 +25,7 @@ const NOT_COPIED: [&str; 6] = [
     numbers::MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
 ];
-/// A history longer than this loses its oldest entries.
+/// The maximum length of the history; older entries are dropped.
 const HISTORY_LENGTH: usize = 2000;
 
 /// Oldest first.
@@ -39,7 +39,7 @@ fn revision(meta: &ObjectMeta) -> i64 {
     meta::number(meta, REVISION).unwrap_or_default()
 }
 
-/// Brings the new set's annotations and revision up to date, if there is one.
+/// Updates annotations and revision of the new set, if it exists.
 pub fn sync(scene: &mut Scene<'_>) {
     let newest = scene.sets.old.iter().map(|set| revision(&set.now.metadata)).max();
     let next = newest.unwrap_or_default() + 1;
@@ -64,7 +64,7 @@ pub fn sync(scene: &mut Scene<'_>) {
     progress::note_found(scene, &name);
 }
 
-/// Gives a set the number of this rollout, and remembers the one that it had.
+/// Sets the set's revision, and appends the previous one to its history.
 fn raise_revision(set: &mut ObjectMeta, next: i64) {
     let old = meta::annotation(set, REVISION).map(str::to_owned);
     if old
@@ -89,8 +89,8 @@ fn raise_revision(set: &mut ObjectMeta, next: i64) {
     meta::annotate(set, REVISION_HISTORY, history);
 }
 
-/// As [`sync`], and makes the new set where there is none. Tells whether there is one now: a name
-/// that another set has is given up by counting the collision.
+/// Like [`sync`], but creates the new set if it is missing. Returns whether it exists now: on a name collision
+/// the collision count is incremented instead.
 pub fn sync_or_create(scene: &mut Scene<'_>) -> bool {
     if scene.sets.new.is_none() && !create(scene) {
         return false;
@@ -99,7 +99,7 @@ pub fn sync_or_create(scene: &mut Scene<'_>) -> bool {
     true
 }
 
-/// The name of the set of the current template, if it is to be created.
+/// The name of the set of the current template, if it must be created.
 pub fn next_set_name(deployment: &Deployment) -> Option<String> {
     let hash = next_hash(deployment)?;
     Some(format!("{}-{hash}", meta::name(&deployment.metadata)))
@@ -163,7 +163,7 @@ fn new_set(scene: &Scene<'_>, hash: &str, name: String) -> ReplicaSet {
     }
 }
 
-/// Plans the deletion of the oldest sets that are empty, beyond the history that is kept.
+/// Plans the deletion of the oldest empty sets beyond the history limit.
 pub fn clean_up(scene: &mut Scene<'_>) {
     let Some(limit) = scene.spec.revision_history_limit.filter(|limit| *limit != i32::MAX) else {
         return;
@@ -180,11 +180,11 @@ pub fn clean_up(scene: &mut Scene<'_>) {
         let observed = set.now.status.as_ref().and_then(|status| status.observed_generation);
         set.actual() == 0 && set.replicas() == 0 && observed >= set.now.metadata.generation
     };
-    let goes: Vec<_> = alive
+    let surplus: Vec<_> = alive
         .into_iter()
         .take(surplus)
         .filter(unused)
         .filter_map(|set| set.existing().cloned())
         .collect();
-    scene.deletions.extend(goes);
+    scene.deletions.extend(surplus);
 }

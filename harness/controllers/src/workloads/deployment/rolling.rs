@@ -1,4 +1,4 @@
-//! Rolling update: the new set grows and the old ones shrink, within surge and unavailability.
+//! Rolling update: scales up the new set and scales down the old ones, within surge and unavailability.
 
 use super::numbers;
 use super::sets::{Scene, Set};
@@ -45,7 +45,7 @@ fn shrink_old(scene: &mut Scene<'_>) -> bool {
     unhealthy + healthy > 0
 }
 
-/// Pods of old sets that are not available serve nobody; they go first. Returns how many go.
+/// Scales down unavailable pods of old sets first. Returns the number of removed pods.
 fn drop_unhealthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     let spec = scene.spec;
     let mut gone = 0;
@@ -60,7 +60,7 @@ fn drop_unhealthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     gone
 }
 
-/// Returns how many go.
+/// Returns the number of removed pods.
 fn drop_healthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     let spec = scene.spec;
     let mut gone = 0;

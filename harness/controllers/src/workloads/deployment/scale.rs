@@ -1,4 +1,4 @@
-//! Scaling a deployment whose rollout is under way or paused: every set in proportion to its size.
+//! Scaling during a rollout or a pause: each set in proportion to its size.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::numbers::{self, MAX_REPLICAS};
 use super::sets::{Scene, Set};
 use crate::workloads::meta;
 
-/// Brings the sets to the number of pods that is wanted now.
+/// Scales the sets to the desired number of pods.
 pub fn scale(scene: &mut Scene<'_>) {
     let (spec, wanted) = (scene.spec, numbers::replicas(scene.spec));
     if let Some(set) = only_active_or_latest(scene) {
@@ -26,7 +26,7 @@ pub fn scale(scene: &mut Scene<'_>) {
     }
 }
 
-/// The one set that has pods; where none has, the new or else the latest one.
+/// The only set with pods; if no set has pods, the new set or else the latest one.
 fn only_active_or_latest<'a>(scene: &'a mut Scene<'_>) -> Option<&'a mut Set> {
     let sets = &mut scene.sets;
     let new_is_active = sets.new.as_ref().is_some_and(|set| set.replicas() > 0);
@@ -38,7 +38,7 @@ fn only_active_or_latest<'a>(scene: &'a mut Scene<'_>) -> Option<&'a mut Set> {
     }
 }
 
-/// Whether the new set has all the pods that are wanted, and all are available.
+/// Whether the new set has all desired pods and all are available.
 fn is_saturated(scene: &Scene<'_>) -> bool {
     let wanted = numbers::replicas(scene.spec);
     scene.sets.new.as_ref().is_some_and(|set| {
@@ -60,7 +60,7 @@ fn in_proportion(scene: &mut Scene<'_>) {
     let sets = &mut scene.sets;
     let mut active: Vec<&mut Set> = sets.old.iter_mut().chain(&mut sets.new).collect();
     active.retain(|set| set.replicas() > 0);
-    // Who is largest gives or gets most; among equals the newer get and the older give first.
+    // The largest sets change most; among equals, newer sets grow first and older sets shrink first.
     if to_add > 0 {
         active.sort_by_key(|set| (Reverse(set.replicas()), Reverse(meta::created(&set.now.metadata))));
     } else {
@@ -87,7 +87,7 @@ fn in_proportion(scene: &mut Scene<'_>) {
     }
 }
 
-/// By how many pods a set changes when the whole goes from the size that it was scaled for to `most`.
+/// The change of a set when the deployment's maximum changes from the recorded one to `most`.
 fn share(set: &Set, wanted: i32, most: i32, status_replicas: i32) -> i32 {
     let replicas = set.replicas();
     if wanted == 0 {

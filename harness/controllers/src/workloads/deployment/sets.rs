@@ -1,4 +1,4 @@
-//! The ReplicaSets of a deployment while a decision is taken: each as it was and as it is to be.
+//! The ReplicaSets of a deployment during a decision: the observed and the planned state of each.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use super::view::View;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
 
-/// The label by which sets of one deployment and their pods are told apart.
+/// The label that distinguishes the sets of one deployment and their pods.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Everything that one decision looks at and changes.
+/// The data of one decision, including its planned changes.
 pub struct Scene<'a> {
     pub view: &'a View,
     pub spec: &'a DeploymentSpec,
     pub owner: Owner,
     pub now: Timestamp,
     pub sets: Sets,
-    /// The deployment as it is to be; only its status and annotations change.
+    /// The planned deployment; only status and annotations change.
     pub deployment: Deployment,
-    /// Events that no write to a set goes with.
+    /// Events without a write of a set.
     pub notes: Vec<Note>,
-    /// Old sets that go.
+    /// Old sets to delete.
     pub deletions: Vec<Arc<ReplicaSet>>,
 }
 
@@ -35,12 +35,12 @@ impl Scene<'_> {
         self.spec.paused == Some(true)
     }
 
-    /// The deployment's spec and how many pods it wants.
+    /// The deployment's spec and its desired number of pods.
     pub fn wanted(&self) -> (&DeploymentSpec, i32) {
         (self.spec, numbers::replicas(self.spec))
     }
 
-    /// How many pods the new set may have now.
+    /// The number of pods that the new set may have now.
     pub fn new_set_replicas(&self) -> i32 {
         let (spec, wanted) = self.wanted();
         let current = self.sets.new.as_ref().map_or(0, Set::replicas);
@@ -57,11 +57,11 @@ impl Scene<'_> {
 
 /// One set.
 pub struct Set {
-    /// What the server has; nothing for a set that is to be created.
+    /// The observed set; `None` for a planned one.
     before: Option<Arc<ReplicaSet>>,
-    /// What it is to be.
+    /// The planned set.
     pub now: ReplicaSet,
-    /// What to say about the change.
+    /// The event of the change.
     notes: Vec<Note>,
 }
 
@@ -79,7 +79,7 @@ impl Set {
         meta::name(&self.now.metadata)
     }
 
-    /// How many pods it is to have.
+    /// The planned number of pods.
     pub fn replicas(&self) -> i32 {
         self.now
             .spec
@@ -92,7 +92,7 @@ impl Set {
         self.now.spec.get_or_insert_default().replicas = Some(replicas);
     }
 
-    /// How many pods it has, by its status.
+    /// The observed number of pods, from its status.
     pub fn actual(&self) -> i32 {
         self.now.status.as_ref().map_or(0, |status| status.replicas)
     }
@@ -107,8 +107,8 @@ impl Set {
         status.and_then(|status| status.available_replicas).unwrap_or_default()
     }
 
-    /// How many available pods are left once it has been scaled: its status may still count pods that
-    /// are about to go.
+    /// The number of available pods after the planned scaling: the status may still count pods that are about
+    /// to be deleted.
     pub fn staying_available(&self) -> i32 {
         self.available().min(self.replicas())
     }
@@ -120,12 +120,12 @@ impl Set {
             .unwrap_or_default()
     }
 
-    /// What the server has, of a set that exists.
+    /// The observed set, if it exists.
     pub fn existing(&self) -> Option<&Arc<ReplicaSet>> {
         self.before.as_ref()
     }
 
-    /// Scales it; tells whether its number of pods changes. Remembers what it was scaled for.
+    /// Scales the set and records the deployment's numbers; returns whether its number of pods changes.
     pub fn scale(&mut self, spec: &DeploymentSpec, replicas: i32) -> bool {
         remember_numbers(&mut self.now, spec);
         let old = self.replicas();
@@ -143,7 +143,7 @@ impl Set {
     }
 }
 
-/// Writes into a set's annotations for which numbers of the deployment it is scaled.
+/// Records the numbers of the deployment in a set's annotations.
 pub fn remember_numbers(set: &mut ReplicaSet, spec: &DeploymentSpec) {
     let desired = numbers::replicas(spec);
     let most = desired + numbers::max_surge(spec);
@@ -151,14 +151,14 @@ pub fn remember_numbers(set: &mut ReplicaSet, spec: &DeploymentSpec) {
     meta::annotate(&mut set.metadata, MAX_REPLICAS, most.to_string());
 }
 
-/// The set of the current template, and all others, oldest first.
+/// The set of the current template, and all other sets, oldest first.
 pub struct Sets {
     pub new: Option<Set>,
     pub old: Vec<Set>,
 }
 
 impl Sets {
-    /// Sorts `sets`, which come oldest first, into the oldest with this template and the rest.
+    /// Splits `sets` (sorted oldest first) into the oldest with this template and the others.
     pub fn new(sets: Vec<Arc<ReplicaSet>>, template: &PodTemplateSpec) -> Self {
         let mut split = Self {
             new: None,
@@ -185,17 +185,17 @@ impl Sets {
         self.old.iter().chain(&self.new)
     }
 
-    /// The old sets that are to have pods.
+    /// The old sets with a planned number of pods above zero.
     pub fn old_active(&mut self) -> impl Iterator<Item = &mut Set> {
         self.old.iter_mut().filter(|set| set.replicas() > 0)
     }
 
-    /// How many pods all sets together are to have.
+    /// The planned number of pods of all sets.
     pub fn total(&self) -> i32 {
         self.all().map(Set::replicas).sum()
     }
 
-    /// Plans the writes: the new set's first.
+    /// Plans the writes, beginning with the new set.
     pub fn write(&self, plan: &mut Plan) {
         for set in self.new.iter().chain(&self.old) {
             match &set.before {
@@ -213,7 +213,7 @@ impl Sets {
     }
 }
 
-/// Whether two templates are alike but for the hash label.
+/// Whether two templates are equal except for the hash label.
 pub fn is_same(one: &PodTemplateSpec, other: &PodTemplateSpec) -> bool {
     normal(one) == normal(other)
 }

@@ -26,7 +26,7 @@ fn deployment(replicas: i32, strategy: &Value) -> Deployment {
     .unwrap()
 }
 
-/// One look of the deployment controller and one of the ReplicaSet controller at each set.
+/// One pass of the deployment controller, and one of the ReplicaSet controller for each set.
 fn look(world: &mut World) -> usize {
     let deployment = world.get::<Deployment>("d");
     let sets: Vec<Arc<ReplicaSet>> = world.all();
@@ -85,7 +85,7 @@ fn set_image(deployment: &mut Deployment, image: &str) {
     template.spec.as_mut().unwrap().containers[0].image = Some(image.to_owned());
 }
 
-/// Lets controllers and pods go on until nothing is left to do.
+/// Runs controllers and pods until nothing changes.
 fn settle(world: &mut World, check: impl Fn(&World)) {
     for _ in 0..2000 {
         let quiet = look(world) == 0;
@@ -97,7 +97,7 @@ fn settle(world: &mut World, check: impl Fn(&World)) {
         }
         world.pass(1);
     }
-    panic!("it does not come to rest");
+    panic!("the world does not converge");
 }
 
 #[rstest]
@@ -112,7 +112,7 @@ fn a_rollout_keeps_its_bounds_and_converges(#[case] strategy: Value, #[case] sur
         settle(&mut world, |_| {});
         assert_eq!(available(&world), 10);
         change(&mut world, |deployment| set_image(deployment, "2"));
-        // A second rollout overtakes the first one somewhere on its way.
+        // A second rollout starts at a random point of the first one.
         for _ in 0..world.chance.below(30) {
             look(&mut world);
             if let Some(pod) = world.any_pod(|pod| !pods::is_ready(pod)) {
@@ -203,11 +203,11 @@ fn history_is_kept_to_its_limit() {
         change(&mut world, |deployment| set_image(deployment, image));
     }
     settle(&mut world, |_| {});
-    assert_eq!(world.all::<ReplicaSet>().len(), 3, "the current one and two of old");
+    assert_eq!(world.all::<ReplicaSet>().len(), 3, "the current set and two old sets");
 }
 
 #[test]
-fn a_name_that_is_taken_is_counted_and_avoided() {
+fn a_name_collision_is_counted_and_avoided() {
     let mut world = World::new(1);
     world.create(deployment(1, &json!({ "type": "RollingUpdate" })));
     let taken = next_set_name(&world.get::<Deployment>("d")).unwrap();

@@ -1,4 +1,4 @@
-//! What a decision about a Deployment rests on.
+//! The input of a decision about a Deployment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::workloads::plan::Failure;
 
-/// What a decision about a Deployment rests on.
+/// The observed state for a decision about a Deployment.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The deployment.
     pub deployment: Arc<Deployment>,
-    /// The ReplicaSets that it controls, and those of its namespace that nobody controls.
+    /// The ReplicaSets that it controls, and the orphaned ones of its namespace.
     pub sets: Vec<Arc<ReplicaSet>>,
-    /// The names of ReplicaSets that are taken, as far as it could want them.
+    /// The existing ReplicaSet names among those that it might use.
     pub names: BTreeSet<String>,
-    /// The pods that its ReplicaSets control, those included that are on their way out.
+    /// The pods of its ReplicaSets, including terminating ones.
     pub pods: Vec<Arc<Pod>>,
-    /// What failed at the last attempt.
+    /// The failure of the last attempt.
     pub failure: Option<Failure>,
 }

@@ -1,4 +1,4 @@
-//! The decision about the slices of one Service.
+//! The decision about the EndpointSlices of one Service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::Kind;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::Plan;
 
-/// At most so many endpoints are in one slice.
+/// The maximum number of endpoints per slice.
 const MOST: usize = 100;
-/// The Service that a slice is of.
+/// Label: the Service of a slice.
 pub const SERVICE: &str = "kubernetes.io/service-name";
-/// Who keeps a slice.
+/// Label: the controller that manages a slice.
 pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-/// This controller, as upstream's calls itself.
+/// The label value of this controller, as upstream.
 pub const MANAGER: &str = "endpointslice-controller.k8s.io";
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// When what led to the last write of a slice happened.
+/// Annotation: the time of the change that caused the last write of a slice.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// What a decision about a Service's slices rests on.
+/// The observed state for a decision about a Service's slices.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The service.
@@ -34,11 +34,11 @@ pub struct View {
     pub pods: Vec<Arc<Pod>>,
     /// The nodes of these pods, by name.
     pub nodes: BTreeMap<String, Arc<Node>>,
-    /// The slices of the service that this controller keeps.
+    /// The slices of the service that this controller manages.
     pub slices: Vec<Arc<EndpointSlice>>,
 }
 
-/// What to do about the slices of a Service.
+/// Decides about the slices of a Service.
 pub fn decide(view: &View, _now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let spec = view.service.spec.as_ref();
@@ -71,7 +71,7 @@ pub fn decide(view: &View, _now: Timestamp) -> Plan {
 
 type Endpoints = BTreeMap<String, Endpoint>;
 
-/// The endpoints by their ports; each by the uid of its pod. Without any there is one empty slice.
+/// The desired endpoints by their ports, each by pod uid. Without endpoints there is one empty slice.
 fn wanted(view: &View, family: Family) -> Vec<(Vec<EndpointPort>, Endpoints)> {
     let mut by_ports: Vec<(Vec<EndpointPort>, Endpoints)> = Vec::new();
     for pod in &view.pods {
@@ -104,8 +104,8 @@ fn uid_of(endpoint: &Endpoint) -> &str {
     target.and_then(|target| target.uid.as_deref()).unwrap_or_default()
 }
 
-/// Endpoints stay in the slice that they are in; new ones fill up the slices that change anyway,
-/// then those with room, then new slices. Slices that are left empty go, but for the last.
+/// Endpoints stay in their slices; new ones fill first the slices that change anyway, then other slices with
+/// room, then new slices. Empty slices are deleted, except the last.
 fn spread(
     plan: &mut Plan,
     view: &View,
@@ -178,7 +178,7 @@ fn has_other_labels(view: &View, slice: &EndpointSlice) -> bool {
     slice.metadata.labels.as_ref() != Some(&labels(view))
 }
 
-/// The latest time at which the service, or the readiness of one of its pods, changed.
+/// Sets the trigger time: the latest change of the service or of the readiness of one of its pods.
 fn note_trigger(metadata: &mut ObjectMeta, view: &View) {
     let ready = view
         .pods

@@ -1,4 +1,4 @@
-//! The endpoint that a pod is to a Service, and the ports under which it answers.
+//! The endpoint of a pod, and its ports.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::workloads::{meta, pods};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The addresses of a family that a slice may hold.
+/// The address family of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     IPv4,
@@ -26,7 +26,7 @@ impl Family {
     }
 }
 
-/// The families of a Service.
+/// The address families of a Service.
 pub fn families(service: &Service) -> Vec<Family> {
     let named = service.spec.as_ref().and_then(|spec| spec.ip_families.as_deref());
     let mut families: Vec<Family> = named
@@ -41,8 +41,8 @@ pub fn families(service: &Service) -> Vec<Family> {
     families
 }
 
-/// The pod as an endpoint; nothing for one that has ended, has no address of the family, or is on a
-/// node that is not there, unless the Service wants every address.
+/// The endpoint of a pod; `None` if the pod is finished, has no address of the family, or runs on a missing
+/// node (unless the Service publishes unready addresses).
 pub fn endpoint(service: &Service, pod: &Pod, node: Option<&Node>, family: Family) -> Option<Endpoint> {
     if pods::is_terminal(pod) {
         return None;
@@ -89,7 +89,7 @@ fn address(pod: &Pod, family: Family) -> Option<String> {
     addresses.into_iter().find(of_family).map(str::to_owned)
 }
 
-/// A pod that names itself within the Service's domain has a record of its own.
+/// A pod with a host name in the Service's subdomain gets its own DNS record.
 fn host_name(service: &Service, pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     let named = spec.hostname.as_deref().filter(|name| !name.is_empty())?;
@@ -98,7 +98,7 @@ fn host_name(service: &Service, pod: &Pod) -> Option<String> {
     within.then(|| named.to_owned())
 }
 
-/// The ports of a Service on a pod; a named port that the pod does not have is left out.
+/// The ports of a Service on a pod, without named ports that the pod does not have.
 pub fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     let listed = service.spec.as_ref().and_then(|spec| spec.ports.as_deref());
     listed

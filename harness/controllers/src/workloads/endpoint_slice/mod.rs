@@ -1,8 +1,7 @@
-//! EndpointSlices of Services that have a selector: the addresses of its pods, by port and family,
-//! at most a hundred a slice (kubernetes/kubernetes, endpointslice reconciler).
+//! The EndpointSlice controller for Services with a selector: the addresses of their pods, by port and address
+//! family, at most a hundred per slice (kubernetes/kubernetes, endpointslice reconciler).
 //!
-//! One file an idea: which endpoint a pod is, and how endpoints are spread over slices. Topology
-//! hints are not given.
+//! Files: the endpoint of a pod, and the distribution of endpoints over slices. Topology hints are not set.
 
 mod decide;
 mod endpoint;

@@ -55,11 +55,11 @@ fn sizes(world: &World) -> Vec<usize> {
 }
 
 #[test]
-fn endpoints_fill_slices_and_stay_where_they_are() {
+fn endpoints_fill_slices_and_stay_in_them() {
     let mut world = World::new(1);
     let service = service(&json!(["IPv4"]));
     look(&mut world, &service, Vec::new());
-    assert_eq!(sizes(&world), [0], "an empty slice says that there is nothing");
+    assert_eq!(sizes(&world), [0], "no endpoints result in one empty slice");
     look(&mut world, &service, pods(0..250));
     assert_eq!(sizes(&world), [50, 100, 100]);
     assert!(look(&mut world, &service, pods(0..250)).actions.is_empty());

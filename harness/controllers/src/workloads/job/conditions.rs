@@ -1,5 +1,5 @@
-//! When a job is over and what its conditions say: first that it will succeed or fail
-//! (SuccessCriteriaMet, FailureTarget), and once its last pod is gone that it did (Complete, Failed).
+//! The end of a job and its conditions: first the expected result (SuccessCriteriaMet, FailureTarget), and
+//! after its last pod the final one (Complete, Failed).
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
@@ -17,7 +17,7 @@ fn condition_of<'a>(status: &'a JobStatus, type_: &str) -> Option<&'a JobConditi
     status.conditions.iter().flatten().find(holds)
 }
 
-/// When a job ended, if it has.
+/// When a job finished, if it did.
 pub(super) fn finished_at(status: &JobStatus) -> Option<Timestamp> {
     let end = condition_of(status, "Complete").or_else(|| condition_of(status, "Failed"))?;
     Some(
@@ -27,18 +27,18 @@ pub(super) fn finished_at(status: &JobStatus) -> Option<Timestamp> {
     )
 }
 
-/// What has been decided before, or follows from failures and time.
+/// The verdict: already recorded in the status, or from failures and deadlines.
 pub(super) fn verdict(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> Verdict {
-    let said = |condition: &JobCondition| {
+    let reason_and_message = |condition: &JobCondition| {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         (text(&condition.reason), text(&condition.message))
     };
     if let Some(condition) = condition_of(&scene.status, "SuccessCriteriaMet") {
-        let (reason, message) = said(condition);
+        let (reason, message) = reason_and_message(condition);
         return Verdict::Success { reason, message };
     }
     if let Some(condition) = condition_of(&scene.status, "FailureTarget") {
-        let (reason, message) = said(condition);
+        let (reason, message) = reason_and_message(condition);
         return Verdict::Failure { reason, message };
     }
     if exceeds_backoff_limit(scene, tally) {
@@ -59,7 +59,7 @@ pub(super) fn verdict(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> Verd
     Verdict::Open
 }
 
-/// When the job has been active for too long.
+/// When the job exceeds its active deadline.
 fn deadline(scene: &Scene<'_>) -> Option<Timestamp> {
     if scene.is_suspended() {
         return None;
@@ -68,7 +68,7 @@ fn deadline(scene: &Scene<'_>) -> Option<Timestamp> {
     Some(meta::later(scene.status.start_time.as_ref()?.0, seconds))
 }
 
-/// Whether pods failed, or where they restart in place their containers did, more often than allowed.
+/// Whether failed pods, or in-place container restarts, exceed the backoff limit.
 fn exceeds_backoff_limit(scene: &Scene<'_>, tally: &Tally) -> bool {
     let limit = scene.spec.backoff_limit.unwrap_or(6);
     if tally.failed > limit {
@@ -94,7 +94,7 @@ fn all_restarts(pod: &k8s_openapi::api::core::v1::Pod) -> i32 {
     init.chain(main).map(|container| container.restart_count).sum()
 }
 
-/// Whether enough pods have succeeded; `active` is how many are left.
+/// Whether enough pods succeeded; `active` is the number of remaining pods.
 pub(super) fn completed(scene: &Scene<'_>, tally: &Tally, active: usize) -> Verdict {
     let enough = match scene.spec.completions {
         None => tally.succeeded > 0 && active == 0,
@@ -109,7 +109,7 @@ pub(super) fn completed(scene: &Scene<'_>, tally: &Tally, active: usize) -> Verd
     }
 }
 
-/// Keeps the Suspended condition; a resumed job starts anew.
+/// Updates the Suspended condition; resuming restarts the start time.
 pub(super) fn suspend_or_resume(scene: &mut Scene<'_>) -> Option<Note> {
     let suspended = scene.is_suspended();
     let now = scene.now;
@@ -147,8 +147,8 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str, now: Timest
     }
 }
 
-/// Writes the verdict down: how the job is going to end, and once no pod is left and all are
-/// counted, that it has. Returns what to say then.
+/// Writes the verdict into the conditions: the expected result and, when no pod is left and all are counted,
+/// the final one. Returns the event for the final one.
 pub(super) fn conclude(status: &mut JobStatus, verdict: &Verdict, now: Timestamp, pods_left: usize) -> Option<Note> {
     let (target, end, reason, message) = match verdict {
         Verdict::Open => return None,

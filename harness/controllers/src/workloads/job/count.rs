@@ -1,5 +1,5 @@
-//! Counting each ended pod exactly once: its uid goes into `status.uncountedTerminatedPods`, then its
-//! finalizer goes, then it leaves that list and is in the counter (KEP-2307).
+//! Counts each finished pod exactly once: adds its uid to `status.uncountedTerminatedPods`, removes its
+//! finalizer, then moves the uid from that list into the counter (KEP-2307).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::verdict::Verdict;
 use crate::workloads::meta::{self, counted};
 use crate::workloads::pods;
 
-/// At most so many pods are on their way into the counters at once.
+/// The maximum number of uncounted uids.
 const MOST_UNCOUNTED: usize = 500;
-/// The wait after a pod has failed; it doubles with each that follows without a success.
+/// The backoff after a failed pod, doubled with each further failure without a success in between.
 const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(10);
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(10);
 
-/// What became of a job's pods so far, those that are not in the counters included.
+/// The results of a job's pods so far, including uncounted ones.
 pub(super) struct Tally {
     pub succeeded: i32,
     pub failed: i32,
-    /// No new pod is made before then.
+    /// No new pod is created before this time.
     pub wait_until: Option<Timestamp>,
 }
 
@@ -42,7 +42,7 @@ fn uncounted(status: &JobStatus) -> Uncounted {
     }
 }
 
-/// Counts without writing.
+/// Counts results without writing.
 pub(super) fn tally(scene: &Scene<'_>) -> Tally {
     let known = uncounted(&scene.status);
     let is_new = |pod: &&Arc<Pod>| {
@@ -67,7 +67,7 @@ pub(super) fn tally(scene: &Scene<'_>) -> Tally {
     }
 }
 
-/// The end of the back-off that the failures since the last success ask for.
+/// The end of the backoff after the failures since the last success.
 fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
     let ends = |holds: &dyn Fn(&Pod) -> bool| -> Vec<Timestamp> {
         scene
@@ -88,7 +88,7 @@ fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
     last.saturating_add(wait).ok()
 }
 
-/// When a pod ended: by its containers, its Ready condition, its deletion, or else its creation.
+/// When a pod finished: from its containers, Ready condition, deletion, or else its creation.
 fn ended_at(pod: &Pod) -> Timestamp {
     let statuses = pod
         .status
@@ -117,13 +117,13 @@ fn ended_at(pod: &Pod) -> Timestamp {
         .unwrap_or_else(|| meta::created(&pod.metadata))
 }
 
-/// The status with everything counted that can be, and the pods to let go once it is written.
+/// The updated status, and the pods whose finalizers can be removed after the status is written.
 pub(super) struct Counted {
     pub status: JobStatus,
     pub release: Vec<Arc<Pod>>,
 }
 
-/// Takes the pods that ended one step further.
+/// Advances the counting of all finished pods by one step.
 pub(super) fn count(scene: &Scene<'_>, verdict: &Verdict) -> Counted {
     let mut status = scene.status.clone();
     let mut known = uncounted(&status);

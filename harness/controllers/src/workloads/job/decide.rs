@@ -15,18 +15,18 @@ use crate::workloads::meta::{self, Owner, counted};
 use crate::workloads::plan::{Action, Failure, Plan, Target};
 use crate::workloads::pods;
 
-/// What a decision about a Job rests on.
+/// The observed state for a decision about a Job.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The job.
     pub job: Arc<Job>,
-    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    /// The pods that it controls, and the orphaned pods of its namespace.
     pub pods: Vec<Arc<Pod>>,
-    /// What failed at the last attempt.
+    /// The failure of the last attempt.
     pub failure: Option<Failure>,
 }
 
-/// What to do about a Job.
+/// Decides about one Job.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let Some(spec) = &view.job.spec else { return plan };
@@ -83,8 +83,7 @@ fn decide_running(plan: &mut Plan, view: &View, mut scene: Scene<'_>) {
         }
         active = 0;
     }
-    // After a failed attempt the status says what there is, before it is tried again; otherwise what
-    // there is once all is done.
+    // After a failed attempt the status is written first; otherwise after the other actions.
     let retrying = view.failure.is_some();
     if retrying {
         active = scene.active().len();
@@ -128,7 +127,7 @@ fn write(plan: &mut Plan, view: &View, status: JobStatus) {
     }
 }
 
-/// A finished job goes after its time to live, its pods first.
+/// Deletes a finished job after its TTL, its pods first.
 fn expire(plan: &mut Plan, view: &View, spec: &JobSpec, finished: Timestamp, now: Timestamp) {
     let Some(seconds) = spec.ttl_seconds_after_finished else {
         return;
@@ -148,7 +147,7 @@ fn expire(plan: &mut Plan, view: &View, spec: &JobSpec, finished: Timestamp, now
     });
 }
 
-/// Lets go of the pods of a job that counts no more.
+/// Removes the finalizers from pods of a job that no longer counts them.
 fn release(plan: &mut Plan, pods: &[Arc<Pod>], owner: &Owner) {
     for pod in pods
         .iter()
@@ -158,7 +157,7 @@ fn release(plan: &mut Plan, pods: &[Arc<Pod>], owner: &Owner) {
     }
 }
 
-/// Lets go of pods whose job is gone.
+/// Removes the finalizers from pods whose job is gone.
 pub fn release_orphans(pods: &[Arc<Pod>]) -> Plan {
     let mut plan = Plan::default();
     for pod in pods.iter().filter(|pod| is_tracked(pod)) {

@@ -1,4 +1,4 @@
-//! The indexes of an Indexed job, in the text form of its status: `0-2,5`.
+//! The completion indexes of an Indexed job, and their text form in the status: `0-2,5`.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::workloads::meta;
 
-/// The index of a pod, as annotation and label.
+/// The annotation and label with a pod's index.
 pub const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// The index of a pod; nothing for one that has none, or one that is out of range.
+/// The index of a pod; `None` if it has none or if it is out of range.
 pub fn index_of(pod: &Pod, completions: i32) -> Option<i32> {
     let index = i32::try_from(meta::number(&pod.metadata, INDEX)?).ok()?;
     (0..completions).contains(&index).then_some(index)
 }
 
-/// Reads indexes below `completions`; what cannot be read is left out.
+/// Parses indexes below `completions`; skips invalid parts.
 pub fn parse(text: &str, completions: i32) -> BTreeSet<i32> {
     let mut indexes = BTreeSet::new();
     for part in text.split(',') {
@@ -27,7 +27,7 @@ pub fn parse(text: &str, completions: i32) -> BTreeSet<i32> {
     indexes
 }
 
-/// Writes indexes: three and more in a row as a range.
+/// Formats indexes; three or more consecutive ones form a range.
 pub fn text(indexes: &BTreeSet<i32>) -> String {
     let mut ranges: Vec<(i32, i32)> = Vec::new();
     for index in indexes {

@@ -1,4 +1,4 @@
-//! How many pods of a job run at once: new ones after the back-off, surplus ones away.
+//! The active pods of a job: creates new ones after the backoff and deletes surplus ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::workloads::meta::{self, size};
 use crate::workloads::plan::Plan;
 use crate::workloads::{pods, ranking};
 
-/// At most so many pods are created or deleted at one look.
+/// The maximum number of creations or deletions per pass.
 const BURST: usize = 500;
-/// Where a container reads its index.
+/// The environment variable with the index.
 const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
-/// Plans creations and deletions; returns how many pods are active once they are done.
+/// Plans creations and deletions; returns the number of active pods afterwards.
 pub(super) fn manage(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> usize {
     let active = scene.active();
     let wanted = wanted(scene, tally, active.len());
     let surplus = surplus(scene, &active, active.len().saturating_sub(wanted));
     if !surplus.is_empty() {
         for pod in &surplus {
-            // What the job takes away itself counts as no failure.
+            // Pods that the job deletes itself do not count as failures.
             if is_tracked(pod) {
                 plan.remove_finalizer(Kind::Pod, &pod.metadata, TRACKING);
             }
@@ -59,24 +59,24 @@ pub(super) fn manage(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> usize
     active.len() + created
 }
 
-/// How many pods should be active.
+/// The desired number of active pods.
 fn wanted(scene: &Scene<'_>, tally: &Tally, active: usize) -> usize {
     if scene.is_suspended() {
         return 0;
     }
     let parallelism = size(scene.spec.parallelism.unwrap_or(1));
     match scene.spec.completions {
-        // Once one has succeeded the others finish and no more are made.
+        // After the first success the remaining pods finish, and no more are created.
         None if tally.succeeded > 0 => active.min(parallelism),
         None => parallelism,
         Some(completions) => size(completions - tally.succeeded).min(parallelism),
     }
 }
 
-/// The pods that go: all but one of each index, and so many in the order of deletion.
+/// The surplus pods: all but one per index, then as many as needed in deletion order.
 fn surplus(scene: &Scene<'_>, active: &[&Arc<Pod>], at_least: usize) -> Vec<Arc<Pod>> {
     let mut left: Vec<Arc<Pod>> = active.iter().map(|pod| Arc::clone(pod)).collect();
-    let mut goes = Vec::new();
+    let mut surplus_pods = Vec::new();
     if scene.is_indexed() {
         let completions = scene.spec.completions.unwrap_or_default();
         ranking::sort_for_deletion(&mut left, &BTreeMap::new(), scene.now);
@@ -85,13 +85,13 @@ fn surplus(scene: &Scene<'_>, active: &[&Arc<Pod>], at_least: usize) -> Vec<Arc<
         let (kept, doubled) = left
             .into_iter()
             .partition(|pod| indexes::index_of(pod, completions).is_some_and(|index| seen.insert(index)));
-        (left, goes) = (kept, doubled);
+        (left, surplus_pods) = (kept, doubled);
     }
     ranking::sort_for_deletion(&mut left, &BTreeMap::new(), scene.now);
-    let more = at_least.saturating_sub(goes.len());
-    goes.extend(left.into_iter().take(more));
-    goes.truncate(BURST);
-    goes
+    let more = at_least.saturating_sub(surplus_pods.len());
+    surplus_pods.extend(left.into_iter().take(more));
+    surplus_pods.truncate(BURST);
+    surplus_pods
 }
 
 fn new_pod(scene: &Scene<'_>, prefix: String) -> Pod {
@@ -103,7 +103,7 @@ fn new_pod(scene: &Scene<'_>, prefix: String) -> Pod {
     pod
 }
 
-/// The pods of the lowest indexes that have neither succeeded nor a pod.
+/// Pods for the lowest indexes that have neither succeeded nor a pod.
 fn indexed(scene: &Scene<'_>, missing: usize) -> Vec<Pod> {
     let completions = scene.spec.completions.unwrap_or_default();
     let mut taken = scene.succeeded_indexes();

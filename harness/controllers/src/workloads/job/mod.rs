@@ -1,9 +1,8 @@
-//! Jobs: pods that run to completion, as many as asked for, tried again so often and no more
-//! (kubernetes/kubernetes, job_controller.go, indexed_job_utils.go, backoff_utils.go; KEP-2307).
+//! The Job controller: runs pods to completion, with retries up to the backoff limit (kubernetes/kubernetes,
+//! job_controller.go, indexed_job_utils.go, backoff_utils.go; KEP-2307).
 //!
-//! One file an idea: the decision, which pods there are and what became of them, counting each ended
-//! pod exactly once, the end of a job, indexes, new pods. Pod failure policies, success policies and
-//! back-off limits by index are not followed.
+//! Files: the decision, its data, counting finished pods exactly once, conditions, indexes, new pods. Pod
+//! failure policies, success policies and backoff limits per index are not supported.
 
 mod conditions;
 mod count;

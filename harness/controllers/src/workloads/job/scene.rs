@@ -1,4 +1,4 @@
-//! What a decision about a Job looks at.
+//! The data of a decision about a Job.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::indexes;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::pods;
 
-/// Holds an ended pod until it has been counted.
+/// The finalizer that keeps a finished pod until it is counted.
 pub const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// Everything that one decision looks at.
+/// The data of one decision.
 pub(super) struct Scene<'a> {
     pub spec: &'a JobSpec,
     pub status: JobStatus,
@@ -32,17 +32,17 @@ impl Scene<'_> {
         self.spec.suspend == Some(true)
     }
 
-    /// Whether a pod is replaced only once it has failed, and not already while it terminates.
+    /// Whether a pod is replaced only after it has failed, not when it is terminating.
     pub fn replaces_failed_only(&self) -> bool {
         self.spec.pod_replacement_policy.as_deref() == Some("Failed")
     }
 
-    /// The pods that run or may come to run.
+    /// The pending and running pods.
     pub fn active(&self) -> Vec<&Arc<Pod>> {
         self.pods.iter().filter(|pod| pods::is_active(pod)).collect()
     }
 
-    /// How many pods are on their way out.
+    /// The number of terminating pods.
     pub fn terminating(&self) -> usize {
         self.pods.iter().filter(|pod| pods::is_terminating(pod)).count()
     }
@@ -55,7 +55,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The indexes that have succeeded, by the status and by pods that it does not count yet.
+    /// The succeeded indexes, from the status and from uncounted pods.
     pub fn succeeded_indexes(&self) -> BTreeSet<i32> {
         let completions = self.spec.completions.unwrap_or_default();
         let written = self.status.completed_indexes.as_deref().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Scene<'_> {
     }
 }
 
-/// Whether a pod has not been counted yet.
+/// Whether a pod is not counted yet.
 pub(super) fn is_tracked(pod: &Pod) -> bool {
     pod.metadata
         .finalizers

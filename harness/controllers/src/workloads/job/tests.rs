@@ -54,7 +54,7 @@ fn every_ended_pod_is_counted_once(#[case] change: Value) {
         world.create(job(&change));
         let (mut succeeded, mut failed) = (0, 0);
         for round in 0.. {
-            assert!(round < 2000, "seed {seed}: it does not end");
+            assert!(round < 2000, "seed {seed}: the job does not finish");
             look(&mut world);
             let active = world.all::<Pod>().iter().filter(|pod| pods::is_active(pod)).count();
             assert!(active <= 2, "seed {seed}: {active} active");
@@ -76,7 +76,7 @@ fn every_ended_pod_is_counted_once(#[case] change: Value) {
         }
         let status = world.get::<Job>("j").status.clone().unwrap();
         assert_eq!(status.succeeded, Some(6), "seed {seed}");
-        assert_eq!(succeeded, 6, "seed {seed}: no pod is made in vain");
+        assert_eq!(succeeded, 6, "seed {seed}: no unnecessary pods are created");
         assert_eq!(status.failed.unwrap_or_default(), failed, "seed {seed}");
         let held = |pod: &Pod| {
             pod.metadata
@@ -89,7 +89,7 @@ fn every_ended_pod_is_counted_once(#[case] change: Value) {
 }
 
 #[test]
-fn the_wait_doubles_with_each_failure_and_ends_at_ten_minutes() {
+fn the_backoff_doubles_with_each_failure_up_to_ten_minutes() {
     let mut world = World::new(1);
     world.create(job(&json!({ "completions": 1, "parallelism": 1 })));
     let mut waits = Vec::new();
@@ -99,7 +99,7 @@ fn the_wait_doubles_with_each_failure_and_ends_at_ten_minutes() {
         world.end(&pod, "Failed");
         let failed_at = world.now;
         let deadline = look(&mut world).expect("a deadline");
-        // The world writes no end into its pods, so the wait counts from their creation.
+        // The world records no end time in its pods, so the backoff counts from their creation.
         waits.push(deadline.duration_since(failed_at).as_secs());
         assert_eq!(world.any_pod(|_| true), None);
         world.now = deadline;

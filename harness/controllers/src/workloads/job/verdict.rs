@@ -1,9 +1,9 @@
-//! Whether and how a Job ends.
+//! The verdict about a Job.
 
-/// Whether a job goes on, and if not, how it ends and why.
+/// Whether a job continues or how it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It goes on.
+    /// It continues.
     Open,
     /// It succeeds.
     Success { reason: String, message: String },

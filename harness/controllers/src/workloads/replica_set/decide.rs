@@ -14,25 +14,25 @@ use crate::workloads::meta::{self, Owner, count, counted, size};
 use crate::workloads::plan::{Attempt, Failure, Plan};
 use crate::workloads::{pods, ranking};
 
-/// At most so many pods are created or deleted at one look.
+/// The maximum number of creations or deletions per pass.
 const BURST: usize = 500;
-/// The condition that says why pods cannot be created or deleted.
+/// The condition that reports failed creations or deletions.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What a decision about a ReplicaSet rests on.
+/// The observed state for a decision about a ReplicaSet.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The set.
     pub set: Arc<ReplicaSet>,
-    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    /// The pods that it controls, and the orphaned pods of its namespace.
     pub pods: Vec<Arc<Pod>>,
-    /// The active pods of all sets that have the same controller; they tell how crowded a node is.
+    /// The active pods of all sets with the same controller, to count pods per node.
     pub related: Vec<Arc<Pod>>,
-    /// What failed at the last attempt.
+    /// The failure of the last attempt.
     pub failure: Option<Failure>,
 }
 
-/// What to do about a ReplicaSet.
+/// Decides about one ReplicaSet.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let set = &view.set;
@@ -58,7 +58,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     plan
 }
 
-/// Creates what is missing or deletes what is too much.
+/// Creates missing pods or deletes surplus ones.
 fn scale(
     plan: &mut Plan,
     view: &View,
@@ -117,7 +117,7 @@ fn status(
     }
 }
 
-/// The conditions of old, with ReplicaFailure as the last attempt left it.
+/// The existing conditions, with ReplicaFailure updated from the last attempt.
 fn conditions(view: &View, now: Timestamp) -> Option<Vec<ReplicaSetCondition>> {
     let status = view.set.status.as_ref();
     let mut conditions = status.and_then(|status| status.conditions.clone()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! ReplicaSets: as many pods as asked for, and a status that says how many are there, ready and
-//! available (kubernetes/kubernetes, replica_set.go).
+//! The ReplicaSet controller: maintains the number of pods and the counts in the status (kubernetes/kubernetes,
+//! replica_set.go).
 
 mod decide;
 

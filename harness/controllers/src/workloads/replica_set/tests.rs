@@ -68,7 +68,11 @@ fn counts(plan: &Plan) -> (usize, usize) {
 #[case::just_enough(1, vec![pod("a", "Pending", None, false)], (0, 0))]
 #[case::too_many(0, vec![pod("a", "Pending", None, false), pod("b", "Running", None, false)], (0, 2))]
 #[case::never_too_many_at_once(900, vec![], (500, 0))]
-fn pods_are_made_and_deleted(#[case] replicas: i32, #[case] pods: Vec<Arc<Pod>>, #[case] expected: (usize, usize)) {
+fn missing_pods_are_created_and_surplus_pods_deleted(
+    #[case] replicas: i32,
+    #[case] pods: Vec<Arc<Pod>>,
+    #[case] expected: (usize, usize),
+) {
     assert_eq!(counts(&plan(replicas, pods, None)), expected);
 }
 
@@ -98,7 +102,7 @@ fn a_pod_is_available_once_it_has_been_ready_for_long_enough() {
 }
 
 #[test]
-fn a_failure_is_reported_before_it_is_tried_again() {
+fn a_failure_is_reported_before_a_retry() {
     let failure = Failure {
         what: Attempt::Create,
         message: "quota".to_owned(),

@@ -1,4 +1,4 @@
-//! DaemonSets and what concerns them.
+//! The DaemonSet controller's watches and views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{Change, Kind, ObjectKey, Queue, View};
 /// The DaemonSet controller.
 #[derive(Debug, Default)]
 pub(crate) struct DaemonSets {
-    /// Where pods of which daemon (by uid) failed lately.
+    /// The replacement backoffs of nodes, by the uid of the DaemonSet.
     backoffs: BTreeMap<String, BTreeMap<String, Pause>>,
 }
 
@@ -69,7 +69,7 @@ impl Workload for DaemonSets {
         let decision = daemon_set::decide(&view, now);
         for node in decision.failed_on {
             let backoffs = self.backoffs.entry(uid.to_owned()).or_default();
-            // Nodes come and go while a daemon stays.
+            // Removes entries of deleted nodes.
             backoffs.retain(|node, _| scene.view.caches.nodes.get(&ObjectKey::cluster(node)).is_some());
             let before = backoffs.get(&node).copied();
             backoffs.insert(node, daemon_set::backoff(before, now));

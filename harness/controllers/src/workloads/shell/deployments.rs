@@ -1,4 +1,4 @@
-//! Deployments and what concerns them.
+//! The Deployment controller's watches and views.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Workload for Deployments {
     }
 }
 
-/// The deployment of a pod that has ended or gone, which may be what a Recreate waits for.
+/// The deployment of a finished or deleted pod, for which a Recreate rollout may wait.
 fn freed(change: &Change, view: View<'_>) -> Option<ObjectKey> {
     let transition = pod_of(change)?;
     let over = transition.after.is_none_or(|pod: &Pod| pods::is_terminal(pod));

@@ -1,4 +1,4 @@
-//! The slices of Services and what concerns them.
+//! The EndpointSlice controller's watches and views.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Workload for EndpointSlices {
     }
 }
 
-/// What an endpoint is made of.
+/// The pod fields that determine an endpoint.
 fn as_endpoint(
     pod: &Pod,
 ) -> (

@@ -1,4 +1,4 @@
-//! Jobs and what concerns them.
+//! The Job controller's watches and views.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Scene, Workload, queue_owners};
 use crate::workloads::{job, plan};
 use crate::{Change, Kind, ObjectKey, Queue, View};
 
-/// The Job controller, and what removes finished jobs after their time to live.
+/// The Job controller, including the TTL controller for finished jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs;
 

@@ -1,7 +1,7 @@
-//! Between the pure decisions and the foundation: which keys a change concerns, what a decision sees,
-//! and what its plan means in requests.
+//! The adapter between the pure decisions and the foundation: enqueues affected keys, builds views, and turns
+//! plans into requests.
 //!
-//! What must not live here: any decision.
+//! No decisions are made here.
 
 mod daemon_sets;
 mod deployments;
@@ -31,56 +31,56 @@ use super::meta;
 use super::plan::{self, Attempt, Failure, Note};
 use crate::{Action, Cached, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};
 
-/// Why something is written.
+/// Why an object is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Something is missing.
+    /// An object is missing.
     Missing(Kind),
-    /// There is too much of something, or it is outdated.
+    /// An object is surplus or outdated.
     Surplus(Kind),
-    /// What there is differs from what is wanted.
+    /// An object differs from its desired state.
     Differs(Kind),
-    /// What there is differs from what the status says.
+    /// The status is out of date.
     Status,
-    /// There is something to say.
+    /// An event is due.
     Event,
 }
 
-/// What one kind of workload adds to what all have in common.
+/// The parts that are specific to one kind of workload.
 pub(crate) trait Workload: Send {
-    /// The kind that is decided about.
+    /// The kind that decisions are about.
     type Root: Cached + Metadata<Ty = ObjectMeta> + serde::Serialize;
-    /// Upstream's name of the controller, which its events carry.
+    /// Upstream's name of the controller, the source of its events.
     const NAME: &'static str;
 
-    /// What it reads beside its own kind.
+    /// Other kinds that it reads.
     fn reads() -> &'static [Kind];
 
-    /// Names the keys that a change concerns, beyond the object itself.
+    /// Enqueues the keys that a change affects, besides the object itself.
     fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<ObjectKey>);
 
     /// Decides about one object.
     fn decide(&mut self, root: &Arc<Self::Root>, scene: Scene<'_>) -> plan::Plan;
 
-    /// What an object leaves behind.
+    /// Cleans up after a deleted object.
     fn after(&mut self, _key: &ObjectKey, _view: View<'_>) -> plan::Plan {
         plan::Plan::default()
     }
 }
 
-/// What a workload's decision sees.
+/// The input of a workload's decision.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// The caches and the time.
+    /// The caches and the current time.
     view: View<'a>,
-    /// The objects that nobody controls.
+    /// The orphaned objects.
     orphans: &'a Orphans,
-    /// What failed at the last attempt.
+    /// The failure of the last attempt.
     failure: Option<Failure>,
 }
 
 impl Scene<'_> {
-    /// The objects that name `owner` among their owners, and those of its namespace that nobody controls.
+    /// The objects with `owner` in their owner references, and the orphaned objects of its namespace.
     fn dependents<K: Cached>(&self, owner: &ObjectMeta) -> Vec<Arc<K>> {
         let cache = K::cache(self.view.caches);
         let owned = cache.owned_by(meta::uid(owner)).cloned();
@@ -97,15 +97,15 @@ impl Scene<'_> {
     }
 }
 
-/// A workload as a controller.
+/// Adapts a workload to the [`Controller`] trait.
 pub(crate) struct Shell<W> {
     workload: W,
     orphans: Orphans,
     failures: BTreeMap<ObjectKey, Failure>,
-    /// Events about objects, to be recorded at the next look.
+    /// Events to record in the next decision about an object.
     notes: BTreeMap<ObjectKey, Vec<Note>>,
-    /// Objects whose plan under way wants the names of what it creates told.
-    telling: BTreeMap<ObjectKey, Note>,
+    /// Objects whose current plan emits events with generated names.
+    creation_event: BTreeMap<ObjectKey, Note>,
 }
 
 impl<W: Workload> Shell<W> {
@@ -115,11 +115,11 @@ impl<W: Workload> Shell<W> {
             orphans: Orphans::default(),
             failures: BTreeMap::new(),
             notes: BTreeMap::new(),
-            telling: BTreeMap::new(),
+            creation_event: BTreeMap::new(),
         }
     }
 
-    fn say(&mut self, key: &ObjectKey, note: Note, queue: &mut Queue<ObjectKey>) {
+    fn record(&mut self, key: &ObjectKey, note: Note, queue: &mut Queue<ObjectKey>) {
         self.notes.entry(key.clone()).or_default().push(note);
         queue.add(key.clone());
     }
@@ -149,7 +149,7 @@ impl<W: Workload> Controller for Shell<W> {
         let notes = self.notes.remove(key).unwrap_or_default();
         let failure = self.failures.remove(key);
         let Some(root) = W::Root::cache(view.caches).get(key).cloned() else {
-            self.telling.remove(key);
+            self.creation_event.remove(key);
             let plan = self.workload.after(key, view);
             return translate::requests(plan, None::<&W::Root>, &[]);
         };
@@ -159,9 +159,9 @@ impl<W: Workload> Controller for Shell<W> {
             failure,
         };
         let plan = self.workload.decide(&root, scene);
-        match translate::telling(&plan) {
-            Some(note) => self.telling.insert(key.clone(), note),
-            None => self.telling.remove(key),
+        match translate::creation_event(&plan) {
+            Some(note) => self.creation_event.insert(key.clone(), note),
+            None => self.creation_event.remove(key),
         };
         translate::requests(plan, Some(&*root), &notes)
     }
@@ -176,13 +176,13 @@ impl<W: Workload> Controller for Shell<W> {
     ) {
         match (action, outcome) {
             (Action::Create { .. }, Ok(Some(created))) => {
-                if let Some(told) = self.telling.get(key) {
+                if let Some(event) = self.creation_event.get(key) {
                     let name = created["metadata"]["name"].as_str().unwrap_or_default();
                     let note = Note {
-                        message: told.message.replace("{}", name),
-                        ..told.clone()
+                        message: event.message.replace("{}", name),
+                        ..event.clone()
                     };
-                    self.say(key, note, queue);
+                    self.record(key, note, queue);
                 }
             }
             (Action::Create { .. } | Action::Delete { .. }, Err(failure)) => {
@@ -197,7 +197,7 @@ impl<W: Workload> Controller for Shell<W> {
                 } else {
                     (Attempt::Delete, "FailedDelete", "deleting")
                 };
-                if self.telling.contains_key(key) || what == Attempt::Delete {
+                if self.creation_event.contains_key(key) || what == Attempt::Delete {
                     let note = Note::warning(reason, format!("Error {verb}: {message}"));
                     self.notes.entry(key.clone()).or_default().push(note);
                 }
@@ -208,8 +208,8 @@ impl<W: Workload> Controller for Shell<W> {
     }
 }
 
-/// Queues the object of `W`'s kind that a dependent belongs to; for one that nobody controls, every
-/// object of its namespace that selects it.
+/// Enqueues the owner of kind `W` of a dependent; for an orphan, every object of its namespace whose selector
+/// matches.
 fn queue_owners<K, D>(
     change: &Change,
     view: View<'_>,
@@ -242,7 +242,7 @@ fn queue_owners<K, D>(
     }
 }
 
-/// The node of a pod, where that is of interest.
+/// The change as a pod transition, if it is relevant.
 fn pod_of(change: &Change) -> Option<crate::Transition<'_, Pod>> {
     change.of::<Pod>()
 }

@@ -1,4 +1,4 @@
-//! Which objects nobody controls, so that an owner-to-be finds them without looking at all.
+//! An index of orphaned objects, so that a possible owner finds them without a scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Follows a change.
+    /// Updates the index from a change.
     pub(super) fn observe(&mut self, change: &Change) {
         let kind = if change.of::<Pod>().is_some() {
             Kind::Pod
@@ -35,7 +35,7 @@ impl Orphans {
         }
     }
 
-    /// Those of a namespace, in order.
+    /// The orphans of a namespace, in order.
     pub(super) fn of<'a>(&'a self, kind: Kind, namespace: &'a str) -> impl Iterator<Item = &'a ObjectKey> {
         self.by_kind
             .get(&kind)

@@ -1,4 +1,4 @@
-//! ReplicaSets and what concerns them.
+//! The ReplicaSet controller's watches and views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Workload for ReplicaSets {
     }
 }
 
-/// The active pods of all sets of the same controller, each once.
+/// The active pods of all sets with the same controller, without duplicates.
 fn related(set: &ReplicaSet, scene: &Scene<'_>) -> Vec<Arc<Pod>> {
     let caches = scene.view.caches;
     let controller = runtime::ownership::controller(&set.metadata).map(|controller| controller.uid.as_str());

@@ -1,4 +1,4 @@
-//! StatefulSets and what concerns them.
+//! The StatefulSet controller's watches and views.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A typed plan as requests.
+//! Translates typed plans into requests.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -9,7 +9,7 @@ use super::Reason;
 use crate::workloads::plan::{self, Note, Object};
 use crate::{Action, Cached, Deletion, ObjectKey, Patch, Plan, Preconditions, Propagation, Severity, Target};
 
-/// Calls `$function` with the typed object, whichever kind it is.
+/// Calls `$function` with the typed object of any kind.
 macro_rules! with_object {
     ($object:expr, $function:ident) => {
         match $object {
@@ -26,21 +26,21 @@ macro_rules! with_object {
     };
 }
 
-/// The note of a creation that wants the name that the server gives.
-pub(super) fn telling(plan: &plan::Plan) -> Option<Note> {
+/// The event of a creation that needs the generated name.
+pub(super) fn creation_event(plan: &plan::Plan) -> Option<Note> {
     plan.actions.iter().find_map(|action| match action {
         plan::Action::Create { note: Some(note), .. } if note.message.contains("{}") => Some(note.clone()),
         _ => None,
     })
 }
 
-/// The requests of a plan, after events that are still to be recorded. Without `root` nothing is said.
+/// The requests of a plan, after pending events. Without `root` no events are recorded.
 pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[Note]) -> Plan<Reason> {
     let mut requests = Plan {
         deadline: plan.deadline,
         ..Plan::default()
     };
-    let say = |requests: &mut Plan<Reason>, note: &Note| {
+    let record = |requests: &mut Plan<Reason>, note: &Note| {
         let Some(root) = root else { return };
         let severity = if note.warning {
             Severity::Warning
@@ -51,14 +51,14 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
         requests.push(Reason::Event, event);
     };
     for note in notes {
-        say(&mut requests, note);
+        record(&mut requests, note);
     }
     for action in &plan.actions {
         match action {
             plan::Action::Create { object, note } => {
                 requests.push(Reason::Missing(object.kind()), with_object!(object, create));
                 if let Some(note) = note.as_ref().filter(|note| !note.message.contains("{}")) {
-                    say(&mut requests, note);
+                    record(&mut requests, note);
                 }
             }
             plan::Action::Update { object } => {
@@ -82,10 +82,10 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
             } => {
                 requests.push(Reason::Surplus(target.kind), delete(target, *foreground));
                 if let Some(note) = note {
-                    say(&mut requests, note);
+                    record(&mut requests, note);
                 }
             }
-            plan::Action::Record(note) => say(&mut requests, note),
+            plan::Action::Record(note) => record(&mut requests, note),
         }
     }
     requests

@@ -1,5 +1,5 @@
-//! The claims of a StatefulSet's pods: one for each template and ordinal, kept unless the retention
-//! policy gives them an owner that takes them along (KEP-1847).
+//! The claims of StatefulSet pods: one per template and ordinal, kept unless the retention policy assigns an
+//! owner (KEP-1847).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::scene::{Scene, View};
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
 
-/// The names of the claims that `set` could want, and of those that `pods` have.
+/// The names of all claims that `set` may need, and of those that `pods` use.
 pub fn claims_of<'a>(set: &StatefulSet, pods: impl IntoIterator<Item = &'a Pod>) -> BTreeSet<String> {
     let Some(spec) = &set.spec else { return BTreeSet::new() };
     let name = meta::name(&set.metadata);
@@ -30,7 +30,7 @@ pub fn claims_of<'a>(set: &StatefulSet, pods: impl IntoIterator<Item = &'a Pod>)
         .collect()
 }
 
-/// What becomes of claims, when the set goes and when it shrinks.
+/// The retention of claims when the set is deleted and when it is scaled down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Retention {
     deletes_with_set: bool,
@@ -61,8 +61,8 @@ fn existing<'a>(view: &'a View, name: &str) -> Option<&'a PersistentVolumeClaim>
     found.map(AsRef::as_ref)
 }
 
-/// Plans the claims that an ordinal's pod lacks. Tells whether the pod may be created: a claim that
-/// still belongs to a pod of that name that is gone, or is on its way out, has to go first.
+/// Plans the missing claims of an ordinal's pod. Returns whether the pod may be created: a claim that belongs
+/// to a deleted or terminating pod of the same name must be deleted first.
 pub(super) fn ensure(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) -> bool {
     let set = &scene.owner;
     let mut ready = true;
@@ -75,7 +75,7 @@ pub(super) fn ensure(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) -> bool {
     ready
 }
 
-/// Whether a claim belongs to an earlier pod of its name.
+/// Whether a claim belongs to an earlier pod of the same name.
 fn is_stale(scene: &Scene<'_>, claim: &PersistentVolumeClaim) -> bool {
     let owners = claim.metadata.owner_references.iter().flatten();
     owners
@@ -103,8 +103,7 @@ fn create(scene: &Scene<'_>, mut claim: PersistentVolumeClaim, name: &str, ordin
     }
 }
 
-/// Plans the owners of a pod's claims as the policy has them: the set, the pod where it is scaled
-/// away, or neither.
+/// Plans the owners of a pod's claims by the policy: the set, the condemned pod, or none.
 pub(super) fn retain(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod, ordinal: i32, condemned: bool) {
     let policy = retention(scene.spec);
     for (_, name) in expected(scene.spec, &scene.owner.name, ordinal) {
@@ -125,7 +124,7 @@ pub(super) fn retain(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod, ordinal: i32
     }
 }
 
-/// Makes `owner` the controller, or no owner at all. Another controller is left alone.
+/// Adds or removes `owner` as controller. Another controller is kept.
 fn own(owners: &mut Vec<OwnerReference>, owner: &Owner, owns: bool) {
     let present = owners.iter().any(|reference| reference.uid == owner.uid);
     if owns && !present && owners.iter().all(|reference| reference.controller != Some(true)) {

@@ -17,10 +17,10 @@ use crate::workloads::plan::{Action, Note, Plan};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
 
-/// The label with the hash that a revision's name ends in.
+/// The label with the hash from the revision's name.
 const HASH: &str = "controller.kubernetes.io/hash";
 
-/// What to do about a StatefulSet.
+/// Decides about one StatefulSet.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let Some(spec) = &view.set.spec else { return plan };
@@ -67,8 +67,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     plan
 }
 
-/// The versions before and after the update under way; nothing where a revision's name is taken,
-/// which is counted as a collision.
+/// The current and the update revision; `None` on a name collision, which increments the collision count.
 fn versions(
     plan: &mut Plan,
     view: &View,
@@ -86,7 +85,7 @@ fn versions(
             }
             meta::name(&revision.metadata).to_owned()
         }
-        // The garbage collector took it, or let it go; another would only be one more to take.
+        // The garbage collector has deleted or orphaned it; a replacement would be deleted as well.
         Current::Missing(_) if owner.deleting => status.update_revision.clone().unwrap_or_default(),
         Current::Missing(number) => {
             let collisions = Some(status.collision_count.unwrap_or_default());
@@ -118,7 +117,7 @@ fn versions(
     Some((current.unwrap_or_else(|| update.clone()), update))
 }
 
-/// Revisions go that no pod is of and that are not in use, beyond the history that is kept.
+/// Deletes unused revisions beyond the history limit.
 fn forget(plan: &mut Plan, scene: &Scene<'_>, status: &StatefulSetStatus, owned: &[Arc<ControllerRevision>]) {
     let live = |revision: &ControllerRevision| {
         let name = Some(meta::name(&revision.metadata));
@@ -130,8 +129,8 @@ fn forget(plan: &mut Plan, scene: &Scene<'_>, status: &StatefulSetStatus, owned:
     revisions::clean_up(plan, owned, scene.spec.revision_history_limit.unwrap_or(10), live);
 }
 
-/// First the pods that there should be, in order; then those too many, backwards; then the update.
-/// In an ordered set the first that has to be waited for ends the walk.
+/// Processes the desired pods in ascending order, then the surplus pods in descending order, then the update.
+/// In an ordered set the first pod that is not ready ends the pass.
 fn walk(plan: &mut Plan, scene: &Scene<'_>) {
     let last = scene.start().saturating_add(scene.replicas());
     let by_ordinal: BTreeMap<i32, &Arc<Pod>> = scene
@@ -191,7 +190,7 @@ fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>
         return stop_if(scene.is_ordered());
     };
     if pods::is_terminal(pod) {
-        // It makes room for another of its name.
+        // The pod is deleted first, because its replacement needs the name.
         if !meta::is_deleting(&pod.metadata) {
             delete(plan, scene, pod);
         }
@@ -205,7 +204,7 @@ fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>
     }
     if !identity::has_identity(pod, scene.spec, &scene.owner.name, ordinal) {
         let mut changed = Pod::clone(pod);
-        identity::give_identity(&mut changed, scene.spec, &scene.owner.name, ordinal);
+        identity::set_identity(&mut changed, scene.spec, &scene.owner.name, ordinal);
         plan.update(changed);
     }
     claims::retain(plan, scene, pod, ordinal, false);
@@ -226,7 +225,7 @@ fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
     });
 }
 
-/// The version of a new pod of this ordinal.
+/// The revision for a new pod of this ordinal.
 fn version_of<'a>(scene: &'a Scene<'_>, ordinal: i32) -> &'a Version {
     if update::keeps_old(scene, ordinal) {
         &scene.current
@@ -235,8 +234,8 @@ fn version_of<'a>(scene: &'a Scene<'_>, ordinal: i32) -> &'a Version {
     }
 }
 
-/// One pod too many. An ordered set waits for its predecessors to be healthy, unless the pod itself
-/// is the one that is not.
+/// Deletes a surplus pod. An ordered set first waits until the pod's predecessors are healthy, unless the pod
+/// itself is the unhealthy one.
 fn condemn(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: &Pod, first_unhealthy: Option<i32>) -> Next {
     let ordered = scene.is_ordered();
     if meta::is_deleting(&pod.metadata) {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, Pod, PodTemp
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::pods;
 
-/// The name of the revision that a pod is of.
+/// The label with the name of a pod's revision.
 pub const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
@@ -21,19 +21,19 @@ pub fn claim_name(template: &str, set: &str, ordinal: i32) -> String {
     format!("{template}-{set}-{ordinal}")
 }
 
-/// The ordinal that a pod of `set` has; nothing for a pod whose name is not of the set.
+/// The ordinal of a pod of `set`; `None` if the name does not match.
 pub fn ordinal_of(set: &str, pod: &Pod) -> Option<i32> {
     let ordinal = meta::name(&pod.metadata).strip_prefix(set)?.strip_prefix('-')?;
     let digits_only = !ordinal.is_empty() && ordinal.bytes().all(|byte| byte.is_ascii_digit());
     digits_only.then(|| ordinal.parse().ok())?
 }
 
-/// The revision that a pod is of.
+/// The revision of a pod.
 pub fn revision_of(pod: &Pod) -> &str {
     meta::label(&pod.metadata, REVISION).unwrap_or_default()
 }
 
-/// The pod of an ordinal after a revision's template.
+/// The pod of an ordinal, from a revision's template.
 pub fn new(set: &StatefulSet, spec: &StatefulSetSpec, template: &PodTemplateSpec, revision: &str, ordinal: i32) -> Pod {
     let owner = Owner::of(set);
     let mut pod = pods::from_template(template, &owner, format!("{}-", owner.name));
@@ -42,14 +42,14 @@ pub fn new(set: &StatefulSet, spec: &StatefulSetSpec, template: &PodTemplateSpec
     pod_spec.hostname = Some(name.clone());
     pod_spec.subdomain = spec.service_name.clone().filter(|service| !service.is_empty());
     pod.metadata.name = Some(name);
-    give_identity(&mut pod, spec, &owner.name, ordinal);
+    set_identity(&mut pod, spec, &owner.name, ordinal);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(REVISION.to_owned(), revision.to_owned());
     pod
 }
 
-/// Sets the labels and volumes by which a pod is its ordinal's.
-pub fn give_identity(pod: &mut Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) {
+/// Sets the labels and volumes of the ordinal.
+pub fn set_identity(pod: &mut Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) {
     let name = pod_name(set, ordinal);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_NAME.to_owned(), name);

@@ -1,8 +1,7 @@
-//! StatefulSets: pods with names, claims that stay, and an order in which they come and go
+//! The StatefulSet controller: pods with stable names and claims, created and deleted in order
 //! (kubernetes/kubernetes, stateful_set_control.go, stateful_set_utils.go).
 //!
-//! One file an idea: the decision, a pod and its identity, claims and how long they are kept, the
-//! rolling update, the status.
+//! Files: the decision, a pod's identity, claims and their retention, the rolling update, the status.
 
 mod claims;
 mod decide;

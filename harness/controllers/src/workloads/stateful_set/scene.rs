@@ -1,4 +1,4 @@
-//! What a decision about a StatefulSet looks at.
+//! The data of a decision about a StatefulSet.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan, Target};
 use crate::workloads::pods;
 
-/// What a decision about a StatefulSet rests on.
+/// The observed state for a decision about a StatefulSet.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The set.
     pub set: Arc<StatefulSet>,
-    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    /// The pods that it controls, and the orphaned pods of its namespace.
     pub pods: Vec<Arc<Pod>>,
     /// The claims of its namespace.
     pub claims: Vec<Arc<PersistentVolumeClaim>>,
@@ -31,14 +31,14 @@ pub(super) struct Version {
     pub template: PodTemplateSpec,
 }
 
-/// Everything that one decision looks at.
+/// The data of one decision.
 pub(super) struct Scene<'a> {
     pub view: &'a View,
     pub spec: &'a StatefulSetSpec,
     pub owner: Owner,
-    /// The version that pods had before the update under way.
+    /// The version before the current update.
     pub current: Version,
-    /// The version that they come to have.
+    /// The version after the current update.
     pub update: Version,
     /// Its pods.
     pub pods: Vec<Arc<Pod>>,
@@ -58,7 +58,7 @@ impl Scene<'_> {
         self.spec.replicas.unwrap_or(1)
     }
 
-    /// Whether pods come and go one after the other.
+    /// Whether pods are created and deleted one after the other.
     pub fn is_ordered(&self) -> bool {
         self.spec.pod_management_policy.as_deref() != Some("Parallel")
     }
@@ -67,7 +67,7 @@ impl Scene<'_> {
         self.spec.min_ready_seconds.unwrap_or_default()
     }
 
-    /// Running, ready for long enough, and staying.
+    /// Whether the pod is available and not terminating.
     pub fn is_settled(&self, pod: &Pod) -> bool {
         self.is_available(pod) && !meta::is_deleting(&pod.metadata)
     }
@@ -82,7 +82,7 @@ pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
     pods::phase(pod) == "Running" && pods::is_ready(pod)
 }
 
-/// Running, ready and staying, for however short a time.
+/// Whether the pod is running, ready and not terminating, regardless of `minReadySeconds`.
 pub(super) fn is_healthy(pod: &Pod) -> bool {
     is_running_and_ready(pod) && !meta::is_deleting(&pod.metadata)
 }

@@ -1,4 +1,4 @@
-//! What a StatefulSet's status says.
+//! The status of a StatefulSet.
 
 use k8s_openapi::api::apps::v1::StatefulSetStatus;
 use k8s_openapi::api::core::v1::Pod;
@@ -8,7 +8,7 @@ use super::{identity, update};
 use crate::workloads::meta::{self, count, counted};
 use crate::workloads::pods;
 
-/// Counts pods, and ends an update when all are of the new version and ready.
+/// Counts pods, and completes an update when all pods are ready with the new version.
 pub(super) fn status(scene: &Scene<'_>) -> StatefulSetStatus {
     let before = scene.view.set.status.clone().unwrap_or_default();
     let created = |pod: &Pod| !pods::phase(pod).is_empty();

@@ -50,7 +50,7 @@ fn settle(world: &mut World, check: impl Fn(&World)) {
         }
         world.pass(1);
     }
-    panic!("it does not come to rest");
+    panic!("the world does not converge");
 }
 
 fn change(world: &mut World, change: impl Fn(&mut StatefulSet)) {
@@ -65,7 +65,7 @@ fn images(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn in_order_no_pod_comes_before_its_predecessors_are_ready() {
+fn an_ordered_set_creates_no_pod_before_its_predecessors_are_ready() {
     for seed in 0..25 {
         let mut world = World::new(seed);
         world.create(stateful(&json!({})));
@@ -124,14 +124,14 @@ fn an_update_goes_down_to_the_partition() {
     assert_eq!(
         images(&world),
         ["1", "1", "2", "2"],
-        "below the partition the old version comes back"
+        "below the partition the old version is restored"
     );
 }
 
 #[rstest]
-#[case::which_was_deleted(true)]
-#[case::which_was_let_go(false)]
-fn a_set_on_its_way_out_makes_no_revision_in_place_of_one(#[case] deleted: bool) {
+#[case::deleted(true)]
+#[case::orphaned(false)]
+fn a_terminating_set_does_not_recreate_a_revision(#[case] deleted: bool) {
     let mut world = World::new(1);
     world.create(stateful(&json!({})));
     settle(&mut world, |_| {});
@@ -160,7 +160,7 @@ fn a_set_on_its_way_out_makes_no_revision_in_place_of_one(#[case] deleted: bool)
 #[case("s-+1", None)]
 #[case("t-1", None)]
 #[case("s-1-2", None)]
-fn an_ordinal_is_the_number_behind_the_name(#[case] name: &str, #[case] expected: Option<i32>) {
+fn an_ordinal_is_the_suffix_of_the_name(#[case] name: &str, #[case] expected: Option<i32>) {
     let mut pod = Pod::default();
     pod.metadata.name = Some(name.to_owned());
     assert_eq!(identity::ordinal_of("s", &pod), expected);

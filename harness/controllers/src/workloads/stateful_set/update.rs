@@ -16,13 +16,13 @@ fn rolling<'a>(scene: &'a Scene<'_>) -> Option<&'a RollingUpdateStatefulSetStrat
     scene.spec.update_strategy.as_ref()?.rolling_update.as_ref()
 }
 
-/// Whether pods are left to be deleted by somebody else.
+/// Whether the update waits until someone else deletes the pods.
 pub(super) fn is_on_delete(scene: &Scene<'_>) -> bool {
     let strategy = scene.spec.update_strategy.as_ref();
     strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete")
 }
 
-/// Whether a new pod of this ordinal is of the version before the update.
+/// Whether a new pod of this ordinal has the version before the update.
 pub(super) fn keeps_old(scene: &Scene<'_>, ordinal: i32) -> bool {
     if is_on_delete(scene) {
         return false;
@@ -35,15 +35,15 @@ pub(super) fn keeps_old(scene: &Scene<'_>, ordinal: i32) -> bool {
     ordinal < scene.start().saturating_add(kept)
 }
 
-/// How many pods may be missing during an update: one where nothing else is said.
+/// How many pods may be unavailable during an update; default one.
 fn max_unavailable(scene: &Scene<'_>) -> i32 {
     let bound = rolling(scene).and_then(|rolling| rolling.max_unavailable.clone());
     let bound = bound.unwrap_or(IntOrString::Int(1));
     amount(&bound, scene.replicas(), Rounding::Down).max(1)
 }
 
-/// Plans the deletion of the next pods that are of another version, from the highest ordinal down,
-/// while pods that have been replaced are not missing already.
+/// Plans the deletion of the next outdated pods, from the highest ordinal down, as far as the number of
+/// unavailable pods permits.
 pub(super) fn roll(plan: &mut Plan, scene: &Scene<'_>, pods: &BTreeMap<i32, Arc<Pod>>) {
     if is_on_delete(scene) {
         return;

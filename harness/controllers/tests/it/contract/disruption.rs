@@ -19,7 +19,7 @@ async fn budget(site: &Site, spec: Value) -> Value {
     site.create(budget).await
 }
 
-/// A pod on a node that it needs nobody to be on.
+/// A pod on a node that does not need to exist.
 async fn pod(site: &Site, name: &str, ready: bool, owner: Option<&Value>) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "labels": { "app": "x" } },
@@ -44,25 +44,25 @@ async fn node(site: &Site) {
     site.create(node).await;
 }
 
-/// A controller with a scale that makes no pods of its own.
+/// A controller with a scale that creates no pods itself.
 async fn scaled(site: &Site, replicas: i32) -> Value {
     widget(site, "scaled", json!({ "spec": { "replicas": replicas } })).await
 }
 
-/// Waits for `current/desired/expected/allowed`. kube-controller-manager does not hear that a pod's labels
-/// lead away from a budget, nor that a resource has a scale only now: it looks when the budget changes.
+/// Waits for `current/desired/expected/allowed`. kube-controller-manager does not notice when changed labels
+/// remove a pod from a budget, nor when a resource gets a scale; it re-evaluates when the budget changes.
 async fn until(site: &Site, wanted: &str) -> Value {
-    site.until_looked_at(BUDGET, wanted, |budget| {
+    site.until_noticed(BUDGET, wanted, |budget| {
         let status = &budget["status"];
         let number = |field: &str| status[field].as_i64().unwrap_or(-1);
-        let said = format!(
+        let actual = format!(
             "{}/{}/{}/{}",
             number("currentHealthy"),
             number("desiredHealthy"),
             number("expectedPods"),
             number("disruptionsAllowed")
         );
-        said == wanted && status["observedGeneration"] == budget["metadata"]["generation"]
+        actual == wanted && status["observedGeneration"] == budget["metadata"]["generation"]
     })
     .await
 }
@@ -74,7 +74,7 @@ fn condition(budget: &Value) -> String {
 }
 
 #[test]
-fn a_number_of_pods_must_stay() {
+fn min_available_protects_that_many_pods() {
     contract!(async |site: &Site| {
         node(site).await;
         for name in ["p1", "p2", "p3"] {
@@ -102,7 +102,7 @@ fn pods_that_are_not_ready_do_not_count() {
 }
 
 #[test]
-fn a_budget_of_nothing_allows_nothing() {
+fn a_budget_that_selects_no_pods_allows_no_disruptions() {
     contract!(async |site: &Site| {
         budget(site, json!({ "minAvailable": 1 })).await;
         let budget = until(site, "0/1/0/0").await;
@@ -122,7 +122,7 @@ fn an_empty_selector_selects_every_pod() {
 }
 
 #[test]
-fn a_share_of_a_scale_rounds_up() {
+fn a_percentage_of_a_scale_rounds_up() {
     contract!(async |site: &Site| {
         node(site).await;
         let owner = scaled(site, 3).await;
@@ -135,7 +135,7 @@ fn a_share_of_a_scale_rounds_up() {
 }
 
 #[test]
-fn a_share_that_may_be_missing_rounds_up_too() {
+fn a_max_unavailable_percentage_rounds_up_too() {
     contract!(async |site: &Site| {
         node(site).await;
         let owner = scaled(site, 3).await;
@@ -148,7 +148,7 @@ fn a_share_that_may_be_missing_rounds_up_too() {
 }
 
 #[test]
-fn pods_that_are_missing_have_spent_the_budget() {
+fn missing_pods_consume_the_budget() {
     contract!(async |site: &Site| {
         node(site).await;
         let owner = scaled(site, 3).await;
@@ -162,7 +162,7 @@ fn pods_that_are_missing_have_spent_the_budget() {
 }
 
 #[test]
-fn pods_that_nobody_scales_count_for_nothing_and_are_reported() {
+fn pods_without_a_controller_count_as_zero_and_are_reported() {
     contract!(async |site: &Site| {
         node(site).await;
         pod(site, "p1", true, None).await;
@@ -173,7 +173,7 @@ fn pods_that_nobody_scales_count_for_nothing_and_are_reported() {
 }
 
 #[test]
-fn a_controller_without_a_scale_fails_the_budget() {
+fn a_budget_fails_for_a_controller_without_a_scale() {
     contract!(async |site: &Site| {
         node(site).await;
         let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "owner" } });
@@ -202,7 +202,7 @@ fn a_change_of_the_budget_is_observed() {
 }
 
 #[test]
-fn an_eviction_spends_the_budget_until_the_pod_is_gone() {
+fn an_eviction_consumes_the_budget_until_the_pod_is_gone() {
     contract!(async |site: &Site| {
         node(site).await;
         for name in ["p1", "p2", "p3"] {
@@ -259,12 +259,12 @@ fn a_pod_whose_labels_change_leaves_the_budget() {
 }
 
 #[test]
-fn an_eviction_that_leads_nowhere_is_given_up_after_two_minutes() {
+fn an_eviction_without_a_deletion_expires_after_two_minutes() {
     contract!(async |site: &Site| {
         if !site.is_simulated() {
             return;
         }
-        // On a node its kubelet's silence would make it not ready first.
+        // On a node the silence of its kubelet would make it not ready first.
         let waiting = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p1", "labels": { "app": "x" } },
             "spec": { "schedulingGates": [{ "name": "example.com/wait" }], "containers": [{ "name": "c", "image": "i" }] },

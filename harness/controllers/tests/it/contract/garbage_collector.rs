@@ -12,7 +12,7 @@ fn map_path(name: &str) -> String {
     format!("{MAPS}/{name}")
 }
 
-/// A config map that these own.
+/// Creates a config map with these owners.
 async fn map(site: &Site, name: &str, owners: &[Value]) -> Value {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -32,7 +32,7 @@ fn blocking(object: &Value) -> Value {
     owner
 }
 
-fn strange(name: &str, uid: &str) -> Value {
+fn foreign_reference(name: &str, uid: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid })
 }
 
@@ -52,7 +52,7 @@ fn has_finalizer(object: &Value, name: &str) -> bool {
 }
 
 #[test]
-fn dependents_go_after_their_owner() {
+fn dependents_are_deleted_after_their_owner() {
     contract!(async |site: &Site| {
         let top = map(site, "top", &[]).await;
         let middle = map(site, "middle", &[owner(&top)]).await;
@@ -64,7 +64,7 @@ fn dependents_go_after_their_owner() {
 }
 
 #[test]
-fn an_owner_that_is_deleted_in_the_foreground_goes_after_those_that_block_it() {
+fn a_foreground_deleted_owner_outlives_dependents_that_block_it() {
     contract!(async |site: &Site| {
         let top = map(site, "top", &[]).await;
         map(site, "held", &[blocking(&top)]).await;
@@ -104,7 +104,7 @@ fn a_foreground_deletion_does_not_wait_for_dependents_that_do_not_block() {
 }
 
 #[test]
-fn a_foreground_deletion_reaches_the_whole_tree_from_below() {
+fn a_foreground_deletion_deletes_the_whole_tree_bottom_up() {
     contract!(async |site: &Site| {
         let top = map(site, "top", &[]).await;
         let middle = map(site, "middle", &[blocking(&top)]).await;
@@ -117,7 +117,7 @@ fn a_foreground_deletion_reaches_the_whole_tree_from_below() {
 }
 
 #[test]
-fn orphans_lose_the_reference_and_stay() {
+fn orphaned_dependents_lose_the_reference_and_stay() {
     contract!(async |site: &Site| {
         let top = map(site, "top", &[]).await;
         map(site, "child", &[owner(&top)]).await;
@@ -129,7 +129,7 @@ fn orphans_lose_the_reference_and_stay() {
 }
 
 #[test]
-fn one_owner_of_two_that_goes_takes_only_its_reference() {
+fn deleting_one_of_two_owners_removes_only_its_reference() {
     contract!(async |site: &Site| {
         let (one, two) = (map(site, "one", &[]).await, map(site, "two", &[]).await);
         map(site, "child", &[owner(&one), owner(&two)]).await;
@@ -142,7 +142,7 @@ fn one_owner_of_two_that_goes_takes_only_its_reference() {
 }
 
 #[test]
-fn one_owner_of_two_that_waits_takes_only_its_reference() {
+fn foreground_deletion_of_one_of_two_owners_removes_only_its_reference() {
     contract!(async |site: &Site| {
         let (one, two) = (map(site, "one", &[]).await, map(site, "two", &[]).await);
         map(site, "child", &[blocking(&one), owner(&two)]).await;
@@ -154,7 +154,7 @@ fn one_owner_of_two_that_waits_takes_only_its_reference() {
 }
 
 #[test]
-fn a_cycle_does_not_keep_anybody() {
+fn a_cycle_of_owners_does_not_block_deletion() {
     contract!(async |site: &Site| {
         let a = map(site, "a", &[]).await;
         let b = map(site, "b", &[blocking(&a)]).await;
@@ -175,14 +175,14 @@ fn a_cycle_does_not_keep_anybody() {
 fn an_owner_of_the_same_name_and_another_uid_is_no_owner() {
     contract!(async |site: &Site| {
         map(site, "owner", &[]).await;
-        map(site, "child", &[strange("owner", NOBODY)]).await;
+        map(site, "child", &[foreign_reference("owner", NOBODY)]).await;
         site.until_gone(&map_path("child")).await;
         assert!(site.find(&map_path("owner")).await.is_some());
     });
 }
 
 #[test]
-fn a_dependent_made_after_its_owner_went_goes_too() {
+fn a_dependent_created_after_its_owner_was_deleted_is_deleted() {
     contract!(async |site: &Site| {
         let top = map(site, "top", &[]).await;
         site.delete(&map_path("top"), propagate("Background")).await;
@@ -193,10 +193,10 @@ fn a_dependent_made_after_its_owner_went_goes_too() {
 }
 
 #[test]
-fn a_reference_added_to_an_absent_owner_ends_an_object() {
+fn an_object_that_gets_a_reference_to_an_absent_owner_is_deleted() {
     contract!(async |site: &Site| {
         map(site, "free", &[]).await;
-        let patch = json!({ "metadata": { "ownerReferences": [strange("nobody", NOBODY)] } });
+        let patch = json!({ "metadata": { "ownerReferences": [foreign_reference("nobody", NOBODY)] } });
         site.merge(&map_path("free"), patch).await;
         site.until_gone(&map_path("free")).await;
     });
@@ -232,7 +232,7 @@ fn owners_and_dependents_of_different_kinds() {
 }
 
 #[test]
-fn a_dependent_of_a_cluster_scoped_owner_follows_it() {
+fn a_dependent_of_a_cluster_scoped_owner_is_deleted_after_it() {
     contract!(async |site: &Site| {
         let class = json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "{ns}" }, "value": 1 });
         let class = site.create(class).await;
@@ -247,11 +247,11 @@ fn a_dependent_of_a_cluster_scoped_owner_follows_it() {
 }
 
 #[test]
-fn a_namespaced_owner_of_a_cluster_scoped_object_does_nothing_to_it() {
+fn a_namespaced_owner_does_not_affect_a_cluster_scoped_object() {
     contract!(async |site: &Site| {
         let class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1,
-            "metadata": { "name": "{ns}", "ownerReferences": [strange("nobody", NOBODY)] },
+            "metadata": { "name": "{ns}", "ownerReferences": [foreign_reference("nobody", NOBODY)] },
         });
         site.create(class).await;
         let gone = |object: Option<&Value>| object.is_none();
@@ -300,7 +300,7 @@ async fn widgets(site: &Site, definition: &str) {
     .await;
 }
 
-/// Creates a widget once its kind is served, which may be a moment after its definition says so.
+/// Creates a widget as soon as its kind is served, which may be shortly after its definition is established.
 pub(super) async fn widget(site: &Site, name: &str, extra: Value) -> Value {
     let group = format!("{}.example.com", site.namespace());
     if site
@@ -344,7 +344,7 @@ fn custom_resources_own_and_are_owned() {
 }
 
 #[test]
-fn a_custom_resource_waits_for_those_that_block_it() {
+fn a_custom_resource_waits_for_dependents_that_block_it() {
     contract!(async |site: &Site| {
         let top = widget(site, "top", json!({})).await;
         map(site, "child", &[blocking(&top)]).await;

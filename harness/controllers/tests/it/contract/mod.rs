@@ -1,13 +1,13 @@
-//! The contract: what a cluster does by itself once something has been written.
+//! The contract: the reactions of a cluster to written objects.
 //!
-//! Each case writes objects, waits on watches for what must follow, and asserts. It runs against our
-//! controllers beside the embedded server, in virtual time. When `DRYDOCK_CONTRACT_KUBECONFIG` names
-//! a kubeconfig, it runs against that control plane too (a kube-apiserver with
-//! kube-controller-manager and kube-scheduler, no kubelet), which is the judge. Nodes and pods are
-//! objects that the case writes, their statuses too.
+//! Each case writes objects, waits on watches for the expected reactions, and asserts. It runs against our
+//! controllers beside the embedded server, in virtual time. When `DRYDOCK_CONTRACT_KUBECONFIG` names a
+//! kubeconfig, it also runs against that control plane (kube-apiserver, kube-controller-manager and
+//! kube-scheduler, no kubelet), which is the reference. Nodes and pods are objects that the case writes,
+//! including their statuses.
 //!
-//! Cases share a real cluster: names of cluster-scoped objects must contain `{ns}`, which stands for
-//! the case's namespace.
+//! Cases share a real cluster: names of cluster-scoped objects must contain `{ns}`, which is replaced by the
+//! case's namespace.
 
 mod disruption;
 mod garbage_collector;
@@ -23,7 +23,7 @@ mod zones;
 
 pub(crate) use site::{Site, run};
 
-/// Runs a case, named after the test function, against every control plane there is.
+/// Runs a case, named after the test function, against every available control plane.
 macro_rules! contract {
     ($case:expr) => {{
         fn here() {}

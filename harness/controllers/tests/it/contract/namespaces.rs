@@ -1,4 +1,4 @@
-//! Namespaces: what each has, and how one ends.
+//! Namespaces: their default content, and their termination.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn map(name: &str, extra: Value) -> Value {
 }
 
 #[test]
-fn a_new_namespace_has_an_account_and_a_certificate() {
+fn a_new_namespace_gets_an_account_and_a_certificate() {
     contract!(async |site: &Site| {
         let path = "/api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt";
         let map = site
@@ -38,41 +38,41 @@ fn a_new_namespace_has_an_account_and_a_certificate() {
 }
 
 #[test]
-fn a_deleted_account_comes_back() {
+fn a_deleted_account_is_created_again() {
     contract!(async |site: &Site| {
         let path = "/api/v1/namespaces/{ns}/serviceaccounts/default";
         let old = site.get(path).await;
         site.delete(path, Value::Null).await;
         let another = |account: &Value| account["metadata"]["uid"] != old["metadata"]["uid"];
-        site.until_it(path, "comes back", another).await;
+        site.until_it(path, "is created again", another).await;
     });
 }
 
 #[test]
-fn a_deleted_certificate_comes_back() {
+fn a_deleted_certificate_is_created_again() {
     contract!(async |site: &Site| {
         let path = "/api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt";
-        let old = site.until_it(path, "is there", |_| true).await;
+        let old = site.until_it(path, "exists", |_| true).await;
         site.delete(path, Value::Null).await;
         let another = |map: &Value| map["metadata"]["uid"] != old["metadata"]["uid"];
-        site.until_it(path, "comes back", another).await;
+        site.until_it(path, "is created again", another).await;
     });
 }
 
 #[test]
-fn a_changed_certificate_is_put_right() {
+fn a_changed_certificate_is_restored() {
     contract!(async |site: &Site| {
         let path = "/api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt";
-        let old = site.until_it(path, "is there", |_| true).await;
+        let old = site.until_it(path, "exists", |_| true).await;
         site.merge(path, json!({ "data": { "ca.crt": "changed", "more": "x" } }))
             .await;
-        site.until_it(path, "is right again", |map| map["data"] == old["data"])
+        site.until_it(path, "is restored", |map| map["data"] == old["data"])
             .await;
     });
 }
 
 #[test]
-fn an_empty_namespace_ends() {
+fn an_empty_namespace_is_finalized() {
     contract!(async |site: &Site| {
         end(site).await;
         site.until_gone(OWN).await;
@@ -80,7 +80,7 @@ fn an_empty_namespace_ends() {
 }
 
 #[test]
-fn everything_in_it_ends_first() {
+fn the_content_is_deleted_first() {
     contract!(async |site: &Site| {
         site.create(map("a", json!({}))).await;
         widget(site, "w", json!({})).await;
@@ -91,7 +91,7 @@ fn everything_in_it_ends_first() {
 }
 
 #[test]
-fn what_holds_a_namespace_up_is_in_its_conditions() {
+fn conditions_report_what_blocks_a_namespace() {
     contract!(async |site: &Site| {
         site.create(map(
             "held",
@@ -100,12 +100,12 @@ fn what_holds_a_namespace_up_is_in_its_conditions() {
         .await;
         end(site).await;
         let namespace = site
-            .until_it(OWN, "says what is left", |namespace| {
+            .until_it(OWN, "reports remaining content", |namespace| {
                 condition(namespace, "NamespaceFinalizersRemaining")
                     .is_some_and(|condition| condition["status"] == "True")
             })
             .await;
-        let said = |kind: &str| {
+        let reason_and_message = |kind: &str| {
             let condition = condition(&namespace, kind).unwrap();
             format!(
                 "{}: {}",
@@ -114,19 +114,19 @@ fn what_holds_a_namespace_up_is_in_its_conditions() {
             )
         };
         assert_eq!(
-            said("NamespaceContentRemaining"),
+            reason_and_message("NamespaceContentRemaining"),
             "SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances"
         );
         assert_eq!(
-            said("NamespaceFinalizersRemaining"),
+            reason_and_message("NamespaceFinalizersRemaining"),
             "SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
         );
         assert_eq!(
-            said("NamespaceDeletionContentFailure"),
+            reason_and_message("NamespaceDeletionContentFailure"),
             "ContentDeleted: All content successfully deleted, may be waiting on finalization"
         );
         assert_eq!(
-            said("NamespaceDeletionDiscoveryFailure"),
+            reason_and_message("NamespaceDeletionDiscoveryFailure"),
             "ResourcesDiscovered: All resources successfully discovered"
         );
         assert_eq!(namespace["status"]["phase"], "Terminating");
@@ -140,7 +140,7 @@ fn what_holds_a_namespace_up_is_in_its_conditions() {
 }
 
 #[test]
-fn what_custom_resources_are_left_is_said_with_their_group() {
+fn remaining_custom_resources_are_reported_with_their_group() {
     contract!(async |site: &Site| {
         widget(
             site,
@@ -162,7 +162,7 @@ fn what_custom_resources_are_left_is_said_with_their_group() {
 }
 
 #[test]
-fn pods_that_end_in_peace_hold_the_rest_up() {
+fn gracefully_terminating_pods_block_other_content() {
     contract!(async |site: &Site| {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" },
@@ -179,8 +179,8 @@ fn pods_that_end_in_peace_hold_the_rest_up() {
         let path = "/api/v1/namespaces/{ns}/pods/p";
         site.until_it(path, "ends", |pod| pod["metadata"]["deletionTimestamp"].is_string())
             .await;
-        // What it says then differs: kube-controller-manager does not count pods that it waits for.
-        site.until_it(OWN, "has been looked at", |namespace| {
+        // The messages differ: kube-controller-manager does not count pods that it waits for.
+        site.until_it(OWN, "has been evaluated", |namespace| {
             condition(namespace, "NamespaceContentRemaining").is_some()
         })
         .await;
@@ -191,7 +191,7 @@ fn pods_that_end_in_peace_hold_the_rest_up() {
 }
 
 #[test]
-fn nothing_is_made_again_in_a_namespace_that_ends() {
+fn nothing_is_created_in_a_terminating_namespace() {
     contract!(async |site: &Site| {
         site.create(map(
             "held",
@@ -202,7 +202,8 @@ fn nothing_is_made_again_in_a_namespace_that_ends() {
         let path = "/api/v1/namespaces/{ns}/serviceaccounts/default";
         site.until_gone(path).await;
         let there = |account: Option<&Value>| account.is_some();
-        site.never(path, Duration::from_secs(2), "is made again", there).await;
+        site.never(path, Duration::from_secs(2), "is created again", there)
+            .await;
         site.merge(
             "/api/v1/namespaces/{ns}/configmaps/held",
             json!({ "metadata": { "finalizers": null } }),
@@ -213,7 +214,7 @@ fn nothing_is_made_again_in_a_namespace_that_ends() {
 }
 
 #[test]
-fn a_namespace_with_a_finalizer_of_its_own_waits_for_it() {
+fn a_namespace_waits_for_its_own_finalizers() {
     contract!(async |site: &Site| {
         site.merge(OWN, json!({ "metadata": { "finalizers": ["example.com/hold"] } }))
             .await;

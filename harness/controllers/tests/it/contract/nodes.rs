@@ -1,4 +1,4 @@
-//! Taints that follow from what a node says of itself.
+//! The taints that follow from a node's conditions.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn node(site: &Site, name: &str, conditions: &[(&str, &str)]) {
     site.create(node).await;
 }
 
-/// Another node of the zone, which keeps the zone from being wholly down.
+/// Another node of the zone, so that the zone is not fully disrupted.
 async fn neighbour(site: &Site) {
     node(site, "{ns}-neighbour", &[("Ready", "True")]).await;
 }
@@ -53,13 +53,13 @@ async fn until(site: &Site, wanted: &[&str]) -> Value {
 #[case::healthy("True", &[])]
 #[case::not_ready("False", &["not-ready:NoExecute", "not-ready:NoSchedule"])]
 #[case::unknown("Unknown", &["unreachable:NoExecute", "unreachable:NoSchedule"])]
-fn readiness_becomes_taints(#[case] ready: &str, #[case] wanted: &[&str]) {
+fn readiness_determines_taints(#[case] ready: &str, #[case] wanted: &[&str]) {
     contract!(async |site: &Site| {
         neighbour(site).await;
         node(site, "{ns}", &[("Ready", ready)]).await;
         let node = until(site, wanted).await;
         for taint in node["spec"]["taints"].as_array().into_iter().flatten() {
-            // The server gives every new node this one, without a time; it may still be that one.
+            // The API server sets this taint on every new node, without a time; it may still be that taint.
             let by_admission = taint["key"] == "node.kubernetes.io/not-ready" && taint["effect"] == "NoSchedule";
             assert!(by_admission || taint["timeAdded"].is_string(), "{node:#}");
         }
@@ -71,7 +71,7 @@ fn readiness_becomes_taints(#[case] ready: &str, #[case] wanted: &[&str]) {
 #[case::disk("DiskPressure", "disk-pressure:NoSchedule")]
 #[case::processes("PIDPressure", "pid-pressure:NoSchedule")]
 #[case::network("NetworkUnavailable", "network-unavailable:NoSchedule")]
-fn problems_become_taints_and_go(#[case] kind: &str, #[case] taint: &str) {
+fn node_problems_add_and_remove_taints(#[case] kind: &str, #[case] taint: &str) {
     contract!(async |site: &Site| {
         node(site, "{ns}", &[("Ready", "True"), (kind, "True")]).await;
         until(site, &[taint]).await;
@@ -82,7 +82,7 @@ fn problems_become_taints_and_go(#[case] kind: &str, #[case] taint: &str) {
 }
 
 #[test]
-fn a_cordon_becomes_a_taint_and_goes() {
+fn a_cordon_adds_and_removes_a_taint() {
     contract!(async |site: &Site| {
         node(site, "{ns}", &[("Ready", "True")]).await;
         until(site, &[]).await;
@@ -94,7 +94,7 @@ fn a_cordon_becomes_a_taint_and_goes() {
 }
 
 #[test]
-fn a_node_that_recovers_is_clean_again() {
+fn a_recovered_node_has_no_taints() {
     contract!(async |site: &Site| {
         neighbour(site).await;
         node(site, "{ns}", &[("Ready", "False")]).await;
@@ -121,7 +121,7 @@ fn a_node_that_turns_from_not_ready_to_unknown_changes_its_taints() {
 }
 
 #[test]
-fn taints_of_others_stay() {
+fn foreign_taints_stay() {
     contract!(async |site: &Site| {
         node(site, "{ns}", &[("Ready", "True")]).await;
         until(site, &[]).await;
@@ -135,7 +135,7 @@ fn taints_of_others_stay() {
 }
 
 #[test]
-fn a_node_that_never_says_anything_is_given_up() {
+fn a_node_that_never_posts_a_status_is_tainted() {
     contract!(async |site: &Site| {
         if !site.is_simulated() {
             return;

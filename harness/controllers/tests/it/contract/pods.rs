@@ -1,4 +1,4 @@
-//! What becomes of pods: taint eviction and pod garbage collection.
+//! Deletion of pods: taint eviction and pod garbage collection.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn node(site: &Site, ready: &str) {
     });
     site.create(node).await;
     if ready == "True" {
-        site.until_it(NODE, "is clean", |node| node["spec"]["taints"].is_null())
+        site.until_it(NODE, "has no taints", |node| node["spec"]["taints"].is_null())
             .await;
     }
 }
@@ -57,7 +57,7 @@ fn disruption(pod: &Value) -> Option<&Value> {
 }
 
 #[test]
-fn a_pod_that_does_not_tolerate_goes_at_once() {
+fn a_pod_without_a_toleration_is_evicted_immediately() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(pod(json!({}))).await;
@@ -84,7 +84,7 @@ fn a_pod_that_does_not_tolerate_goes_at_once() {
 }
 
 #[test]
-fn a_pod_bound_to_a_tainted_node_goes_too() {
+fn a_pod_bound_to_a_tainted_node_is_evicted() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         taint(site, TAINT, "NoExecute").await;
@@ -94,7 +94,7 @@ fn a_pod_bound_to_a_tainted_node_goes_too() {
 }
 
 #[test]
-fn a_pod_that_tolerates_for_ever_stays() {
+fn a_pod_with_an_unlimited_toleration_stays() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(tolerating(None)).await;
@@ -105,20 +105,20 @@ fn a_pod_that_tolerates_for_ever_stays() {
 }
 
 #[test]
-fn a_pod_that_tolerates_for_a_time_goes_then() {
+fn a_pod_is_evicted_after_its_toleration_seconds() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(tolerating(Some(3))).await;
         taint(site, TAINT, "NoExecute").await;
         let deleting = |pod: Option<&Value>| pod.is_none_or(is_deleting);
-        site.never(POD, Duration::from_secs(2), "is deleted early", deleting)
+        site.never(POD, Duration::from_secs(2), "is deleted too early", deleting)
             .await;
         site.until_it(POD, "is deleted", is_deleting).await;
     });
 }
 
 #[test]
-fn a_taint_that_goes_in_time_spares_the_pod() {
+fn a_taint_removed_in_time_cancels_the_eviction() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(tolerating(Some(3))).await;
@@ -136,7 +136,7 @@ fn a_taint_that_goes_in_time_spares_the_pod() {
 }
 
 #[test]
-fn a_toleration_that_is_added_in_time_spares_the_pod() {
+fn a_toleration_added_in_time_cancels_the_eviction() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(tolerating(Some(4))).await;
@@ -147,13 +147,13 @@ fn a_toleration_that_is_added_in_time_spares_the_pod() {
         tolerations.push(json!({ "operator": "Exists", "effect": "NoExecute" }));
         let added = site.merge(POD, json!({ "spec": { "tolerations": tolerations } })).await;
         assert!(!is_deleting(&added));
-        // The first toleration that fits counts, and that one still ends.
+        // The first matching toleration counts, and it still ends.
         site.until_it(POD, "is deleted", is_deleting).await;
     });
 }
 
 #[test]
-fn other_effects_evict_nobody() {
+fn other_effects_evict_no_pods() {
     contract!(async |site: &Site| {
         node(site, "True").await;
         site.create(pod(json!({}))).await;
@@ -164,7 +164,7 @@ fn other_effects_evict_nobody() {
 }
 
 #[test]
-fn a_pod_deleted_before_it_had_a_node_ends() {
+fn a_pod_deleted_before_it_was_scheduled_is_removed() {
     contract!(async |site: &Site| {
         let gate = json!({ "spec": { "nodeName": null, "schedulingGates": [{ "name": "example.com/wait" }] } });
         site.create(pod(gate)).await;
@@ -172,7 +172,7 @@ fn a_pod_deleted_before_it_had_a_node_ends() {
             .await;
         site.delete(POD, Value::Null).await;
         let pod = site
-            .until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed")
+            .until_it(POD, "has failed", |pod| pod["status"]["phase"] == "Failed")
             .await;
         assert!(disruption(&pod).is_none(), "{pod:#}");
         site.merge(POD, json!({ "metadata": { "finalizers": null } })).await;
@@ -181,7 +181,7 @@ fn a_pod_deleted_before_it_had_a_node_ends() {
 }
 
 #[test]
-fn a_pod_that_ends_on_a_node_out_of_service_ends_at_once() {
+fn a_terminating_pod_on_an_out_of_service_node_is_removed_immediately() {
     contract!(async |site: &Site| {
         node(site, "False").await;
         site.create(pod(json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } })))
@@ -195,15 +195,16 @@ fn a_pod_that_ends_on_a_node_out_of_service_ends_at_once() {
 }
 
 #[test]
-fn a_pod_of_a_node_that_never_was_ends_after_the_quarantine() {
+fn a_pod_of_a_nonexistent_node_is_removed_after_the_quarantine() {
     contract!(async |site: &Site| {
         site.create(pod(json!({ "metadata": { "finalizers": ["example.com/hold"] } })))
             .await;
         let begun = site.now();
         let gone = |pod: Option<&Value>| pod.is_none_or(|pod| pod["status"]["phase"] == "Failed");
-        site.never(POD, Duration::from_secs(38), "is ended early", gone).await;
+        site.never(POD, Duration::from_secs(38), "is deleted too early", gone)
+            .await;
         let pod = site
-            .until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed")
+            .until_it(POD, "has failed", |pod| pod["status"]["phase"] == "Failed")
             .await;
         assert!(site.now().duration_since(begun).as_secs() <= 85);
         let condition = disruption(&pod).unwrap();

@@ -1,4 +1,4 @@
-//! Where a case runs: a control plane, a namespace of its own, and ways to write and to wait.
+//! The environment of a case: a control plane, a namespace, and functions to write and to wait.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 const VARIABLE: &str = "DRYDOCK_CONTRACT_KUBECONFIG";
-/// How long anything may take that must happen.
+/// The timeout for expected changes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Kinds without a namespace.
+/// Cluster-scoped kinds.
 const CLUSTER: &[&str] = &[
     "Namespace",
     "Node",
@@ -35,7 +35,7 @@ const CLUSTER: &[&str] = &[
     "ClusterRoleBinding",
 ];
 
-/// Runs the case beside our controllers, and on a real control plane when the environment names one.
+/// Runs the case beside our controllers, and on a real control plane if the environment variable names one.
 pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all();
@@ -85,24 +85,24 @@ async fn real(path: &str) -> Client {
     Client::try_from(config).unwrap()
 }
 
-/// A control plane as one case sees it. In paths and in objects `{ns}` stands for the case's namespace.
+/// A control plane as one case sees it. `{ns}` in paths and objects is replaced by the case's namespace.
 pub struct Site {
     client: Client,
     clock: Clock,
     case: String,
     namespace: String,
-    /// Paths of cluster-scoped objects to remove in the end.
-    litter: RefCell<Vec<String>>,
+    /// Paths of cluster-scoped objects to delete at the end.
+    created_paths: RefCell<Vec<String>>,
 }
 
-/// A refusal.
+/// A refused request.
 #[derive(Debug)]
 pub struct Refusal {
     pub code: u16,
     pub message: String,
 }
 
-/// What a watch carries, of any kind.
+/// An object of any kind, as in a watch.
 #[derive(Clone, Debug, Deserialize)]
 struct Anything {
     metadata: ObjectMeta,
@@ -127,7 +127,7 @@ impl Site {
             clock,
             case: case.to_owned(),
             namespace,
-            litter: RefCell::default(),
+            created_paths: RefCell::default(),
         };
         site.create(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "{ns}" } }))
             .await;
@@ -139,8 +139,8 @@ impl Site {
     }
 
     async fn clean_up(&self) {
-        let litter: Vec<String> = self.litter.borrow().iter().rev().cloned().collect();
-        for path in litter {
+        let created_paths: Vec<String> = self.created_paths.borrow().iter().rev().cloned().collect();
+        for path in created_paths {
             let _ = self.try_delete(&path, json!({ "gracePeriodSeconds": 0 })).await;
         }
     }
@@ -150,17 +150,17 @@ impl Site {
         &self.namespace
     }
 
-    /// The time by the clock that the controllers have; the wall's on a real control plane.
+    /// The controllers' time; the wall clock on a real control plane.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Whether time costs nothing and nothing else is going on.
+    /// Whether time is virtual and no other cases share the cluster.
     pub fn is_simulated(&self) -> bool {
         self.clock.is_simulated()
     }
 
-    /// Lets time pass.
+    /// Waits for this duration.
     pub async fn pass(&self, duration: Duration) {
         self.clock.sleep(duration).await;
     }
@@ -180,7 +180,7 @@ impl Site {
         }
     }
 
-    /// One request.
+    /// Sends one request.
     pub async fn send(&self, method: &str, path: &str, media_type: &str, body: Value) -> Result<Value, Refusal> {
         let body = if body.is_null() {
             String::new()
@@ -211,7 +211,7 @@ impl Site {
         }
     }
 
-    /// Creates an object, by default in the case's namespace, with the status it comes with.
+    /// Creates an object, by default in the case's namespace, including its status.
     pub async fn create(&self, object: Value) -> Value {
         match self.try_create(object.clone()).await {
             Ok(created) => created,
@@ -219,7 +219,7 @@ impl Site {
         }
     }
 
-    /// The same, where a refusal is of interest.
+    /// The same, but returns a refusal.
     pub async fn try_create(&self, object: Value) -> Result<Value, Refusal> {
         let kind = object["kind"].as_str().unwrap();
         let mut path = self.path(object["apiVersion"].as_str().unwrap(), kind, "");
@@ -230,7 +230,7 @@ impl Site {
         let created = self.send("POST", &path, "application/json", object.clone()).await?;
         let path = format!("{path}/{}", created["metadata"]["name"].as_str().unwrap());
         if CLUSTER.contains(&kind) {
-            self.litter.borrow_mut().push(path.clone());
+            self.created_paths.borrow_mut().push(path.clone());
         }
         match object.get("status") {
             Some(status) if !["Namespace", "CustomResourceDefinition"].contains(&kind) => {
@@ -240,7 +240,7 @@ impl Site {
         }
     }
 
-    /// Merges into an object's status.
+    /// Merges a patch into an object's status.
     pub async fn set_status(&self, path: &str, status: Value) -> Value {
         self.merge(&format!("{path}/status"), json!({ "status": status })).await
     }
@@ -250,17 +250,17 @@ impl Site {
         self.must("PATCH", path, "application/merge-patch+json", patch).await
     }
 
-    /// An object, which must be there.
+    /// An object that must exist.
     pub async fn get(&self, path: &str) -> Value {
         self.must("GET", path, "application/json", Value::Null).await
     }
 
-    /// An object, if it is there.
+    /// An object, if it exists.
     pub async fn find(&self, path: &str) -> Option<Value> {
         self.send("GET", path, "application/json", Value::Null).await.ok()
     }
 
-    /// The items of a list; `path` may hold selectors.
+    /// The items of a list; `path` may contain selectors.
     pub async fn list(&self, path: &str) -> Vec<Value> {
         let list = self.get(path).await;
         list["items"].as_array().cloned().unwrap_or_default()
@@ -276,15 +276,15 @@ impl Site {
         self.must("DELETE", path, "application/json", options).await
     }
 
-    /// The same, where a refusal is of interest.
+    /// The same, but returns a refusal.
     pub async fn try_delete(&self, path: &str, options: Value) -> Result<Value, Refusal> {
         self.send("DELETE", path, "application/json", options).await
     }
 
-    /// Waits until the object at `path` (`None`: there is none) is as `wanted`, and returns it.
+    /// Waits until the object at `path` (`None`: it does not exist) is as `wanted`, and returns it.
     ///
     /// # Panics
-    /// With the object as it was last, when it does not come to that within a minute.
+    /// After a minute, with the object's last state.
     pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(Option<&Value>) -> bool) -> Option<Value> {
         match self.follow(path, PATIENCE, &wanted).await {
             Ok(object) => object,
@@ -295,21 +295,21 @@ impl Site {
         }
     }
 
-    /// Waits until the object is there and as `wanted`.
+    /// Waits until the object exists and is as `wanted`.
     pub async fn until_it(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(path, what, |object| object.is_some_and(&wanted))
             .await
             .unwrap()
     }
 
-    /// The same for what a real control plane only notices when it looks at the object for another
-    /// reason: there the object gets an annotation every two seconds. Ours must notice by itself.
-    pub async fn until_looked_at(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    /// The same for changes that a real control plane notices only when it processes the object for another
+    /// reason: there the object is annotated every two seconds. Our controllers must notice without that.
+    pub async fn until_noticed(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let seen = self.until_it(path, what, wanted);
         if self.is_simulated() {
             return seen.await;
         }
-        let nudges = async {
+        let annotations = async {
             for nudge in 0.. {
                 self.pass(Duration::from_secs(2)).await;
                 self.merge(
@@ -322,7 +322,7 @@ impl Site {
         tokio::select! {
             biased;
             seen = seen => seen,
-            () = nudges => panic!("{}: {path} never: {what}", self.case),
+            () = annotations => panic!("{}: {path} never: {what}", self.case),
         }
     }
 
@@ -331,14 +331,14 @@ impl Site {
         self.until(path, "gone", |object| object.is_none()).await;
     }
 
-    /// Asserts that the object at `path` does not come to be as `unwanted` for a while.
+    /// Asserts that the object at `path` is never as `unwanted` during this time.
     pub async fn never(&self, path: &str, during: Duration, what: &str, unwanted: impl Fn(Option<&Value>) -> bool) {
         if let Ok(object) = self.follow(path, during, &unwanted).await {
             panic!("{}: {path}: {what}: {object:?}", self.case);
         }
     }
 
-    /// Follows one object; its last state when time is up.
+    /// Watches one object; returns its last state at the deadline.
     async fn follow(
         &self,
         path: &str,
@@ -360,10 +360,10 @@ impl Site {
         seen.map(|items| pick(&items)).map_err(|items| pick(&items))
     }
 
-    /// Waits until the objects of a collection (`path` may hold a label selector) are as `wanted`.
+    /// Waits until the objects of a collection (`path` may contain a label selector) are as `wanted`.
     ///
     /// # Panics
-    /// With the objects as they were last, when it does not come to that within a minute.
+    /// After a minute, with the objects' last states.
     pub async fn until_all(&self, path: &str, what: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         match self.follow_all(path, PATIENCE, &wanted).await {
             Ok(items) => items,
@@ -371,7 +371,7 @@ impl Site {
         }
     }
 
-    /// Asserts that the objects of a collection do not come to be as `unwanted` for a while.
+    /// Asserts that the objects of a collection are never as `unwanted` during this time.
     pub async fn never_all(&self, path: &str, during: Duration, what: &str, unwanted: impl Fn(&[Value]) -> bool) {
         if let Ok(items) = self.follow_all(path, during, &unwanted).await {
             panic!("{}: {path}: {what}: {items:#?}", self.case);
@@ -421,10 +421,10 @@ impl Site {
         }
     }
 
-    /// Waits for an event about an object of that name.
+    /// Waits for an event about an object with this name.
     pub async fn until_event(&self, name: &str, reason: &str) -> Value {
         let name = self.fill(name);
-        // Names repeat from case to case; cluster-scoped ones have the namespace in them.
+        // Names repeat between cases; names of cluster-scoped objects contain the namespace.
         let is_it = |event: &Value| {
             let about = &event["involvedObject"];
             let here = about["namespace"].is_null() || about["namespace"] == self.namespace.as_str();
@@ -439,7 +439,7 @@ impl Site {
     }
 }
 
-/// The plural of a kind, as the API has it.
+/// The plural of a kind, as in the API.
 fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     if lower.ends_with("ss") {

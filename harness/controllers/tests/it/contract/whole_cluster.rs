@@ -1,5 +1,5 @@
-//! What depends on every node of the cluster. On a real control plane these cases need it to
-//! themselves: they run there when tests run one at a time (`RUST_TEST_THREADS=1`).
+//! Reactions that depend on all nodes of the cluster. On a real control plane these cases need an exclusive
+//! cluster: they run there only when tests run one at a time (`RUST_TEST_THREADS=1`).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn path(name: &str) -> String {
     format!("/api/v1/nodes/{name}-{{ns}}")
 }
 
-/// Whether the case has the cluster to itself.
+/// Whether the case has an exclusive cluster.
 async fn is_alone(site: &Site) -> bool {
     if site.is_simulated() {
         return true;
@@ -21,12 +21,12 @@ async fn is_alone(site: &Site) -> bool {
         let nodes = site.list("/api/v1/nodes").await;
         assert!(nodes.is_empty(), "the cluster has other nodes: {nodes:#?}");
     } else {
-        println!("not on the real control plane: that takes RUST_TEST_THREADS=1");
+        println!("skipped on the real control plane: needs RUST_TEST_THREADS=1");
     }
     alone
 }
 
-/// Makes a node of a zone of its own.
+/// Creates a node in a zone of its own.
 async fn node(site: &Site, name: &str) {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
@@ -35,10 +35,10 @@ async fn node(site: &Site, name: &str) {
         },
     });
     site.create(node).await;
-    say(site, name, "True").await;
+    set_ready(site, name, "True").await;
 }
 
-async fn say(site: &Site, name: &str, ready: &str) {
+async fn set_ready(site: &Site, name: &str, ready: &str) {
     let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Said" }]);
     site.set_status(&path(name), json!({ "conditions": conditions })).await;
 }
@@ -52,7 +52,7 @@ fn has(node: &Value, effect: &str) -> bool {
 }
 
 #[test]
-fn when_every_node_is_bad_no_pods_are_driven_away_and_those_to_be_are_spared() {
+fn a_full_disruption_of_all_zones_stops_evictions() {
     contract!(async |site: &Site| {
         if !is_alone(site).await {
             return;
@@ -61,19 +61,19 @@ fn when_every_node_is_bad_no_pods_are_driven_away_and_those_to_be_are_spared() {
             node(site, name).await;
         }
         site.pass(Duration::from_secs(11)).await;
-        say(site, "a", "False").await;
-        site.until_it(&path("a"), "pods are driven away", |node| has(node, "NoExecute"))
+        set_ready(site, "a", "False").await;
+        site.until_it(&path("a"), "has a NoExecute taint", |node| has(node, "NoExecute"))
             .await;
-        say(site, "b", "False").await;
-        let spared = |node: &Value| has(node, "NoSchedule") && !has(node, "NoExecute");
-        site.until_it(&path("a"), "spared", spared).await;
+        set_ready(site, "b", "False").await;
+        let only_no_schedule = |node: &Value| has(node, "NoSchedule") && !has(node, "NoExecute");
+        site.until_it(&path("a"), "spared", only_no_schedule).await;
         site.pass(Duration::from_secs(11)).await;
         for name in ["a", "b"] {
             let node = site.get(&path(name)).await;
-            assert!(spared(&node), "{node:#}");
+            assert!(only_no_schedule(&node), "{node:#}");
         }
-        say(site, "b", "True").await;
-        site.until_it(&path("a"), "pods are driven away again", |node| has(node, "NoExecute"))
+        set_ready(site, "b", "True").await;
+        site.until_it(&path("a"), "has a NoExecute taint again", |node| has(node, "NoExecute"))
             .await;
     });
 }
@@ -86,11 +86,16 @@ fn the_only_node_of_a_cluster_keeps_its_pods() {
         }
         node(site, "a").await;
         site.pass(Duration::from_secs(11)).await;
-        say(site, "a", "False").await;
-        site.until_it(&path("a"), "new pods are kept off", |node| has(node, "NoSchedule"))
+        set_ready(site, "a", "False").await;
+        site.until_it(&path("a"), "has a NoSchedule taint", |node| has(node, "NoSchedule"))
             .await;
-        let driven = |node: Option<&Value>| node.is_some_and(|node| has(node, "NoExecute"));
-        site.never(&path("a"), Duration::from_secs(20), "pods are driven away", driven)
-            .await;
+        let no_execute_since = |node: Option<&Value>| node.is_some_and(|node| has(node, "NoExecute"));
+        site.never(
+            &path("a"),
+            Duration::from_secs(20),
+            "has a NoExecute taint",
+            no_execute_since,
+        )
+        .await;
     });
 }

@@ -1,5 +1,4 @@
-//! Nodes for pods. Nodes and pods of a case find each other by the label `case`, so that cases can
-//! share a real cluster.
+//! Scheduling. Nodes and pods of a case match by the label `case`, so that cases can share a real cluster.
 
 mod nodes;
 mod pods;
@@ -19,7 +18,7 @@ pub fn node_path(name: &str) -> String {
     format!("/api/v1/nodes/{name}-{{ns}}")
 }
 
-/// Makes a ready node `NAME-{ns}` of 2 processors, 4 GiB and 10 pods in zone a, changed as given.
+/// Creates a ready node `NAME-{ns}` with 2 CPUs, 4 GiB and 10 pods in zone a, with this change.
 pub async fn node(site: &Site, name: &str, change: Value) {
     let amounts = json!({ "cpu": "2", "memory": "4Gi", "pods": "10" });
     let mut node = json!({
@@ -52,12 +51,12 @@ pub async fn node(site: &Site, name: &str, change: Value) {
     .await;
 }
 
-/// Makes a pod for the case's nodes, changed as given.
+/// Creates a pod for the case's nodes, with this change.
 pub async fn pod(site: &Site, name: &str, change: Value) {
     site.create(pod_object(name, change)).await;
 }
 
-/// The pod that [`pod`] makes.
+/// The pod that [`pod`] creates.
 pub fn pod_object(name: &str, change: Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name },
@@ -70,12 +69,12 @@ pub fn pod_object(name: &str, change: Value) -> Value {
     pod
 }
 
-/// A pod's change by which its container requests these amounts.
+/// A change of a pod that requests these amounts.
 pub fn requests(amounts: Value) -> Value {
     json!({ "spec": { "containers": [{ "name": "c", "image": "example.com/i:1", "resources": { "requests": amounts } }] } })
 }
 
-/// Waits until a pod has a node; its name without the case's namespace.
+/// Waits until a pod has a node; returns its name without the case's namespace.
 pub async fn node_of(site: &Site, name: &str) -> String {
     let pod = site
         .until_it(&pod_path(name), "on a node", |pod| pod["spec"]["nodeName"].is_string())
@@ -91,7 +90,7 @@ pub fn scheduled(pod: &Value) -> &Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// Waits until a pod is said to be unschedulable for this reason; the whole message.
+/// Waits until a pod is unschedulable for this reason; returns the complete message.
 pub async fn refused(site: &Site, name: &str, why: &str) -> String {
     let pod = site
         .until_it(&pod_path(name), why, |pod| {
@@ -106,7 +105,7 @@ pub async fn refused(site: &Site, name: &str, why: &str) -> String {
     scheduled(&pod)["message"].as_str().unwrap().to_owned()
 }
 
-/// Deletes a pod at once.
+/// Deletes a pod immediately.
 pub async fn end(site: &Site, name: &str) {
     site.delete(&pod_path(name), json!({ "gracePeriodSeconds": 0 })).await;
 }

@@ -1,4 +1,4 @@
-//! What nodes offer and what pods ask of them.
+//! Node resources, taints and selectors.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::contract::Site;
 use crate::contract::contract;
 
 #[test]
-fn a_pod_gets_a_node_and_says_so() {
+fn a_pod_is_scheduled_with_an_event() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         pod(site, "p", json!({})).await;
@@ -27,7 +27,7 @@ fn a_pod_gets_a_node_and_says_so() {
 }
 
 #[test]
-fn the_emptier_node_is_taken() {
+fn the_emptier_node_is_chosen() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         node(
@@ -42,7 +42,7 @@ fn the_emptier_node_is_taken() {
 }
 
 #[test]
-fn a_pod_that_asks_for_too_much_says_what_is_missing() {
+fn a_pod_with_too_high_requests_reports_the_insufficient_resource() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         pod(site, "p", requests(json!({ "cpu": "3", "memory": "8Gi" }))).await;
@@ -66,7 +66,7 @@ fn a_pod_that_asks_for_too_much_says_what_is_missing() {
 }
 
 #[test]
-fn a_full_node_is_full_until_a_pod_leaves() {
+fn a_full_node_gets_a_pod_after_another_is_deleted() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         pod(site, "a", requests(json!({ "cpu": "1500m" }))).await;
@@ -83,7 +83,7 @@ fn a_full_node_is_full_until_a_pod_leaves() {
 }
 
 #[test]
-fn a_finished_pod_leaves_room() {
+fn a_finished_pod_frees_its_resources() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         pod(site, "a", requests(json!({ "cpu": "2" }))).await;
@@ -136,7 +136,7 @@ fn init_containers_and_overhead_count() {
 }
 
 #[test]
-fn a_node_takes_as_many_pods_as_it_may() {
+fn a_node_gets_at_most_its_maximum_number_of_pods() {
     contract!(async |site: &Site| {
         node(site, "n", json!({ "status": { "allocatable": { "pods": "1" } } })).await;
         pod(site, "a", json!({})).await;
@@ -147,7 +147,7 @@ fn a_node_takes_as_many_pods_as_it_may() {
 }
 
 #[test]
-fn a_taint_keeps_pods_off_until_it_goes() {
+fn a_taint_excludes_pods_until_it_is_removed() {
     contract!(async |site: &Site| {
         let taints = json!([{ "key": "k", "value": "v", "effect": "NoSchedule" }]);
         node(site, "n", json!({ "spec": { "taints": taints } })).await;
@@ -166,7 +166,7 @@ fn a_taint_keeps_pods_off_until_it_goes() {
 }
 
 #[test]
-fn a_taint_against_execution_keeps_pods_off_too() {
+fn a_no_execute_taint_excludes_new_pods_too() {
     contract!(async |site: &Site| {
         let taints = json!([{ "key": "k", "effect": "NoExecute" }]);
         node(site, "n", json!({ "spec": { "taints": taints } })).await;
@@ -176,7 +176,7 @@ fn a_taint_against_execution_keeps_pods_off_too() {
 }
 
 #[test]
-fn a_node_that_pods_would_rather_avoid_is_the_last_choice() {
+fn a_node_with_a_prefer_no_schedule_taint_is_chosen_last() {
     contract!(async |site: &Site| {
         let taints = json!([{ "key": "k", "effect": "PreferNoSchedule" }]);
         node(site, "a", json!({ "spec": { "taints": taints } })).await;
@@ -187,7 +187,7 @@ fn a_node_that_pods_would_rather_avoid_is_the_last_choice() {
 }
 
 #[test]
-fn a_cordoned_node_gets_nothing_until_it_is_uncordoned() {
+fn a_cordoned_node_gets_no_pods_until_it_is_uncordoned() {
     contract!(async |site: &Site| {
         node(site, "n", json!({ "spec": { "unschedulable": true } })).await;
         pod(site, "p", json!({})).await;
@@ -215,7 +215,7 @@ fn a_node_selector_waits_for_a_node_with_the_label() {
 }
 
 #[test]
-fn a_new_node_takes_the_pods_that_wait() {
+fn pending_pods_are_scheduled_on_a_new_node() {
     contract!(async |site: &Site| {
         node(site, "full", json!({ "status": { "allocatable": { "pods": "0" } } })).await;
         for name in ["a", "b"] {
@@ -274,7 +274,7 @@ fn node_affinity_by_name_is_kept() {
 }
 
 #[test]
-fn a_preferred_node_is_taken_and_another_if_need_be() {
+fn a_preferred_node_is_chosen_if_it_fits() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         node(site, "b", json!({ "metadata": { "labels": { "disk": "fast" } } })).await;

@@ -1,4 +1,4 @@
-//! What pods ask of each other, and which pods are scheduled at all.
+//! Affinity between pods, spreading, and which pods are scheduled at all.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn on(node: &str) -> Value {
 }
 
 #[test]
-fn a_pod_goes_where_the_one_it_must_be_near_is() {
+fn a_pod_is_scheduled_near_its_required_affinity() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         pod(site, "p", term("podAffinity", "topology.kubernetes.io/zone")).await;
@@ -50,7 +50,7 @@ fn a_pod_goes_where_the_one_it_must_be_near_is() {
 }
 
 #[test]
-fn the_first_of_pods_that_want_to_be_together_goes_anywhere() {
+fn the_first_pod_of_a_self_affine_group_goes_anywhere() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         let change = web(term("podAffinity", "kubernetes.io/hostname"));
@@ -62,7 +62,7 @@ fn the_first_of_pods_that_want_to_be_together_goes_anywhere() {
 }
 
 #[test]
-fn pods_that_must_not_be_near_each_other_are_not() {
+fn pods_with_required_anti_affinity_are_separated() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         let change = web(term("podAntiAffinity", "topology.kubernetes.io/zone"));
@@ -78,7 +78,7 @@ fn pods_that_must_not_be_near_each_other_are_not() {
 }
 
 #[test]
-fn a_pod_that_is_there_keeps_others_away() {
+fn an_existing_pod_with_anti_affinity_excludes_others() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         pod(site, "p", term("podAntiAffinity", "kubernetes.io/hostname")).await;
@@ -110,7 +110,7 @@ fn pods_are_spread_over_zones() {
 }
 
 #[test]
-fn spreading_that_is_required_keeps_a_pod_pending() {
+fn required_spreading_keeps_a_pod_pending() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         pod(site, "w", web(on("a"))).await;
@@ -125,7 +125,7 @@ fn spreading_that_is_required_keeps_a_pod_pending() {
 }
 
 #[test]
-fn spreading_over_a_label_that_nodes_lack_keeps_a_pod_pending() {
+fn spreading_over_a_missing_node_label_keeps_a_pod_pending() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         pod(site, "p", spread("example.com/rack", "DoNotSchedule")).await;
@@ -135,7 +135,7 @@ fn spreading_over_a_label_that_nodes_lack_keeps_a_pod_pending() {
 }
 
 #[test]
-fn spreading_that_is_wished_for_gives_way() {
+fn preferred_spreading_does_not_block_a_pod() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         pod(site, "w", web(on("a"))).await;
@@ -146,7 +146,7 @@ fn spreading_that_is_wished_for_gives_way() {
 }
 
 #[test]
-fn a_port_of_the_node_is_given_once() {
+fn a_host_port_is_used_by_one_pod() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         let port = json!({ "spec": { "containers": [{
@@ -202,7 +202,7 @@ fn a_gated_pod_waits_until_its_gates_are_gone() {
 }
 
 #[test]
-fn pods_of_other_schedulers_are_left_alone() {
+fn pods_of_other_schedulers_are_ignored() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         pod(site, "p", json!({ "spec": { "schedulerName": "mine" } })).await;
@@ -214,7 +214,7 @@ fn pods_of_other_schedulers_are_left_alone() {
 }
 
 #[test]
-fn a_pod_that_gets_a_toleration_is_looked_at_again() {
+fn a_pod_that_gets_a_toleration_is_evaluated_again() {
     contract!(async |site: &Site| {
         node(
             site,

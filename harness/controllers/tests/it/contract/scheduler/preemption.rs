@@ -1,4 +1,4 @@
-//! Priorities, and pods that give way to more important ones.
+//! Priorities and preemption.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn a_pod_has_the_priority_of_its_class() {
 }
 
 #[test]
-fn a_class_that_does_not_exist_is_refused() {
+fn a_missing_priority_class_is_refused() {
     contract!(async |site: &Site| {
         let refusal = site
             .try_create(pod_object("p", of_class("none", "1")))
@@ -69,7 +69,7 @@ fn a_class_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn the_system_has_classes_of_its_own() {
+fn the_system_priority_classes_exist() {
     contract!(async |site: &Site| {
         for (name, value) in [
             ("system-node-critical", 2_000_001_000),
@@ -89,7 +89,7 @@ fn the_system_has_classes_of_its_own() {
 }
 
 #[test]
-fn a_less_important_pod_gives_way() {
+fn a_lower_priority_pod_is_preempted() {
     contract!(async |site: &Site| {
         class(site, "high", 1000, json!({})).await;
         class(site, "low", 10, json!({})).await;
@@ -100,7 +100,7 @@ fn a_less_important_pod_gives_way() {
         node_of(site, "low").await;
         pod(site, "high", of_class("high", "1")).await;
         let victim = site
-            .until_it(&pod_path("low"), "giving way", |pod| {
+            .until_it(&pod_path("low"), "is a preemption victim", |pod| {
                 pod["metadata"]["deletionTimestamp"].is_string()
             })
             .await;
@@ -113,7 +113,7 @@ fn a_less_important_pod_gives_way() {
             "default-scheduler: preempting to accommodate a higher priority pod"
         );
         let nominated = format!("n-{}", site.namespace());
-        site.until_it(&pod_path("high"), "promised the node", |pod| {
+        site.until_it(&pod_path("high"), "is nominated to the node", |pod| {
             pod["status"]["nominatedNodeName"] == nominated.as_str()
         })
         .await;
@@ -127,7 +127,7 @@ fn a_less_important_pod_gives_way() {
 }
 
 #[test]
-fn no_more_pods_give_way_than_must() {
+fn preemption_evicts_only_necessary_victims() {
     contract!(async |site: &Site| {
         class(site, "high", 1000, json!({})).await;
         for (name, value) in [("low", 10), ("middle", 20)] {
@@ -146,7 +146,7 @@ fn no_more_pods_give_way_than_must() {
 }
 
 #[test]
-fn equals_do_not_give_way() {
+fn pods_of_equal_priority_are_not_preempted() {
     contract!(async |site: &Site| {
         class(site, "same", 1000, json!({})).await;
         node(site, "n", json!({})).await;
@@ -162,7 +162,7 @@ fn equals_do_not_give_way() {
 }
 
 #[test]
-fn a_pod_that_never_preempts_waits() {
+fn a_pod_with_preemption_policy_never_waits() {
     contract!(async |site: &Site| {
         class(site, "polite", 1000, json!({ "preemptionPolicy": "Never" })).await;
         node(site, "n", json!({})).await;
@@ -174,9 +174,12 @@ fn a_pod_that_never_preempts_waits() {
             message.ends_with("preemption: not eligible due to preemptionPolicy=Never."),
             "{message}"
         );
-        site.never(&pod_path("a"), Duration::from_secs(2), "giving way", |pod| {
-            pod.is_none()
-        })
+        site.never(
+            &pod_path("a"),
+            Duration::from_secs(2),
+            "is a preemption victim",
+            |pod| pod.is_none(),
+        )
         .await;
     });
 }
@@ -224,7 +227,7 @@ fn a_disruption_budget_is_respected_where_possible() {
 }
 
 #[test]
-fn the_important_pod_goes_first() {
+fn the_higher_priority_pod_is_scheduled_first() {
     contract!(async |site: &Site| {
         class(site, "high", 1000, json!({})).await;
         node(site, "small", json!({ "status": { "allocatable": { "pods": "0" } } })).await;

@@ -1,4 +1,4 @@
-//! VolumeAttachments, and what nodes say of them.
+//! VolumeAttachments, and volumes in node statuses.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::contract::scheduler::{end, node, node_of, node_path, pod};
 
 const A_WHILE: Duration = Duration::from_secs(2);
 
-/// The name of a volume in the status of nodes.
+/// The name of a volume in node statuses.
 fn unique(site: &Site, volume: &str) -> String {
     format!("kubernetes.io/csi/{DRIVER}^{volume}-{}", site.namespace())
 }
 
-/// Waits until a volume has attachments to these nodes; their paths.
+/// Waits until a volume has attachments to these nodes; returns their paths.
 async fn attached_to(site: &Site, volume: &str, nodes: &[&str]) -> Vec<String> {
     let volume = format!("{volume}-{}", site.namespace());
     let mut wanted: Vec<String> = nodes
@@ -49,7 +49,7 @@ async fn attached_to(site: &Site, volume: &str, nodes: &[&str]) -> Vec<String> {
     items.iter().filter(of_volume).map(path).collect()
 }
 
-/// What a driver's attacher does.
+/// Simulates the driver's attacher.
 async fn attach(site: &Site, path: &str) {
     site.set_status(path, json!({ "attached": true })).await;
 }
@@ -71,7 +71,7 @@ async fn in_use(site: &Site, name: &str, volumes: &[String]) {
         .await;
 }
 
-/// A node and a pod on it that uses the volume `v`, which is attached.
+/// A node with a pod that uses the attached volume `v`.
 async fn attached(site: &Site) -> String {
     node(site, "n", json!({})).await;
     pair(site, "v", json!({})).await;
@@ -121,7 +121,7 @@ fn a_volume_in_use_stays_attached_until_it_is_unmounted() {
 }
 
 #[test]
-fn an_attachment_goes_when_its_attacher_has_detached() {
+fn an_attachment_is_gone_after_its_attacher_detached() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         let finalizer = format!("external-attacher/{DRIVER}");
@@ -138,9 +138,9 @@ fn an_attachment_goes_when_its_attacher_has_detached() {
     });
 }
 
-/// Drains delete attachments too; the node has the volume until its driver has detached it.
+/// Drains also delete attachments; the node has the volume until its driver has detached it.
 #[test]
-fn a_volume_is_reported_until_it_is_detached_whoever_deletes_its_attachment() {
+fn a_volume_stays_in_volumes_attached_until_it_is_detached() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         let finalizer = format!("external-attacher/{DRIVER}");
@@ -169,7 +169,7 @@ fn the_volume_of_a_finished_pod_is_detached() {
 }
 
 #[test]
-fn a_volume_for_one_node_is_attached_to_one() {
+fn a_read_write_once_volume_is_attached_to_one_node() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         in_use(site, "n", &[unique(site, "v")]).await;
@@ -196,7 +196,7 @@ fn a_volume_for_one_node_is_attached_to_one() {
 }
 
 #[test]
-fn a_volume_for_many_nodes_is_attached_to_each() {
+fn a_read_write_many_volume_is_attached_to_each_node() {
     contract!(async |site: &Site| {
         let many = json!({ "spec": { "accessModes": ["ReadWriteMany"] } });
         for name in ["n", "m"] {
@@ -221,7 +221,7 @@ fn a_volume_for_many_nodes_is_attached_to_each() {
 }
 
 #[test]
-fn a_node_out_of_service_lets_go_of_volumes_at_once() {
+fn volumes_of_an_out_of_service_node_are_detached_immediately() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         in_use(site, "n", &[unique(site, "v")]).await;
@@ -229,7 +229,7 @@ fn a_node_out_of_service_lets_go_of_volumes_at_once() {
             json!({ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" });
         site.merge(&node_path("n"), json!({ "spec": { "taints": [taint] } }))
             .await;
-        // Evicted by the taint, or by hand where that has happened already.
+        // Evicted by the taint, or deleted by hand if that has already happened.
         let _ = site
             .try_delete("/api/v1/namespaces/{ns}/pods/p", json!({ "gracePeriodSeconds": 0 }))
             .await;
@@ -238,9 +238,9 @@ fn a_node_out_of_service_lets_go_of_volumes_at_once() {
 }
 
 #[test]
-fn an_unhealthy_node_lets_go_of_volumes_after_six_minutes() {
+fn volumes_of_an_unhealthy_node_are_detached_after_six_minutes() {
     contract!(async |site: &Site| {
-        // Six minutes of somebody's real time are too many.
+        // Six minutes are too long in real time.
         if !site.is_simulated() {
             return;
         }
@@ -259,9 +259,9 @@ fn an_unhealthy_node_lets_go_of_volumes_after_six_minutes() {
     });
 }
 
-/// Its kubelet cannot say any more that it unmounted them.
+/// Its kubelet can no longer report the unmount.
 #[test]
-fn what_a_node_used_that_is_gone_stays_attached_for_six_minutes() {
+fn used_volumes_of_a_deleted_node_stay_attached_for_six_minutes() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         in_use(site, "n", &[unique(site, "v")]).await;
@@ -273,7 +273,7 @@ fn what_a_node_used_that_is_gone_stays_attached_for_six_minutes() {
                 attachment.is_none_or(|attachment| attachment["metadata"]["deletionTimestamp"].is_string())
             })
         };
-        // Six minutes of somebody's real time are too many.
+        // Six minutes are too long in real time.
         if !site.is_simulated() {
             return still(A_WHILE).await;
         }
@@ -284,7 +284,7 @@ fn what_a_node_used_that_is_gone_stays_attached_for_six_minutes() {
 }
 
 #[test]
-fn a_node_that_attaches_by_itself_is_left_alone() {
+fn a_node_without_controller_managed_attachment_is_ignored() {
     contract!(async |site: &Site| {
         node(site, "n", json!({ "metadata": { "annotations": null } })).await;
         pair(site, "v", json!({})).await;

@@ -1,4 +1,4 @@
-//! Phases, pairs, and protection.
+//! Phases, binding, and protection.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn a_volume_is_available_until_a_claim_takes_it() {
 }
 
 #[test]
-fn the_smallest_volume_that_suits_is_taken() {
+fn the_smallest_matching_volume_is_chosen() {
     contract!(async |site: &Site| {
         for (name, size) in [("big", "10Gi"), ("right", "2Gi"), ("small", "1Mi")] {
             volume(site, name, json!({ "spec": { "capacity": { "storage": size } } })).await;
@@ -52,7 +52,7 @@ fn the_smallest_volume_that_suits_is_taken() {
 }
 
 #[test]
-fn a_selector_of_a_claim_is_kept() {
+fn a_claim_gets_a_volume_that_matches_its_selector() {
     contract!(async |site: &Site| {
         volume(site, "a", json!({})).await;
         volume(site, "b", json!({ "metadata": { "labels": { "disk": "fast" } } })).await;
@@ -71,7 +71,7 @@ fn a_selector_of_a_claim_is_kept() {
 }
 
 #[test]
-fn a_claim_that_names_its_volume_gets_that_one() {
+fn a_claim_that_names_a_volume_is_bound_to_it() {
     contract!(async |site: &Site| {
         for name in ["a", "b"] {
             volume(site, name, json!({})).await;
@@ -119,7 +119,7 @@ fn a_volume_outlives_its_claim_and_is_released() {
 }
 
 #[test]
-fn a_released_volume_is_free_again_when_its_reference_is_taken_away() {
+fn a_released_volume_becomes_available_when_its_claim_reference_is_removed() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
         site.delete(&claim_path("v"), json!({})).await;
@@ -131,7 +131,7 @@ fn a_released_volume_is_free_again_when_its_reference_is_taken_away() {
 }
 
 #[test]
-fn a_volume_that_nobody_can_delete_fails() {
+fn a_volume_without_a_deleter_fails() {
     contract!(async |site: &Site| {
         pair(
             site,
@@ -154,7 +154,7 @@ fn a_volume_that_nobody_can_delete_fails() {
 }
 
 #[test]
-fn a_volume_of_a_driver_is_left_to_it() {
+fn a_csi_volume_is_left_to_its_driver() {
     contract!(async |site: &Site| {
         pair(
             site,
@@ -172,7 +172,7 @@ fn a_volume_of_a_driver_is_left_to_it() {
 }
 
 #[test]
-fn a_volume_of_a_provisioner_is_left_to_it() {
+fn a_provisioned_volume_is_left_to_its_provisioner() {
     contract!(async |site: &Site| {
         let provisioned = json!({
             "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
@@ -192,7 +192,8 @@ fn a_volume_of_a_provisioner_is_left_to_it() {
 fn a_claim_whose_volume_is_gone_is_lost() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
-        // In this order: what protects volumes gives the finalizer back to one that is not deleted.
+        // In this order: the protection controller adds the finalizer again to a volume that is not being
+        // deleted.
         site.delete(&volume_path("v"), json!({})).await;
         site.merge(&volume_path("v"), json!({ "metadata": { "finalizers": null } }))
             .await;
@@ -233,7 +234,7 @@ fn a_claim_stays_while_a_pod_uses_it() {
 }
 
 #[test]
-fn a_claim_that_only_a_pod_without_a_node_uses_may_go() {
+fn a_claim_used_only_by_an_unscheduled_pod_may_be_deleted() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
         let mut change = using("v");
@@ -248,7 +249,7 @@ fn a_claim_that_only_a_pod_without_a_node_uses_may_go() {
 }
 
 #[test]
-fn a_claim_without_a_class_and_a_volume_waits() {
+fn a_claim_without_class_and_volume_stays_pending() {
     contract!(async |site: &Site| {
         claim(site, "c", json!({})).await;
         let event = site.until_event("c", "FailedBinding").await;
@@ -260,7 +261,7 @@ fn a_claim_without_a_class_and_a_volume_waits() {
 }
 
 #[test]
-fn a_claim_of_a_class_that_does_not_exist_says_so() {
+fn a_claim_with_a_missing_class_gets_an_event() {
     contract!(async |site: &Site| {
         claim(site, "c", json!({ "spec": { "storageClassName": "none-{ns}" } })).await;
         let event = site.until_event("c", "ProvisioningFailed").await;
@@ -270,11 +271,11 @@ fn a_claim_of_a_class_that_does_not_exist_says_so() {
 }
 
 #[test]
-fn a_provisioner_is_told_of_a_claim() {
+fn a_claim_gets_the_annotation_of_its_provisioner() {
     contract!(async |site: &Site| {
         class(site, "now", json!({})).await;
         claim(site, "c", json!({ "spec": { "storageClassName": "now-{ns}" } })).await;
-        site.until_it(&claim_path("c"), "the provisioner's", |claim| {
+        site.until_it(&claim_path("c"), "has its provisioner's annotation", |claim| {
             annotation(claim, "volume.kubernetes.io/storage-provisioner") == DRIVER
                 && annotation(claim, "volume.beta.kubernetes.io/storage-provisioner") == DRIVER
         })
@@ -284,11 +285,11 @@ fn a_provisioner_is_told_of_a_claim() {
 }
 
 #[test]
-fn what_a_provisioner_makes_is_bound() {
+fn a_provisioned_volume_is_bound() {
     contract!(async |site: &Site| {
         class(site, "now", json!({})).await;
         let claim = claim(site, "c", json!({ "spec": { "storageClassName": "now-{ns}" } })).await;
-        let made = json!({
+        let provisioned = json!({
             "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
             "spec": {
                 "storageClassName": "now-{ns}", "persistentVolumeReclaimPolicy": "Delete",
@@ -298,16 +299,16 @@ fn what_a_provisioner_makes_is_bound() {
                 },
             },
         });
-        volume(site, "made", made).await;
+        volume(site, "made", provisioned).await;
         in_phase(site, &claim_path("c"), "Bound").await;
         in_phase(site, &volume_path("made"), "Bound").await;
     });
 }
 
 #[test]
-fn a_claim_takes_a_class_that_becomes_the_default() {
+fn a_claim_without_a_class_gets_a_later_default_class() {
     contract!(async |site: &Site| {
-        // A default class is everybody's: a real cluster is shared with other cases.
+        // A default class affects the whole cluster, and a real cluster is shared with other cases.
         if !site.is_simulated() {
             return;
         }
@@ -318,7 +319,7 @@ fn a_claim_takes_a_class_that_becomes_the_default() {
         let late = claim(site, "late", json!({ "spec": { "storageClassName": null } })).await;
         let name = format!("default-{}", site.namespace());
         assert_eq!(late["spec"]["storageClassName"], name);
-        site.until_it(&claim_path("early"), "of the default class", |claim| {
+        site.until_it(&claim_path("early"), "has the default class", |claim| {
             claim["spec"]["storageClassName"] == name
         })
         .await;

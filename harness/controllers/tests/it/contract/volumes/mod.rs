@@ -1,5 +1,5 @@
-//! Claims, volumes and attachments. The volumes are of a CSI driver that nobody runs: what its
-//! provisioner and attacher would do, the case does.
+//! Claims, volumes and attachments. The volumes belong to a CSI driver that does not run: the case simulates
+//! its provisioner and attacher.
 
 mod attachments;
 mod binding;
@@ -22,7 +22,7 @@ pub fn volume_path(name: &str) -> String {
     format!("/api/v1/persistentvolumes/{name}-{{ns}}")
 }
 
-/// Makes a class `NAME-{ns}` of the driver, changed as given.
+/// Creates a class `NAME-{ns}` of the driver, with this change.
 pub async fn class(site: &Site, name: &str, change: Value) {
     let mut class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
@@ -32,7 +32,7 @@ pub async fn class(site: &Site, name: &str, change: Value) {
     site.create(class).await;
 }
 
-/// Makes a claim of 1 GiB without a class, changed as given.
+/// Creates a claim of 1 GiB without a class, with this change.
 pub async fn claim(site: &Site, name: &str, change: Value) -> Value {
     let mut claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": name },
@@ -45,7 +45,7 @@ pub async fn claim(site: &Site, name: &str, change: Value) -> Value {
     site.create(claim).await
 }
 
-/// Makes a volume `NAME-{ns}` of 1 GiB in a class of the case's own, changed as given.
+/// Creates a volume `NAME-{ns}` of 1 GiB in the case's own class, with this change.
 pub async fn volume(site: &Site, name: &str, change: Value) {
     let mut volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
@@ -59,18 +59,18 @@ pub async fn volume(site: &Site, name: &str, change: Value) {
     site.create(volume).await;
 }
 
-/// The change by which a claim is of the volumes' class.
+/// A change of a claim that sets the volumes' class.
 pub fn of_volumes() -> Value {
     json!({ "spec": { "storageClassName": "static-{ns}" } })
 }
 
-/// Waits until a claim or volume is in this phase.
+/// Waits until a claim or volume has this phase.
 pub async fn in_phase(site: &Site, path: &str, phase: &str) -> Value {
     site.until_it(path, phase, |object| object["status"]["phase"] == phase)
         .await
 }
 
-/// Makes a volume and a claim that are bound to each other.
+/// Creates a bound pair of volume and claim.
 pub async fn pair(site: &Site, name: &str, change: Value) {
     volume(site, name, change).await;
     let named = json!({ "spec": { "storageClassName": "static-{ns}", "volumeName": format!("{name}-{{ns}}") } });
@@ -78,7 +78,7 @@ pub async fn pair(site: &Site, name: &str, change: Value) {
     in_phase(site, &claim_path(name), "Bound").await;
 }
 
-/// The change by which a pod uses a claim.
+/// A change of a pod that uses a claim.
 pub fn using(claim: &str) -> Value {
     json!({ "spec": { "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": claim } }] } })
 }

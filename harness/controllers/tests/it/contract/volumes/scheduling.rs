@@ -1,4 +1,4 @@
-//! Volumes and the nodes of the pods that use them.
+//! Volumes and the scheduling of pods that use them.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn a_pod_waits_for_its_claim() {
 }
 
 #[test]
-fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
+fn a_claim_is_provisioned_for_the_node_of_its_first_consumer() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         let topologies =
@@ -91,9 +91,9 @@ fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
                     && annotations["volume.kubernetes.io/storage-provisioner"] == DRIVER
             })
             .await;
-        let mut made = in_zone("b");
+        let mut provisioned = in_zone("b");
         json_patch::merge(
-            &mut made,
+            &mut provisioned,
             &json!({
                 "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
                 "spec": {
@@ -106,14 +106,14 @@ fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
             }),
         );
         assert_eq!(site.get(&pod_path("p")).await["spec"].get("nodeName"), None);
-        volume(site, "made", made).await;
+        volume(site, "made", provisioned).await;
         assert_eq!(node_of(site, "p").await, "b");
         in_phase(site, &claim_path("c"), "Bound").await;
     });
 }
 
 #[test]
-fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
+fn a_failed_provisioning_reschedules_the_pod() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
         class(site, "late", json!({ "volumeBindingMode": "WaitForFirstConsumer" })).await;
@@ -140,7 +140,7 @@ fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
 }
 
 #[test]
-fn a_volume_that_is_there_is_bound_where_the_first_consumer_goes() {
+fn an_existing_volume_is_bound_for_the_first_consumer() {
     contract!(async |site: &Site| {
         two_zones(site).await;
         let change = json!({
@@ -181,7 +181,7 @@ fn a_node_gets_no_more_volumes_than_it_can_attach() {
 }
 
 #[test]
-fn a_claim_for_one_pod_is_used_by_one() {
+fn only_one_pod_uses_a_read_write_once_pod_claim() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         let once = json!({ "spec": { "accessModes": ["ReadWriteOncePod"] } });
@@ -202,7 +202,7 @@ fn a_claim_for_one_pod_is_used_by_one() {
 }
 
 #[test]
-fn a_pods_own_volume_gets_a_claim() {
+fn an_ephemeral_volume_gets_a_claim() {
     contract!(async |site: &Site| {
         node(site, "n", json!({})).await;
         class(site, "now", json!({})).await;

@@ -8,7 +8,7 @@ use super::deployments::image;
 use super::{contract, end, is_deleting, name, node, path, path_of, pods, pods_of, ready, workload};
 use crate::contract::Site;
 
-/// The node that a daemon's pod is meant for.
+/// The node that a daemon pod targets.
 fn meant_for(pod: &Value) -> &str {
     let terms = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let field = &terms["nodeSelectorTerms"][0]["matchFields"][0];
@@ -45,7 +45,7 @@ fn a_daemon_has_a_pod_for_every_node_that_it_selects() {
 }
 
 #[test]
-fn a_daemons_pod_tolerates_what_befalls_nodes() {
+fn a_daemon_pod_has_the_default_tolerations() {
     contract!(async |site: &Site| {
         node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -66,7 +66,7 @@ fn a_daemons_pod_tolerates_what_befalls_nodes() {
 }
 
 #[test]
-fn a_node_that_joins_gets_a_pod_and_one_that_leaves_the_selector_loses_it() {
+fn a_new_node_gets_a_daemon_pod_and_a_deselected_node_loses_it() {
     contract!(async |site: &Site| {
         let one = node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -101,7 +101,7 @@ fn a_cordoned_node_keeps_and_gets_daemon_pods() {
 }
 
 #[test]
-fn a_no_schedule_taint_keeps_new_pods_off_and_lets_old_ones_stay() {
+fn a_no_schedule_taint_excludes_new_daemon_pods_and_keeps_old_ones() {
     contract!(async |site: &Site| {
         let one = node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -110,7 +110,7 @@ fn a_no_schedule_taint_keeps_new_pods_off_and_lets_old_ones_stay() {
         site.merge(&format!("/api/v1/nodes/{one}"), taint).await;
         let set = path(site, "DaemonSet", "agent");
         let seen = site
-            .until_looked_at(&set, "misscheduled", |set| set["status"]["numberMisscheduled"] == 1)
+            .until_noticed(&set, "misscheduled", |set| set["status"]["numberMisscheduled"] == 1)
             .await;
         assert_eq!(seen["status"]["desiredNumberScheduled"], 0);
         let pod = pods(site, "agent", 1).await.remove(0);
@@ -124,7 +124,7 @@ fn a_no_schedule_taint_keeps_new_pods_off_and_lets_old_ones_stay() {
 }
 
 #[test]
-fn a_no_execute_taint_takes_the_pod_away() {
+fn a_no_execute_taint_evicts_the_pod() {
     contract!(async |site: &Site| {
         let one = node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -137,7 +137,7 @@ fn a_no_execute_taint_takes_the_pod_away() {
 }
 
 #[test]
-fn a_daemons_failed_pod_is_killed_and_replaced() {
+fn a_failed_daemon_pod_is_deleted_and_replaced() {
     contract!(async |site: &Site| {
         node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -153,7 +153,7 @@ fn a_daemons_failed_pod_is_killed_and_replaced() {
 }
 
 #[test]
-fn a_daemons_template_is_remembered_in_a_revision() {
+fn a_revision_records_the_template_of_a_daemon_set() {
     contract!(async |site: &Site| {
         node(site, "one", json!({})).await;
         let set = site.create(workload("DaemonSet", "agent", json!({}))).await;
@@ -199,7 +199,7 @@ fn a_daemon_is_updated_one_node_after_the_other() {
                 .count()
         };
         for round in 1..=2 {
-            // The kubelet's part, where the scheduler has bound them.
+            // Simulates the kubelet after the pods are bound.
             let going = site
                 .until_all(&pods_of("agent"), "an old pod going", |pods| {
                     left(pods) == 2 - round || pods.iter().any(is_deleting)
@@ -244,7 +244,7 @@ fn a_daemon_that_surges_keeps_the_old_pod_until_the_new_one_is_available() {
 }
 
 #[test]
-fn a_daemon_that_is_updated_on_deletion_waits_for_it() {
+fn an_on_delete_daemon_set_waits_for_deletions() {
     contract!(async |site: &Site| {
         node(site, "one", json!({})).await;
         let strategy = json!({ "updateStrategy": { "type": "OnDelete" } });

@@ -13,7 +13,7 @@ pub(super) fn sets_of(app: &str) -> String {
     format!("/apis/apps/v1/namespaces/{{ns}}/replicasets?labelSelector=app%3D{app}")
 }
 
-/// Waits for so many sets, by revision.
+/// Waits for this number of sets; returns them by revision.
 pub(super) async fn sets(site: &Site, app: &str, count: usize) -> Vec<Value> {
     let mut sets = site
         .until_all(&sets_of(app), &format!("{count} sets"), |sets| {
@@ -36,7 +36,7 @@ pub(super) fn image(image: &str) -> Value {
     json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "image": image }] } } } })
 }
 
-/// A deployment whose pods are all ready.
+/// Creates a deployment whose pods are all ready.
 pub(super) async fn settled(site: &Site, replicas: usize, change: Value) -> String {
     site.create(workload(
         "Deployment",
@@ -55,7 +55,7 @@ pub(super) async fn settled(site: &Site, replicas: usize, change: Value) -> Stri
 }
 
 #[test]
-fn a_deployment_makes_a_set_named_by_its_template() {
+fn a_deployment_creates_a_set_named_after_its_template_hash() {
     contract!(async |site: &Site| {
         let deployment = site
             .create(workload(
@@ -93,7 +93,7 @@ fn a_deployment_makes_a_set_named_by_its_template() {
 }
 
 #[test]
-fn a_new_deployment_tells_what_it_lacks() {
+fn a_new_deployment_reports_unavailability() {
     contract!(async |site: &Site| {
         site.create(workload("Deployment", "web", json!({ "replicas": 2 })))
             .await;
@@ -155,7 +155,7 @@ fn a_deployment_that_is_scaled_scales_its_set() {
 }
 
 #[test]
-fn annotations_of_a_deployment_come_to_its_set_but_for_some() {
+fn annotations_of_a_deployment_are_copied_to_its_set_with_exceptions() {
     contract!(async |site: &Site| {
         let mut object = workload("Deployment", "web", json!({ "replicas": 0 }));
         object["metadata"]["annotations"] = json!({
@@ -170,7 +170,7 @@ fn annotations_of_a_deployment_come_to_its_set_but_for_some() {
 }
 
 #[test]
-fn going_back_to_a_template_takes_its_set_up_again() {
+fn a_rollback_reuses_the_set_of_the_template() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 0, json!({})).await;
         let first = sets(site, "web", 1).await.remove(0);
@@ -194,7 +194,7 @@ fn going_back_to_a_template_takes_its_set_up_again() {
 }
 
 #[test]
-fn old_sets_go_beyond_the_history() {
+fn old_sets_beyond_the_history_limit_are_deleted() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 0, json!({ "revisionHistoryLimit": 1 })).await;
         for (number, name) in ["image:2", "image:3", "image:4"].into_iter().enumerate() {
@@ -250,7 +250,7 @@ fn a_paused_deployment_is_scaled() {
 }
 
 #[test]
-fn a_rollout_that_stands_still_is_overdue_after_its_deadline() {
+fn a_stalled_rollout_times_out_after_its_deadline() {
     contract!(async |site: &Site| {
         site.create(workload("Deployment", "web", json!({ "progressDeadlineSeconds": 3 })))
             .await;
@@ -273,7 +273,7 @@ fn a_rollout_that_stands_still_is_overdue_after_its_deadline() {
 }
 
 #[test]
-fn a_deployment_passes_on_why_its_set_fails() {
+fn a_deployment_reports_the_failure_of_its_set() {
     contract!(async |site: &Site| {
         let template = json!({ "spec": { "priorityClassName": "none-of-{ns}" } });
         site.create(workload("Deployment", "web", json!({ "template": template })))

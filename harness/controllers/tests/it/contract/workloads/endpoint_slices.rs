@@ -19,12 +19,12 @@ fn service(change: Value) -> Value {
     with(base, json!({ "spec": change }))
 }
 
-/// A node, for there are no endpoints without one.
-async fn home(site: &Site) -> String {
+/// Creates a node, because endpoints need one.
+async fn create_node(site: &Site) -> String {
     node(site, "n", json!({})).await
 }
 
-/// A pod of the app with an address, ready or not.
+/// Creates a pod of the app with an address, ready or not.
 async fn pod(site: &Site, suffix: u8, is_ready: bool, change: Value) -> Value {
     let base = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -32,10 +32,10 @@ async fn pod(site: &Site, suffix: u8, is_ready: bool, change: Value) -> Value {
         "spec": super::template("web")["spec"],
     });
     let base = with(base, json!({ "spec": { "nodeName": "{ns}-n" } }));
-    let made = site.create(with(base, json!({ "spec": change }))).await;
-    run(site, &made, is_ready).await;
+    let created = site.create(with(base, json!({ "spec": change }))).await;
+    run(site, &created, is_ready).await;
     let ip = format!("10.1.0.{suffix}");
-    site.set_status(&path_of(&made), json!({ "podIP": ip, "podIPs": [{ "ip": ip }] }))
+    site.set_status(&path_of(&created), json!({ "podIP": ip, "podIPs": [{ "ip": ip }] }))
         .await
 }
 
@@ -44,7 +44,7 @@ fn endpoints(slices: &[Value]) -> Vec<&Value> {
     all.flatten().collect()
 }
 
-/// Waits for one slice with so many endpoints.
+/// Waits for one slice with this number of endpoints.
 async fn slice(site: &Site, count: usize) -> Value {
     let mut slices = site
         .until_all(SLICES, &format!("one slice of {count}"), |slices| {
@@ -79,7 +79,7 @@ fn a_service_without_pods_has_an_empty_slice() {
 #[test]
 fn a_ready_pod_is_a_ready_endpoint() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, true, json!({})).await;
         let slice = slice(site, 1).await;
@@ -97,7 +97,7 @@ fn a_ready_pod_is_a_ready_endpoint() {
 }
 
 #[test]
-fn a_pod_without_a_node_is_no_endpoint() {
+fn an_unscheduled_pod_is_no_endpoint() {
     contract!(async |site: &Site| {
         site.create(service(json!({}))).await;
         pod(site, 1, true, json!({ "nodeName": null })).await;
@@ -112,7 +112,7 @@ fn a_pod_without_a_node_is_no_endpoint() {
 #[test]
 fn readiness_follows_the_pod() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, false, json!({})).await;
         let first = slice(site, 1).await;
@@ -149,9 +149,9 @@ fn a_terminating_pod_serves_and_is_not_ready() {
 }
 
 #[test]
-fn an_ended_pod_is_no_endpoint() {
+fn a_finished_pod_is_no_endpoint() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, true, json!({})).await;
         slice(site, 1).await;
@@ -172,9 +172,9 @@ fn addresses_may_be_published_before_they_are_ready() {
 }
 
 #[test]
-fn a_headless_service_has_slices_and_names_hosts() {
+fn a_headless_service_has_slices_with_host_names() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         site.create(service(json!({ "clusterIP": "None" }))).await;
         pod(site, 1, true, json!({ "hostname": "one", "subdomain": "web" })).await;
         let slice = slice(site, 1).await;
@@ -193,9 +193,9 @@ fn a_service_without_a_selector_has_no_slices() {
 }
 
 #[test]
-fn pods_that_name_their_ports_differently_are_in_slices_of_their_own() {
+fn pods_with_different_named_ports_are_in_separate_slices() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         let named = json!({ "ports": [{ "name": "http", "port": 80, "targetPort": "web" }] });
         site.create(service(named)).await;
         for (suffix, port) in [(1, 8080), (2, 9090)] {
@@ -225,7 +225,7 @@ fn pods_that_name_their_ports_differently_are_in_slices_of_their_own() {
 #[test]
 fn a_slice_holds_at_most_a_hundred_endpoints() {
     contract!(async |site: &Site| {
-        home(site).await;
+        create_node(site).await;
         site.create(service(json!({}))).await;
         for suffix in 1..=101 {
             pod(site, suffix, true, json!({})).await;

@@ -22,7 +22,7 @@ fn job(change: Value) -> Value {
 
 const JOB: &str = "/apis/batch/v1/namespaces/{ns}/jobs/task";
 
-/// Waits for so many pods that have not ended and stay.
+/// Waits for this number of active pods.
 async fn active(site: &Site, count: usize) -> Vec<Value> {
     let is_active = |pod: &&Value| {
         !is_deleting(pod) && !["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or_default())
@@ -43,12 +43,12 @@ async fn ended(site: &Site, type_: &str) -> Value {
 #[test]
 fn a_job_is_complete_when_enough_pods_have_succeeded() {
     contract!(async |site: &Site| {
-        let made = site.create(job(json!({ "completions": 2, "parallelism": 1 }))).await;
+        let created = site.create(job(json!({ "completions": 2, "parallelism": 1 }))).await;
         for _ in 0..2 {
             let pod = active(site, 1).await.remove(0);
             assert_eq!(pod["metadata"]["finalizers"], json!([TRACKING]));
             assert_eq!(pod["metadata"]["labels"]["batch.kubernetes.io/job-name"], "task");
-            assert_eq!(pod["metadata"]["ownerReferences"][0]["uid"], made["metadata"]["uid"]);
+            assert_eq!(pod["metadata"]["ownerReferences"][0]["uid"], created["metadata"]["uid"]);
             end(site, &pod, "Succeeded").await;
         }
         let done = ended(site, "Complete").await;
@@ -71,19 +71,21 @@ fn a_job_is_complete_when_enough_pods_have_succeeded() {
 }
 
 #[test]
-fn a_counted_pod_is_let_go() {
+fn a_counted_pod_loses_its_finalizer() {
     contract!(async |site: &Site| {
         site.create(job(json!({}))).await;
         let pod = active(site, 1).await.remove(0);
         end(site, &pod, "Succeeded").await;
         ended(site, "Complete").await;
-        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null())
-            .await;
+        site.until_it(&path_of(&pod), "without its finalizer", |pod| {
+            pod["metadata"]["finalizers"].is_null()
+        })
+        .await;
     });
 }
 
 #[test]
-fn so_many_pods_run_at_once_as_asked_for() {
+fn parallelism_limits_active_pods() {
     contract!(async |site: &Site| {
         site.create(job(json!({ "completions": 5, "parallelism": 3 }))).await;
         let pods = active(site, 3).await;
@@ -97,7 +99,11 @@ fn so_many_pods_run_at_once_as_asked_for() {
         let seen = site
             .until_it(JOB, "one active", |job| job["status"]["active"] == 1)
             .await;
-        assert_eq!(seen["status"]["failed"], json!(null), "pods taken away have not failed");
+        assert_eq!(
+            seen["status"]["failed"],
+            json!(null),
+            "deleted pods do not count as failed"
+        );
     });
 }
 
@@ -117,7 +123,7 @@ fn no_more_pods_run_than_completions_are_left() {
 }
 
 #[test]
-fn a_job_without_completions_ends_with_its_first_success_and_last_pod() {
+fn a_job_without_completions_completes_after_a_success_and_its_last_pod() {
     contract!(async |site: &Site| {
         site.create(job(json!({ "parallelism": 2 }))).await;
         let pods = active(site, 2).await;
@@ -155,16 +161,19 @@ fn a_job_fails_beyond_its_backoff_limit() {
 }
 
 #[test]
-fn a_failed_pod_is_followed_by_another_after_ten_seconds() {
+fn a_failed_pod_is_replaced_after_ten_seconds() {
     contract!(async |site: &Site| {
         site.create(job(json!({ "backoffLimit": 1 }))).await;
         let first = active(site, 1).await.remove(0);
         end(site, &first, "Failed").await;
         site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1)
             .await;
-        site.never_all(&pods_of("task"), Duration::from_secs(5), "another too early", |pods| {
-            pods.len() > 1
-        })
+        site.never_all(
+            &pods_of("task"),
+            Duration::from_secs(5),
+            "another pod too early",
+            |pods| pods.len() > 1,
+        )
         .await;
         let second = active(site, 1).await.remove(0);
         assert_ne!(name(&second), name(&first));
@@ -185,8 +194,10 @@ fn a_deleted_pod_counts_as_failed_and_is_replaced() {
         site.delete(&path_of(&pod), json!({})).await;
         site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1)
             .await;
-        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null())
-            .await;
+        site.until_it(&path_of(&pod), "without its finalizer", |pod| {
+            pod["metadata"]["finalizers"].is_null()
+        })
+        .await;
         remove(site, &pod).await;
         active(site, 1).await;
     });
@@ -222,7 +233,7 @@ fn a_failing_job_waits_for_its_pods_to_end() {
         run(site, &pod, true).await;
         let failing = ended(site, "FailureTarget").await;
         assert!(condition(&failing, "Failed").is_null());
-        site.until_it(&path_of(&pod), "going and let go", |pod| {
+        site.until_it(&path_of(&pod), "terminating without its finalizer", |pod| {
             is_deleting(pod) && pod["metadata"]["finalizers"].is_null()
         })
         .await;
@@ -236,13 +247,13 @@ fn a_failing_job_waits_for_its_pods_to_end() {
 }
 
 #[test]
-fn a_finished_job_goes_after_its_time_to_live() {
+fn a_finished_job_is_deleted_after_its_ttl() {
     contract!(async |site: &Site| {
         site.create(job(json!({ "ttlSecondsAfterFinished": 2 }))).await;
         let pod = active(site, 1).await.remove(0);
         end(site, &pod, "Succeeded").await;
         ended(site, "Complete").await;
-        site.until(JOB, "gone or going", |job| job.is_none_or(is_deleting))
+        site.until(JOB, "gone or terminating", |job| job.is_none_or(is_deleting))
             .await;
     });
 }
@@ -265,7 +276,7 @@ fn a_suspended_job_has_no_pods_until_it_is_resumed() {
 }
 
 #[test]
-fn suspending_a_job_takes_its_pods_away_without_failing_them() {
+fn suspending_a_job_deletes_its_pods_without_counting_failures() {
     contract!(async |site: &Site| {
         site.create(job(json!({}))).await;
         active(site, 1).await;
@@ -311,13 +322,13 @@ fn an_indexed_job_gives_each_pod_its_index() {
 }
 
 #[test]
-fn the_pods_of_a_job_that_is_gone_are_let_go() {
+fn pods_of_a_deleted_job_lose_their_finalizer() {
     contract!(async |site: &Site| {
         site.create(job(json!({}))).await;
         let pod = active(site, 1).await.remove(0);
         site.delete(JOB, json!({ "propagationPolicy": "Orphan" })).await;
         site.until_gone(JOB).await;
-        site.until(&path_of(&pod), "let go", |pod| {
+        site.until(&path_of(&pod), "without its finalizer", |pod| {
             pod.is_none_or(|pod| pod["metadata"]["finalizers"].is_null())
         })
         .await;

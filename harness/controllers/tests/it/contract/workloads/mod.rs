@@ -1,7 +1,7 @@
-//! What the workload controllers do; and the objects that their cases write.
+//! The workload controllers, and the objects of their cases.
 //!
-//! No kubelet runs: cases write the statuses of pods themselves, and remove pods whose grace period
-//! somebody has to end. Templates select nodes that only the case's own namespace has.
+//! No kubelet runs: cases write pod statuses themselves, and remove terminating pods. Templates select nodes
+//! that exist only for the case's namespace.
 
 mod daemon_sets;
 mod deployments;
@@ -35,7 +35,7 @@ pub(super) fn template(app: &str) -> Value {
     })
 }
 
-/// A workload of the group apps with one replica, or none for a DaemonSet, changed by `change`.
+/// A workload of the group `apps` with one replica (none for a DaemonSet), with this change.
 pub(super) fn workload(kind: &str, app: &str, change: Value) -> Value {
     let base = json!({
         "apiVersion": "apps/v1",
@@ -73,7 +73,7 @@ pub(super) fn names(objects: &[Value]) -> Vec<&str> {
     names
 }
 
-/// Whether an object is on its way out.
+/// Whether an object is terminating.
 pub(super) fn is_deleting(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
@@ -86,7 +86,7 @@ pub(super) fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
-/// Waits for exactly so many pods of the app, all staying.
+/// Waits for exactly this number of pods of the app, none of them terminating.
 pub(super) async fn pods(site: &Site, app: &str, count: usize) -> Vec<Value> {
     let what = format!("{count} pods of {app}");
     let mut pods = site
@@ -98,7 +98,7 @@ pub(super) async fn pods(site: &Site, app: &str, count: usize) -> Vec<Value> {
     pods
 }
 
-/// Makes a pod run, ready or not, since now.
+/// Sets a pod running, ready or not, from now on.
 pub(super) async fn run(site: &Site, pod: &Value, ready: bool) {
     let text = if ready { "True" } else { "False" };
     let now = site.now().to_string();
@@ -115,14 +115,14 @@ pub(super) async fn run(site: &Site, pod: &Value, ready: bool) {
     site.set_status(&path_of(pod), status).await;
 }
 
-/// Makes pods run and be ready.
+/// Sets pods running and ready.
 pub(super) async fn ready(site: &Site, pods: &[Value]) {
     for pod in pods {
         run(site, pod, true).await;
     }
 }
 
-/// Ends a pod.
+/// Finishes a pod with this phase.
 pub(super) async fn end(site: &Site, pod: &Value, phase: &str) {
     let code = i32::from(phase == "Failed");
     let now = site.now().to_string();
@@ -138,12 +138,12 @@ pub(super) async fn end(site: &Site, pod: &Value, phase: &str) {
     site.set_status(&path_of(pod), status).await;
 }
 
-/// Removes a pod as its kubelet would in the end.
+/// Removes a pod as its kubelet does at the end.
 pub(super) async fn remove(site: &Site, pod: &Value) {
     let _ = site.try_delete(&path_of(pod), json!({ "gracePeriodSeconds": 0 })).await;
 }
 
-/// A node of the case, which is ready.
+/// Creates a ready node of the case.
 pub(super) async fn node(site: &Site, suffix: &str, change: Value) -> String {
     let now = site.now().to_string();
     let now = format!("{}Z", &now[..19]);

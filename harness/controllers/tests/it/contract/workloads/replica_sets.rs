@@ -10,7 +10,7 @@ use super::{
 use crate::contract::Site;
 
 #[test]
-fn a_replica_set_makes_its_pods_and_says_so() {
+fn a_replica_set_creates_its_pods_with_events() {
     contract!(async |site: &Site| {
         let set = site
             .create(workload("ReplicaSet", "web", json!({ "replicas": 2 })))
@@ -32,7 +32,7 @@ fn a_replica_set_makes_its_pods_and_says_so() {
 }
 
 #[test]
-fn the_status_of_a_replica_set_counts_pods_by_what_they_are() {
+fn the_status_of_a_replica_set_counts_pods_by_state() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 })))
             .await;
@@ -53,7 +53,7 @@ fn the_status_of_a_replica_set_counts_pods_by_what_they_are() {
 }
 
 #[test]
-fn a_replica_set_follows_its_number_up_and_down() {
+fn a_replica_set_scales_up_and_down() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
             .await;
@@ -86,7 +86,7 @@ fn a_pod_that_is_deleted_is_replaced() {
 }
 
 #[test]
-fn a_failed_pod_is_replaced_and_stays_to_be_looked_at() {
+fn a_failed_pod_is_replaced_and_kept() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
             .await;
@@ -101,7 +101,7 @@ fn a_failed_pod_is_replaced_and_stays_to_be_looked_at() {
 }
 
 #[test]
-fn a_terminating_pod_is_replaced_at_once_and_counted_apart() {
+fn a_terminating_pod_is_replaced_immediately_and_counted_separately() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
@@ -114,18 +114,20 @@ fn a_terminating_pod_is_replaced_at_once_and_counted_apart() {
         let old = pods(site, "web", 1).await.remove(0);
         run(site, &old, true).await;
         site.delete(&path_of(&old), json!({})).await;
-        site.until_all(&pods_of("web"), "the old one and another", |pods| {
+        site.until_all(&pods_of("web"), "the old pod and a new one", |pods| {
             pods.len() == 2 && pods.iter().filter(|pod| is_deleting(pod)).count() == 1
         })
         .await;
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "one there, one going", |set| {
+        site.until_it(&set, "one replica, one terminating", |set| {
             set["status"]["replicas"] == 1 && set["status"]["terminatingReplicas"] == 1
         })
         .await;
         remove(site, &old).await;
-        site.until_it(&set, "none going", |set| set["status"]["terminatingReplicas"] == 0)
-            .await;
+        site.until_it(&set, "none terminating", |set| {
+            set["status"]["terminatingReplicas"] == 0
+        })
+        .await;
     });
 }
 
@@ -155,7 +157,7 @@ fn an_orphan_that_is_selected_is_adopted() {
 }
 
 #[test]
-fn an_orphan_too_many_is_adopted_and_deleted() {
+fn a_surplus_orphan_is_adopted_and_deleted() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
             .await;
@@ -191,7 +193,7 @@ fn a_pod_that_is_no_longer_selected_is_released_and_replaced() {
 }
 
 #[test]
-fn pods_that_are_not_ready_go_first() {
+fn pods_that_are_not_ready_are_deleted_first() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 })))
             .await;
@@ -249,7 +251,7 @@ fn a_ready_pod_is_available_after_a_while() {
 }
 
 #[test]
-fn a_replica_set_says_why_it_cannot_make_pods() {
+fn a_replica_set_reports_why_it_cannot_create_pods() {
     contract!(async |site: &Site| {
         let template = json!({ "spec": { "priorityClassName": "none-of-{ns}" } });
         site.create(workload("ReplicaSet", "web", json!({ "template": template })))
@@ -289,7 +291,7 @@ fn a_replica_set_recovers_from_failures() {
 }
 
 #[test]
-fn a_replica_set_of_none_keeps_none() {
+fn a_replica_set_with_zero_replicas_has_no_pods() {
     contract!(async |site: &Site| {
         site.create(workload("ReplicaSet", "web", json!({ "replicas": 0 })))
             .await;

@@ -1,4 +1,4 @@
-//! Deployments: the way from one template to the next.
+//! Deployments: rollouts from one template to the next.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::deployments::{image, revision, sets, sets_of, settled};
 use super::{contract, is_deleting, name, node, pods, pods_of, ready, remove, run};
 use crate::contract::Site;
 
-/// How many pods each set is to have, by revision.
+/// The desired sizes of the sets, by revision.
 fn sizes(sets: &[Value]) -> Vec<i64> {
     let mut sets: Vec<&Value> = sets.iter().collect();
     sets.sort_by_key(|set| revision(set));
@@ -15,14 +15,14 @@ fn sizes(sets: &[Value]) -> Vec<i64> {
         .collect()
 }
 
-/// Waits until the sets are to have so many pods.
+/// Waits until the sets have these desired sizes.
 async fn sized(site: &Site, expected: &[i64]) {
     let what = format!("sets of {expected:?}");
     site.until_all(&sets_of("web"), &what, |sets| sizes(sets) == expected)
         .await;
 }
 
-/// The pods of the latest set, so many.
+/// Waits for this number of pods of the latest set.
 async fn new_pods(site: &Site, count: usize) -> Vec<Value> {
     let sets = site.list(&sets_of("web")).await;
     let newest = sets.iter().max_by_key(|set| revision(set)).unwrap();
@@ -37,7 +37,7 @@ fn rolling(surge: Value, unavailable: Value) -> Value {
 }
 
 #[test]
-fn a_rollout_goes_by_quarters_of_its_size() {
+fn a_rollout_surges_and_shrinks_by_a_quarter() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 4, json!({})).await;
         site.merge(&deployment, image("image:2")).await;
@@ -82,7 +82,7 @@ fn without_surge_old_pods_go_first() {
 }
 
 #[test]
-fn all_at_once_where_everything_may_be_unavailable() {
+fn all_pods_are_replaced_at_once_if_all_may_be_unavailable() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 3, rolling(json!(0), json!("100%"))).await;
         site.merge(&deployment, image("image:2")).await;
@@ -110,7 +110,7 @@ fn unavailable_old_pods_go_before_available_ones() {
 }
 
 #[test]
-fn a_rollout_that_is_scaled_grows_every_set_in_proportion() {
+fn scaling_up_during_a_rollout_grows_every_set_in_proportion() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 10, rolling(json!(3), json!(2))).await;
         site.merge(&deployment, image("image:2")).await;
@@ -122,7 +122,7 @@ fn a_rollout_that_is_scaled_grows_every_set_in_proportion() {
 }
 
 #[test]
-fn a_rollout_that_is_scaled_down_shrinks_every_set_in_proportion() {
+fn scaling_down_during_a_rollout_shrinks_every_set_in_proportion() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 10, rolling(json!(3), json!(2))).await;
         site.merge(&deployment, image("image:2")).await;
@@ -134,7 +134,7 @@ fn a_rollout_that_is_scaled_down_shrinks_every_set_in_proportion() {
 }
 
 #[test]
-fn a_rollout_that_is_overtaken_drops_what_it_has_made() {
+fn a_superseded_rollout_is_scaled_down() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 4, rolling(json!(1), json!(1))).await;
         site.merge(&deployment, image("image:2")).await;
@@ -147,7 +147,7 @@ fn a_rollout_that_is_overtaken_drops_what_it_has_made() {
 }
 
 #[test]
-fn recreate_waits_until_every_old_pod_is_gone() {
+fn recreate_waits_until_all_old_pods_are_gone() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
@@ -156,9 +156,7 @@ fn recreate_waits_until_every_old_pod_is_gone() {
         let old = pods(site, "web", 2).await;
         site.merge(&deployment, image("image:2")).await;
         let going = site
-            .until_all(&pods_of("web"), "all on their way out", |pods| {
-                pods.iter().all(is_deleting)
-            })
+            .until_all(&pods_of("web"), "all terminating", |pods| pods.iter().all(is_deleting))
             .await;
         assert_eq!(going.len(), 2);
         remove(site, &old[0]).await;

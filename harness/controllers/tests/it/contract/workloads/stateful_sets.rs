@@ -30,7 +30,7 @@ fn pod(ordinal: usize) -> Value {
     json!({ "metadata": { "name": format!("db-{ordinal}") } })
 }
 
-/// Makes pods ready one after the other, as they come.
+/// Sets pods ready one after the other, as they are created.
 async fn settle(site: &Site, count: usize) -> Vec<Value> {
     for present in 1..=count {
         let pods = pods(site, "db", present).await;
@@ -43,13 +43,13 @@ async fn settle(site: &Site, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn pods_come_one_after_the_other_by_name() {
+fn pods_are_created_one_after_the_other_by_ordinal() {
     contract!(async |site: &Site| {
         site.create(stateful(json!({ "replicas": 2 }))).await;
         let first = pods(site, "db", 1).await.remove(0);
         assert_eq!(name(&first), "db-0");
         let second = Duration::from_secs(1);
-        site.never_all(&pods_of("db"), second, "another before it is ready", |pods| {
+        site.never_all(&pods_of("db"), second, "another pod before it is ready", |pods| {
             pods.len() > 1
         })
         .await;
@@ -61,7 +61,7 @@ fn pods_come_one_after_the_other_by_name() {
 }
 
 #[test]
-fn a_stateful_pod_knows_who_it_is() {
+fn a_stateful_pod_has_its_identity_labels() {
     contract!(async |site: &Site| {
         let set = site.create(stateful(json!({}))).await;
         let pod = pods(site, "db", 1).await.remove(0);
@@ -82,7 +82,7 @@ fn a_stateful_pod_knows_who_it_is() {
 }
 
 #[test]
-fn parallel_pods_come_together() {
+fn a_parallel_set_creates_its_pods_together() {
     contract!(async |site: &Site| {
         site.create(stateful(json!({ "replicas": 3, "podManagementPolicy": "Parallel" })))
             .await;
@@ -91,7 +91,7 @@ fn parallel_pods_come_together() {
 }
 
 #[test]
-fn ordinals_begin_where_they_are_told_to() {
+fn ordinals_begin_at_the_configured_start() {
     contract!(async |site: &Site| {
         let change = json!({ "replicas": 2, "podManagementPolicy": "Parallel", "ordinals": { "start": 5 } });
         site.create(stateful(change)).await;
@@ -100,7 +100,7 @@ fn ordinals_begin_where_they_are_told_to() {
 }
 
 #[test]
-fn the_highest_ordinal_goes_first_and_the_next_waits_for_it() {
+fn the_highest_ordinal_is_deleted_first_and_the_next_waits_for_it() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
@@ -110,9 +110,12 @@ fn the_highest_ordinal_goes_first_and_the_next_waits_for_it() {
         let set = path(site, "StatefulSet", "db");
         site.merge(&set, json!({ "spec": { "replicas": 1 } })).await;
         site.until_it(&path_of(&all[2]), "going", is_deleting).await;
-        site.never(&path_of(&all[1]), Duration::from_secs(1), "going too early", |pod| {
-            pod.is_none_or(is_deleting)
-        })
+        site.never(
+            &path_of(&all[1]),
+            Duration::from_secs(1),
+            "terminating too early",
+            |pod| pod.is_none_or(is_deleting),
+        )
         .await;
         remove(site, &all[2]).await;
         site.until_it(&path_of(&all[1]), "going", is_deleting).await;
@@ -122,15 +125,15 @@ fn the_highest_ordinal_goes_first_and_the_next_waits_for_it() {
 }
 
 #[test]
-fn a_claim_is_made_for_each_pod_and_stays() {
+fn each_pod_gets_a_claim_that_outlives_it() {
     contract!(async |site: &Site| {
         site.create(stateful(json!({ "replicas": 2, "volumeClaimTemplates": claims() })))
             .await;
         let pods_made = settle(site, 2).await;
-        let made = site.until_all(CLAIMS, "two claims", |claims| claims.len() == 2).await;
-        assert_eq!(names(&made), ["data-db-0", "data-db-1"]);
-        assert_eq!(made[0]["metadata"]["labels"], json!({ "app": "db" }));
-        assert_eq!(made[0]["metadata"]["ownerReferences"], json!(null));
+        let created = site.until_all(CLAIMS, "two claims", |claims| claims.len() == 2).await;
+        assert_eq!(names(&created), ["data-db-0", "data-db-1"]);
+        assert_eq!(created[0]["metadata"]["labels"], json!({ "app": "db" }));
+        assert_eq!(created[0]["metadata"]["ownerReferences"], json!(null));
         let volume = &pods_made[0]["spec"]["volumes"][0];
         assert_eq!(volume["name"], "data");
         assert_eq!(volume["persistentVolumeClaim"]["claimName"], "data-db-0");
@@ -142,7 +145,7 @@ fn a_claim_is_made_for_each_pod_and_stays() {
 }
 
 #[test]
-fn claims_that_go_with_their_set_belong_to_it() {
+fn the_when_deleted_policy_makes_the_set_own_its_claims() {
     contract!(async |site: &Site| {
         let policy = json!({ "whenDeleted": "Delete" });
         let change = json!({
@@ -164,7 +167,7 @@ fn claims_that_go_with_their_set_belong_to_it() {
 }
 
 #[test]
-fn claims_that_go_with_their_pod_belong_to_it_when_it_is_scaled_away() {
+fn the_when_scaled_policy_makes_a_condemned_pod_own_its_claims() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let change = json!({
@@ -188,7 +191,7 @@ fn claims_that_go_with_their_pod_belong_to_it_when_it_is_scaled_away() {
 }
 
 #[test]
-fn a_pod_is_replaced_under_its_name_once_it_is_gone() {
+fn a_stateful_pod_is_replaced_under_its_name_after_it_is_gone() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         site.create(stateful(json!({ "template": { "spec": { "nodeName": node } } })))
@@ -207,7 +210,7 @@ fn a_pod_is_replaced_under_its_name_once_it_is_gone() {
 }
 
 #[test]
-fn a_failed_stateful_pod_is_made_again() {
+fn a_failed_stateful_pod_is_created_again() {
     contract!(async |site: &Site| {
         site.create(stateful(json!({}))).await;
         let old = settle(site, 1).await.remove(0);
@@ -240,7 +243,9 @@ fn an_update_goes_from_the_highest_ordinal_down() {
                 let first = site.get(&path_of(&old[0])).await;
                 assert_eq!(first["metadata"]["uid"], old[0]["metadata"]["uid"]);
                 let during = site
-                    .until_it(&set, "one of each", |set| set["status"]["currentReplicas"] == 1)
+                    .until_it(&set, "one pod of each revision", |set| {
+                        set["status"]["currentReplicas"] == 1
+                    })
                     .await;
                 assert_ne!(during["status"]["currentRevision"], during["status"]["updateRevision"]);
             }
@@ -272,7 +277,7 @@ fn an_update_stops_at_the_partition() {
         run(site, &new, true).await;
         site.delete(&path_of(&old[0]), json!({})).await;
         let again = site
-            .until_it(&path_of(&pod(0)), "made again", |pod| {
+            .until_it(&path_of(&pod(0)), "created again", |pod| {
                 pod["metadata"]["uid"] != old[0]["metadata"]["uid"]
             })
             .await;
@@ -312,7 +317,7 @@ fn the_status_of_a_stateful_set_counts_pods_and_names_revisions() {
 }
 
 #[test]
-fn a_stateful_set_that_is_deleted_in_the_foreground_goes_with_its_revisions() {
+fn a_foreground_deletion_of_a_stateful_set_deletes_its_revisions() {
     const REVISIONS: &str = "/apis/apps/v1/namespaces/{ns}/controllerrevisions";
     contract!(async |site: &Site| {
         site.create(stateful(json!({ "replicas": 0 }))).await;
@@ -322,7 +327,7 @@ fn a_stateful_set_that_is_deleted_in_the_foreground_goes_with_its_revisions() {
         assert_eq!(site.list(REVISIONS).await.len(), 1);
         site.delete(&set, json!({ "propagationPolicy": "Foreground" })).await;
         site.until_gone(&set).await;
-        site.until_all(REVISIONS, "gone as well", <[Value]>::is_empty).await;
+        site.until_all(REVISIONS, "no revisions", <[Value]>::is_empty).await;
     });
 }
 
@@ -339,7 +344,7 @@ fn the_next_pod_waits_until_one_is_available_and_not_only_ready() {
             .await;
         assert_eq!(seen["status"]["availableReplicas"], 0);
         let second = Duration::from_secs(1);
-        site.never_all(&pods_of("db"), second, "another too early", |pods| pods.len() > 1)
+        site.never_all(&pods_of("db"), second, "another pod too early", |pods| pods.len() > 1)
             .await;
         pods(site, "db", 2).await;
     });
