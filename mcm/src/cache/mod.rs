@@ -4,6 +4,7 @@
 //! What lives here: ordered storage with indexes, and the rules that nothing known is replaced by anything older and that
 //! a deleted object never comes back. What must not: which kinds there are, and what the objects mean.
 
+mod index;
 mod key;
 
 use std::any::TypeId;
@@ -15,10 +16,8 @@ use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
 
+pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
 pub(crate) use self::key::Key;
-
-/// The values under which an object is found.
-pub(crate) type Indexer<K> = fn(&K) -> Option<String>;
 
 /// The uids of the objects that went last, by an event or an own delete: no uid is given twice, so none of them comes
 /// back. That a list lacks an object proves nothing: the server may lag.
@@ -80,9 +79,9 @@ impl<K> Change<K> {
 }
 
 /// The objects of one kind. Clones share them.
-pub(crate) struct Cache<K: 'static>(Arc<Mutex<State<K>>>);
+pub(crate) struct Cache<K: Indexed>(Arc<Mutex<State<K>>>);
 
-struct State<K: 'static> {
+struct State<K: Indexed> {
     objects: BTreeMap<Key, Arc<K>>,
     /// Objects that went: an answer to a write, or a watch, may still bring older copies of them.
     departed: Departed,
@@ -93,25 +92,25 @@ struct State<K: 'static> {
     /// The list under way.
     listing: Option<BTreeMap<Key, Arc<K>>>,
     synced: bool,
-    indexers: &'static [Indexer<K>],
-    indexes: Vec<BTreeMap<String, BTreeSet<Key>>>,
+    /// The keys of the objects by their value, for every index.
+    indexes: BTreeMap<K::Index, BTreeMap<String, BTreeSet<Key>>>,
 }
 
-impl<K: 'static> Clone for Cache<K> {
+impl<K: Indexed> Clone for Cache<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<K: 'static> fmt::Debug for Cache<K> {
+impl<K: Indexed> fmt::Debug for Cache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").finish_non_exhaustive()
     }
 }
 
-impl<K: Resource + 'static> Cache<K> {
-    /// An empty cache with these indexes; [`Self::find`] names them by their position.
-    pub(crate) fn new(indexers: &'static [Indexer<K>]) -> Self {
+impl<K: Indexed> Cache<K> {
+    /// An empty cache.
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             objects: BTreeMap::new(),
             departed: Departed::default(),
@@ -119,8 +118,7 @@ impl<K: Resource + 'static> Cache<K> {
             own: None,
             listing: None,
             synced: false,
-            indexers,
-            indexes: vec![BTreeMap::new(); indexers.len()],
+            indexes: K::INDEXES.iter().map(|index| (*index, BTreeMap::new())).collect(),
         })))
     }
 
@@ -156,10 +154,10 @@ impl<K: Resource + 'static> Cache<K> {
         self.lock().objects.values().cloned().collect()
     }
 
-    /// The objects with this value in the index of that position, in the order of their keys.
-    pub(crate) fn find(&self, index: usize, value: &str) -> Vec<Arc<K>> {
+    /// The objects with this value in the index, in the order of their keys.
+    pub(crate) fn find(&self, index: K::Index, value: &str) -> Vec<Arc<K>> {
         let state = self.lock();
-        let keys = state.indexes.get(index).and_then(|index| index.get(value));
+        let keys = state.indexes.get(&index).and_then(|index| index.get(value));
         keys.into_iter()
             .flatten()
             .filter_map(|key| state.objects.get(key).cloned())
@@ -237,7 +235,7 @@ impl<K: Resource + 'static> Cache<K> {
     }
 }
 
-impl<K: Resource + 'static> State<K> {
+impl<K: Indexed> State<K> {
     /// Whether `object` is newer than what is known of it.
     fn accepts(&self, object: &K) -> bool {
         if object.uid().is_some_and(|uid| self.departed.contains(&uid)) {
@@ -327,9 +325,9 @@ impl<K: Resource + 'static> State<K> {
     fn put(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
         let old = self.take(&key);
         self.back(&key);
-        for (indexer, index) in self.indexers.iter().zip(&mut self.indexes) {
-            if let Some(value) = indexer(&object) {
-                index.entry(value).or_default().insert(key.clone());
+        for (index, by_value) in &mut self.indexes {
+            if let Some(value) = object.value(*index) {
+                by_value.entry(value).or_default().insert(key.clone());
             }
         }
         self.objects.insert(key, object);
@@ -338,13 +336,13 @@ impl<K: Resource + 'static> State<K> {
 
     fn take(&mut self, key: &Key) -> Option<Arc<K>> {
         let old = self.objects.remove(key)?;
-        for (indexer, index) in self.indexers.iter().zip(&mut self.indexes) {
-            if let Some(value) = indexer(&old)
-                && let Some(keys) = index.get_mut(&value)
+        for (index, by_value) in &mut self.indexes {
+            if let Some(value) = old.value(*index)
+                && let Some(keys) = by_value.get_mut(&value)
             {
                 keys.remove(key);
                 if keys.is_empty() {
-                    index.remove(&value);
+                    by_value.remove(&value);
                 }
             }
         }

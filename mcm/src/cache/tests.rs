@@ -1,13 +1,13 @@
 //! Nothing known is replaced by anything older, whatever the watch delivers and when.
 
 use k8s_openapi::api::core::v1::Node;
+use mcm_api::keys;
 
 use super::*;
-
-const BY_ZONE: usize = 0;
+use crate::view::NodeIndex;
 
 fn cache() -> Cache<Node> {
-    Cache::<Node>::new(&[|node| node.labels().get("zone").cloned()]).remembering_gone()
+    Cache::new().remembering_gone()
 }
 
 fn node(name: &str, revision: u64) -> Node {
@@ -15,7 +15,8 @@ fn node(name: &str, revision: u64) -> Node {
     node.metadata.name = Some(name.into());
     node.metadata.uid = Some(format!("uid-of-{name}"));
     node.metadata.resource_version = Some(revision.to_string());
-    node.metadata.labels = Some([("zone".to_owned(), format!("z{}", revision % 2))].into());
+    let machine = format!("m{}", revision % 2);
+    node.metadata.labels = Some([(keys::MACHINE_NAME_LABEL.to_owned(), machine)].into());
     node
 }
 
@@ -127,16 +128,16 @@ fn a_late_delete_of_a_predecessor_leaves_the_successor() {
 fn indexes_follow_the_objects() {
     let cache = cache();
     list(&cache, vec![node("b", 1), node("a", 3)]);
-    let names = |zone: &str| {
+    let names = |machine: &str| {
         cache
-            .find(BY_ZONE, zone)
+            .find(NodeIndex::Machine, machine)
             .iter()
             .map(|node| node.name_any())
             .collect::<Vec<_>>()
     };
-    assert_eq!(names("z1"), ["a", "b"]);
+    assert_eq!(names("m1"), ["a", "b"]);
     cache.apply(Event::Apply(node("a", 4)));
-    assert_eq!((names("z0"), names("z1")), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!((names("m0"), names("m1")), (vec!["a".to_owned()], vec!["b".to_owned()]));
     cache.apply(Event::Delete(node("b", 5)));
-    assert!(names("z1").is_empty());
+    assert!(names("m1").is_empty());
 }

@@ -21,7 +21,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use mcm_api::{Machine, MachineStatus, keys};
 use mcm_core::machine::{Action, Answer, Claimed, View};
 use mcm_core::merge::merge_patch;
@@ -33,7 +33,7 @@ use serde_json::json;
 
 pub(crate) use self::steps::{Ended, Owner};
 use crate::Metrics;
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Indexed, Key};
 use crate::cluster::EventRecorder;
 use crate::error::{is_conflict, is_not_found};
 use crate::memory::Guard;
@@ -201,7 +201,7 @@ impl ActionExecutor {
     }
 
     /// Takes over what a write returned.
-    pub(crate) fn wrote<K: Resource + 'static>(&self, cache: &Cache<K>, object: K) -> Arc<K> {
+    pub(crate) fn wrote<K: Indexed>(&self, cache: &Cache<K>, object: K) -> Arc<K> {
         if ended(object.meta()) {
             cache.removed(&object);
             return Arc::new(object);
@@ -218,7 +218,7 @@ impl ActionExecutor {
         written: kube::Result<K>,
     ) -> kube::Result<Arc<K>>
     where
-        K: Resource + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+        K: Indexed + Clone + std::fmt::Debug + DeserializeOwned,
     {
         match written {
             Ok(object) => Ok(self.wrote(cache, object)),

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ActionExecutor;
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Indexed, Key};
 use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
 use crate::memory::{MachineNames, Trouble};
 use crate::view::{Trigger, Work};
@@ -212,7 +212,7 @@ impl ActionExecutor {
 
     async fn write<K>(&self, api: &Api<K>, cache: &Cache<K>, name: &str, patch: Value, status: bool) -> kube::Result<()>
     where
-        K: Resource + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+        K: Indexed + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let parameters = PatchParams::default();
         let patch = Patch::Merge(patch);
@@ -246,7 +246,7 @@ impl ActionExecutor {
         preconditions: Preconditions,
     ) -> kube::Result<()>
     where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+        K: Indexed + Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
     {
         let parameters = DeleteParams {
             preconditions: Some(preconditions),
@@ -393,7 +393,7 @@ fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
 /// Fails unless the server has the object, of the same uid and not being deleted.
 async fn still_there<K>(api: &Api<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
 where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+    K: Indexed + Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
     let Some(live) = api.get_opt(&object.name_any()).await? else {
         cache.removed(object);

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_set_makes_nothing_from_the_decision_to_freeze_it_on() {
-        let (held, sets) = (PendingSetWrites::default(), Cache::new(&[]));
+        let (held, sets) = (PendingSetWrites::default(), Cache::new());
         let key = Key::new("default", "ms");
         sets.apply(Event::Apply(set(json!({}))));
         assert!(!held.holds(&key, &sets));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_set_that_is_written_twice_is_held_until_both_are_answered() {
-        let (held, sets) = (PendingSetWrites::default(), Cache::new(&[]));
+        let (held, sets) = (PendingSetWrites::default(), Cache::new());
         let key = Key::new("default", "ms");
         let (first, second) = (held.begins(&key), held.begins(&key));
         drop(first);

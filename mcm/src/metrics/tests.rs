@@ -21,7 +21,7 @@ fn machine() -> Machine {
 #[test]
 fn a_scrape_shows_upstreams_names() {
     let metrics = Metrics::new();
-    let cache = Cache::new(&[]);
+    let cache = Cache::new();
     metrics.show(cache.clone());
     cache.apply(Event::Apply(machine()));
     metrics.observe(Metric::JoinDuration(Duration::from_millis(41_600)), &machine(), None);
@@ -54,7 +54,7 @@ fn a_scrape_shows_upstreams_names() {
 #[test]
 fn nothing_of_a_deleted_machine_is_shown() {
     let metrics = Metrics::new();
-    let cache = Cache::new(&[]);
+    let cache = Cache::new();
     metrics.show(cache.clone());
     cache.apply(Event::Apply(machine()));
     cache.apply(Event::Delete(machine()));
@@ -64,7 +64,7 @@ fn nothing_of_a_deleted_machine_is_shown() {
 #[test]
 fn a_scrape_shows_sets_and_deployments_as_upstream_does() {
     let metrics = Metrics::new();
-    let (sets, deployments) = (Cache::new(&[]), Cache::new(&[]));
+    let (sets, deployments) = (Cache::new(), Cache::new());
     metrics.show_owners(sets.clone(), deployments.clone());
     let set = serde_json::json!({
         "metadata": { "name": "ms", "namespace": "default" },

@@ -9,7 +9,7 @@ use mcm_core::finalizer::finalizer_patch;
 use serde::de::DeserializeOwned;
 
 use super::{Controllers, Outcome};
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Indexed, Key};
 use crate::error::{brief, is_conflict};
 use crate::memory::Trouble;
 use crate::view::{Trigger, Work};
@@ -54,7 +54,8 @@ impl Controllers {
 
     async fn step<K>(&self, cache: &Cache<K>, object: &K, finalizer: &str, step: FinalizerStep) -> Outcome
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        K: Indexed
+            + Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
             + std::fmt::Debug
             + DeserializeOwned

@@ -5,27 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
-use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
-use mcm_core::ownership::controller;
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet};
 
+use super::indexes::{AttachmentIndex, BudgetIndex, MachineIndex, NodeIndex, PodIndex};
 use super::work::EnabledControllers;
 use crate::cache::{Cache, Key};
 use crate::memory::{Drains, Guard, PendingSetWrites};
-
-/// Position of the machines' index by label `node`.
-const BY_NODE: usize = 0;
-/// Position of the machines' index by label `name`, their deployment.
-const BY_DEPLOYMENT: usize = 1;
-/// Position of the machines' index by the name of their class.
-const BY_CLASS: usize = 2;
-/// Position of the machines' index by the uid of their controller, empty for orphans.
-pub(super) const BY_OWNER: usize = 3;
-/// The only index of the other kinds: Nodes by their machine; pods and attachments by their Node.
-const FIRST: usize = 0;
-/// Position of the attachments' index by PersistentVolume.
-const BY_VOLUME: usize = 1;
 
 /// All that is watched. Clones share the caches.
 #[derive(Clone, Debug)]
@@ -59,33 +44,22 @@ impl ClusterState {
     pub(crate) fn new(namespace: &str, with_target: bool, enabled: EnabledControllers) -> Self {
         Self {
             namespace: namespace.to_owned(),
-            machines: Cache::<Machine>::new(&[
-                |machine| machine.labels().get(keys::NODE_LABEL).cloned(),
-                |machine| machine.labels().get(keys::DEPLOYMENT_LABEL).cloned(),
-                |machine| Some(machine.spec.class.name.clone()),
-                |machine| Some(owner_uid(&machine.metadata)),
-            ])
-            .remembering_own(),
-            sets: Cache::<MachineSet>::new(&[|set| Some(owner_uid(&set.metadata))]).remembering_own(),
-            deployments: Cache::<MachineDeployment>::new(&[]).remembering_own(),
+            machines: Cache::new().remembering_own(),
+            sets: Cache::new().remembering_own(),
+            deployments: Cache::new().remembering_own(),
             enabled,
-            classes: Cache::new(&[]),
-            secrets: Cache::new(&[]),
+            classes: Cache::new(),
+            secrets: Cache::new(),
             guard: Guard::default(),
             drains: Drains::default(),
             pending_set_writes: PendingSetWrites::default(),
             target: with_target.then(|| TargetState {
-                nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
-                    .remembering_gone()
-                    .remembering_own(),
-                pods: Cache::new(&[|pod| pod.spec.as_ref()?.node_name.clone()]),
-                attachments: Cache::new(&[
-                    |attachment| Some(attachment.spec.node_name.clone()),
-                    |attachment| attachment.spec.source.persistent_volume_name.clone(),
-                ]),
-                claims: Cache::new(&[]),
-                volumes: Cache::new(&[]),
-                budgets: Cache::new(&[|budget| budget.namespace()]),
+                nodes: Cache::new().remembering_gone().remembering_own(),
+                pods: Cache::new(),
+                attachments: Cache::new(),
+                claims: Cache::new(),
+                volumes: Cache::new(),
+                budgets: Cache::new(),
             }),
         }
     }
@@ -98,7 +72,7 @@ impl ClusterState {
     }
 
     pub(crate) fn machines_of_deployment(&self, deployment: &str) -> Vec<Arc<Machine>> {
-        self.machines.find(BY_DEPLOYMENT, deployment)
+        self.machines.find(MachineIndex::Deployment, deployment)
     }
 
     /// The provider of the machine's class; empty where that is not known.
@@ -109,11 +83,11 @@ impl ClusterState {
 
     /// The machines whose label `node` names it.
     pub(crate) fn machines_of_node(&self, node: &str) -> Vec<Arc<Machine>> {
-        self.machines.find(BY_NODE, node)
+        self.machines.find(MachineIndex::Node, node)
     }
 
     pub(crate) fn machines_of_class(&self, class: &str) -> Vec<Arc<Machine>> {
-        self.machines.find(BY_CLASS, class)
+        self.machines.find(MachineIndex::Class, class)
     }
 }
 
@@ -125,29 +99,22 @@ impl TargetState {
 
     /// The Nodes whose label says that they are this machine's.
     pub(crate) fn nodes_labelled(&self, machine: &str) -> Vec<Arc<Node>> {
-        self.nodes.find(FIRST, machine)
+        self.nodes.find(NodeIndex::Machine, machine)
     }
 
     pub(crate) fn pods_on(&self, node: &str) -> Vec<Arc<Pod>> {
-        self.pods.find(FIRST, node)
+        self.pods.find(PodIndex::Node, node)
     }
 
     pub(crate) fn attachments_of(&self, node: &str) -> Vec<Arc<VolumeAttachment>> {
-        self.attachments.find(FIRST, node)
+        self.attachments.find(AttachmentIndex::Node, node)
     }
 
     pub(crate) fn attachments_of_volume(&self, volume: &str) -> Vec<Arc<VolumeAttachment>> {
-        self.attachments.find(BY_VOLUME, volume)
+        self.attachments.find(AttachmentIndex::Volume, volume)
     }
 
     pub(crate) fn budgets_in(&self, namespace: &str) -> Vec<Arc<PodDisruptionBudget>> {
-        self.budgets.find(FIRST, namespace)
+        self.budgets.find(BudgetIndex::Namespace, namespace)
     }
-}
-
-/// The uid of the controller; empty for orphans.
-fn owner_uid(metadata: &ObjectMeta) -> String {
-    controller(metadata)
-        .map(|reference| reference.uid.clone())
-        .unwrap_or_default()
 }

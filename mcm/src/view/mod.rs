@@ -6,6 +6,7 @@
 mod cluster_state;
 mod drain;
 mod driver_source;
+mod indexes;
 mod machine;
 mod owners;
 mod preservation;
@@ -15,5 +16,7 @@ mod work;
 
 pub(crate) use self::cluster_state::ClusterState;
 pub(crate) use self::drain::listed;
+#[cfg(test)]
+pub(crate) use self::indexes::NodeIndex;
 pub(crate) use self::machine::{answered_node, secret, view};
 pub(crate) use self::work::{EnabledControllers, Trigger, Work};

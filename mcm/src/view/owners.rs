@@ -9,15 +9,13 @@ use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::ownership::controller;
 use mcm_core::selector::matches;
 
-use super::cluster_state::{BY_OWNER, ClusterState};
+use super::cluster_state::ClusterState;
+use super::indexes::{MachineIndex, SetIndex};
 use super::work::{Trigger, Work, quiet};
 use crate::cache::{Change, Key};
 
 /// Objects without a controller.
 const ORPHANS: &str = "";
-
-/// The sets' only index: by the uid of their controller.
-const SETS_BY_OWNER: usize = 0;
 
 fn uid(metadata: &ObjectMeta) -> &str {
     metadata.uid.as_deref().unwrap_or("none")
@@ -26,13 +24,13 @@ fn uid(metadata: &ObjectMeta) -> &str {
 impl ClusterState {
     /// Machines that the set controls.
     pub(crate) fn machines_of(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
-        self.machines.find(BY_OWNER, uid(&set.metadata))
+        self.machines.find(MachineIndex::Owner, uid(&set.metadata))
     }
 
     /// Machines that the set controls, and orphans that it selects.
     pub(crate) fn machines_for(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
         let mut machines = self.machines_of(set);
-        let orphans = self.machines.find(BY_OWNER, ORPHANS).into_iter();
+        let orphans = self.machines.find(MachineIndex::Owner, ORPHANS).into_iter();
         let selector = set.spec.selector.as_ref();
         machines
             .extend(orphans.filter(|machine| {
@@ -50,8 +48,8 @@ impl ClusterState {
 
     /// Sets that the deployment controls, and orphans that it selects.
     pub(crate) fn sets_for(&self, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
-        let mut sets = self.sets.find(SETS_BY_OWNER, uid(&deployment.metadata));
-        let orphans = self.sets.find(SETS_BY_OWNER, ORPHANS).into_iter();
+        let mut sets = self.sets.find(SetIndex::Owner, uid(&deployment.metadata));
+        let orphans = self.sets.find(SetIndex::Owner, ORPHANS).into_iter();
         let selector = deployment.spec.selector.as_ref();
         sets.extend(
             orphans.filter(|set| selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))),
@@ -138,7 +136,7 @@ impl ClusterState {
             && old.spec.replicas < new.spec.replicas
         {
             // One of its sets may have been told before, and waits for this.
-            let sets = self.sets.find(SETS_BY_OWNER, uid(&new.metadata)).into_iter();
+            let sets = self.sets.find(SetIndex::Owner, uid(&new.metadata)).into_iter();
             triggers.extend(sets.map(|set| quiet(Work::Set(Key::of(&*set)))));
         }
         triggers.extend(self.released(change, |deployment| &deployment.status.preservations));

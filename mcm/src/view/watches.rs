@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::cluster_state::{ClusterState, TargetState};
 use super::work::Trigger;
-use crate::cache::{Cache, Change};
+use crate::cache::{Cache, Change, Indexed};
 use crate::error::brief;
 
 /// The first wait after a watch failed.
@@ -112,7 +112,7 @@ impl TargetState {
 /// Fills `cache` from a watch of `api` and returns what changed. Failures are logged, and the watch is requested again.
 fn watch<K>(api: Api<K>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Vec<Change<K>>> + Send
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
 {
     let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
     // An empty batch passes too: after the end of the last list the loop has to look again.

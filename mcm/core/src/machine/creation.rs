@@ -6,17 +6,15 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeAddress;
-use mcm_api::machine::LastOperation;
 use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdentity, keys};
 
 use super::defects;
+use super::last_step::{LastStep, StepText};
 use super::pass::Pass;
 use super::problem::{before_timeout, problem};
 use super::user_data::{Prepared, prepare};
 use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Metric, Plan, Reason, Settings, validation};
 use crate::event::EventType;
-
-const INITIALIZE_STAGE: &str = "Initialize VM Instance";
 
 /// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
@@ -220,11 +218,8 @@ fn made_from(pass: &Pass) -> Option<String> {
 
 /// Whether the VM is known not to be initialised: what its node says counts for nothing before it is.
 pub(super) fn is_uninitialized(pass: &Pass) -> bool {
-    pass.last_operation().is_some_and(|operation| {
-        operation.state == Some(State::Failed)
-            && operation.operation == Some(Operation::Create)
-            && operation.description.ends_with(INITIALIZE_STAGE)
-    })
+    pass.last_step()
+        .is_some_and(|step| step.failed() && step.operation == Some(Operation::Create) && step.text.is_initialization())
 }
 
 /// The machine as it is after the patch, for the driver's eyes.
@@ -269,11 +264,7 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
     if !pass.view.target {
         return available(pass, vm);
     }
-    let status = pass.operation(
-        Operation::Create,
-        State::Processing,
-        "Creating machine on cloud provider",
-    );
+    let status = pass.operation(Operation::Create, State::Processing, StepText::CreatingVm);
     let status = remember(pass, status, vm);
     pass.write(
         Plan::new(Reason::VmCreated).after(Duration::ZERO),
@@ -282,11 +273,7 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
 }
 
 fn available(pass: &Pass, vm: &VmIdentity) -> Plan {
-    let mut status = pass.operation(
-        Operation::Create,
-        State::Successful,
-        "Created machine on cloud provider",
-    );
+    let mut status = pass.operation(Operation::Create, State::Successful, StepText::VmCreated);
     status.addresses = addresses(pass, vm);
     let status = pass.enter(remember(pass, status, vm), Phase::Available, false);
     pass.write(Plan::new(Reason::VmAvailable).after(pass.settings.retry.long), status)
@@ -335,7 +322,7 @@ fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
         vm.provider_id
     );
     let error = DriverError::new(Code::Internal, description);
-    let status = failure(pass, &error, format!("Cloud provider message - {error}"));
+    let status = failure(pass, &error, call_failed(&error));
     let wait = before_timeout(pass, pass.settings.retry.medium);
     let plan = Plan::new(Reason::IncompleteAnswer).after(wait);
     pass.report(plan, status, EventType::Warning, "CreationFailed", error.to_string())
@@ -343,7 +330,7 @@ fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
 
 /// A VM with a foreign node name was deleted again.
 fn stale(pass: &Pass, result: &Result<Option<String>, DriverError>) -> Plan {
-    let status = pass.operation(Operation::Create, State::Failed, "VM using old node obj");
+    let status = pass.operation(Operation::Create, State::Failed, StepText::StaleNode);
     let status = pass.enter(status, Phase::Failed, false);
     let outcome = match result {
         Ok(_) => "the VM was deleted".to_owned(),
@@ -361,7 +348,7 @@ fn stale(pass: &Pass, result: &Result<Option<String>, DriverError>) -> Plan {
 
 /// GetMachineStatus or CreateMachine failed.
 fn failed(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
-    let mut status = failure(pass, error, format!("Cloud provider message - {error}"));
+    let mut status = failure(pass, error, call_failed(error));
     match error.vm.as_ref().and_then(|vm| vm.last_known_state.clone()) {
         Some(state) => status.last_known_state = state,
         None if !is_transient(error.code) && error.code != Code::ResourceExhausted => status.last_known_state.clear(),
@@ -372,19 +359,24 @@ fn failed(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
 
 /// InitializeMachine failed.
 fn not_initialized(pass: &Pass, error: &DriverError) -> Plan {
-    let status = failure(pass, error, format!("Provider error: {error}. {INITIALIZE_STAGE}"));
+    let text = StepText::InitializationFailed {
+        error: error.to_string(),
+    };
+    let status = failure(pass, error, text);
     let status = remember(pass, status, &VmIdentity::default());
     give_reason(pass, "InitializeMachine", error.code, pass.settings.retry.short, status)
 }
 
-fn failure(pass: &Pass, error: &DriverError, description: String) -> MachineStatus {
+fn call_failed(error: &DriverError) -> StepText {
+    StepText::CallFailed {
+        error: error.to_string(),
+    }
+}
+
+fn failure(pass: &Pass, error: &DriverError, text: StepText) -> MachineStatus {
     let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
     let phase = if late { Phase::Failed } else { Phase::CrashLoopBackOff };
-    let mut status = pass.enter(
-        pass.operation(Operation::Create, State::Failed, description),
-        phase,
-        false,
-    );
+    let mut status = pass.enter(pass.operation(Operation::Create, State::Failed, text), phase, false);
     if let Some(operation) = &mut status.last_operation {
         operation.error_code = error.code.name().to_owned();
     }
@@ -436,22 +428,20 @@ pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     }
 }
 
-/// How long the creation has to wait since a call failed, judged by what the status says of it.
+/// How long the creation has to wait since a call failed, by the failure that the status records.
 fn left_to_repeat(pass: &Pass) -> Option<Duration> {
     if pass.view.hurry || !pass.view.answers.is_empty() || pass.phase() != Some(&Phase::CrashLoopBackOff) {
         return None;
     }
-    let failed = pass
-        .last_operation()
-        .filter(|operation| operation.state == Some(State::Failed))?;
+    let failed = pass.last_step().filter(|step| step.failed())?;
     let retry = repeated_after(pass.settings, failed)?;
     let left = retry.checked_sub(pass.since_failure(failed))?;
     (!left.is_zero()).then_some(left)
 }
 
-fn repeated_after(settings: &Settings, failed: &LastOperation) -> Option<Duration> {
-    let code = Code::from_name(&failed.error_code)?;
-    Some(if failed.description.ends_with(INITIALIZE_STAGE) {
+fn repeated_after(settings: &Settings, failed: &LastStep) -> Option<Duration> {
+    let code = failed.code?;
+    Some(if failed.text.is_initialization() {
         settings.retry.short
     } else {
         retry_of(settings, code)
@@ -462,19 +452,18 @@ fn repeated_after(settings: &Settings, failed: &LastOperation) -> Option<Duratio
 fn waiting_to_repeat(pass: &Pass, wait: Duration) -> Plan {
     let timeout = pass.settings.creation_timeout_of(pass.machine());
     let over = pass.age() >= timeout && !defect!(CreationTimeoutAtRetryOnly);
-    let Some(failed) = pass.last_operation().filter(|_| over) else {
+    let Some(failed) = pass.last_step().filter(|_| over) else {
         return Plan::new(Reason::WaitingToRepeat(wait)).after(before_timeout(pass, wait));
     };
     let status = pass.enter(pass.machine().status.clone(), Phase::Failed, false);
-    let initializing = failed.description.ends_with(INITIALIZE_STAGE);
-    let call = if initializing {
+    let call = if failed.text.is_initialization() {
         "InitializeMachine"
     } else {
         "CreateMachine"
     };
-    let code = Code::from_name(&failed.error_code).unwrap_or(Code::Unknown);
+    let code = failed.code.unwrap_or(Code::Unknown);
     let reason = Reason::CreationTimedOut { call, code, timeout };
-    let message = format!("{reason}: {}", failed.description);
+    let message = format!("{reason}: {}", failed.text);
     let plan = Plan::new(reason).after(pass.settings.retry.long);
     pass.report(plan, status, EventType::Warning, "CreationFailed", message)
 }

@@ -28,11 +28,7 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
         machine,
         ..view.clone()
     });
-    let pass = Pass {
-        view: plain.as_ref().unwrap_or(view),
-        settings,
-        now,
-    };
+    let pass = Pass::new(plain.as_ref().unwrap_or(view), settings, now);
     preserve::combine_with_preservation(&pass, look(&pass), view.machine.status.current_status.phase.as_ref())
 }
 

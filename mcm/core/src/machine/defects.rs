@@ -1,25 +1,20 @@
 //! What planted defects do in the place of the rules about one machine.
 
-use mcm_api::machine::LastOperation;
 use mcm_api::{Operation, Phase, State};
 
+use super::last_step::{LastStep, StepText};
 use super::pass::Pass;
 use super::{Plan, Reason, TokenOwner};
 
 /// What failed once is not Pending when it succeeds, and is looked at after the long period.
 pub(super) fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
     let long = pass.settings.retry.long;
-    let since = |operation: &LastOperation| pass.since(operation.last_update_time.as_ref());
-    let succeeded = |operation: &&LastOperation| operation.state == Some(State::Processing);
+    let succeeded = |step: &&LastStep| step.state == Some(State::Processing);
     let waited = pass
-        .last_operation()
+        .last_step()
         .filter(succeeded)
-        .is_some_and(|operation| since(operation) >= long);
-    let status = pass.operation(
-        Operation::Create,
-        State::Processing,
-        "Creating machine on cloud provider",
-    );
+        .is_some_and(|step| pass.since(step.at.as_ref()) >= long);
+    let status = pass.operation(Operation::Create, State::Processing, StepText::CreatingVm);
     let stays = pass.phase() == Some(&Phase::CrashLoopBackOff) && !waited;
     stays.then(|| pass.write(Plan::new(Reason::VmCreated).after(long), status))
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
+use super::deletion_note::DeletionNote;
+use super::last_step::{RetryPeriod, StepText};
 use super::pass::Pass;
 use super::problem::problem;
 use super::progress::{advance, advance_remembering, next};
@@ -15,10 +17,6 @@ use super::{
 };
 use crate::event::EventType;
 use crate::finalizer::has_finalizer;
-
-const FOREVER: &str = "Aborting operation. Initiate VM deletion";
-const NO_TARGET: &str = "Running without target cluster, skipping node drain and volume attachment deletion.";
-const STATUS_FAILED: &str = "Error occurred with decoding machine error status while getting VM status, aborting";
 
 /// The next step of the deletion.
 pub(super) fn decide(pass: &Pass) -> Plan {
@@ -62,7 +60,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     }
     match stage {
         Stage::FindVm => find_vm(pass),
-        Stage::Drain | Stage::VolumeAttachments if !pass.view.target => next(pass, Stage::Vm, NO_TARGET),
+        Stage::Drain | Stage::VolumeAttachments if !pass.view.target => next(pass, Stage::Vm, DeletionNote::NoTarget),
         Stage::Drain => drain::decide(pass),
         Stage::VolumeAttachments => volume_attachments(pass),
         Stage::Vm => delete_vm(pass),
@@ -73,12 +71,12 @@ pub(super) fn decide(pass: &Pass) -> Plan {
 
 /// How far the deletion has come.
 fn stage_of(pass: &Pass) -> Option<Stage> {
-    let status = &pass.machine().status;
+    let text = &pass.last_step()?.text;
     if defect!(DeletionStageFromForeignText) {
-        let text = &status.last_operation.as_ref()?.description;
+        let text = text.to_string();
         return Stage::ALL.into_iter().rev().find(|stage| text.contains(stage.phrase()));
     }
-    Stage::of(status)
+    text.stage()
 }
 
 /// The last step. The bootstrap token of a machine that never was Running goes along; the others' went when they joined.
@@ -131,7 +129,11 @@ fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
     let plan = problem(pass, reason, Operation::Delete);
     match &plan.status {
         Some(_) => {
-            let status = pass.operation(Operation::Delete, State::Failed, stage.describe(&format!("{text}.")));
+            let status = pass.operation(
+                Operation::Delete,
+                State::Failed,
+                StepText::deletion(stage, DeletionNote::Other(format!("{text}."))),
+            );
             let event = Plan {
                 actions: Vec::new(),
                 status: None,
@@ -146,7 +148,11 @@ fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
 /// The first write of a deletion. The condition on the Node says why the machine goes, so it is set
 /// while the phase still tells.
 fn start(pass: &Pass) -> Plan {
-    let status = pass.operation(Operation::Delete, State::Processing, Stage::FindVm.phrase());
+    let status = pass.operation(
+        Operation::Delete,
+        State::Processing,
+        StepText::deletion(Stage::FindVm, None),
+    );
     let mut status = pass.enter(status, Phase::Terminating, false);
     status.current_status.preserve_expiry_time = None;
     status.preservation = None;
@@ -188,22 +194,22 @@ fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {
 
 fn find_vm(pass: &Pass) -> Plan {
     if !pass.view.target {
-        return next(pass, Stage::Vm, NO_TARGET);
+        return next(pass, Stage::Vm, DeletionNote::NoTarget);
     }
     if pass.node_name().is_some() {
-        return next(pass, Stage::Drain, "");
+        return next(pass, Stage::Drain, None);
     }
     if defect!(NodeKnownByLabelOnly) {
-        return next(pass, Stage::Drain, "");
+        return next(pass, Stage::Drain, None);
     }
     if let Some(name) = &pass.view.labelled_node {
         return labelled(pass, name);
     }
     if defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty() {
-        return next(pass, Stage::Drain, "");
+        return next(pass, Stage::Drain, None);
     }
     match pass.last_answer() {
-        Some(Answer::Status(Ok(vm))) if vm.node_name.is_empty() => next(pass, Stage::Drain, ""),
+        Some(Answer::Status(Ok(vm))) if vm.node_name.is_empty() => next(pass, Stage::Drain, None),
         Some(Answer::Status(Ok(vm))) => labelled(pass, &vm.node_name),
         Some(Answer::Status(Err(error))) => not_found(pass, error),
         _ => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
@@ -212,7 +218,8 @@ fn find_vm(pass: &Pass) -> Plan {
 
 /// Somebody took the machine's label away on the deletion's way: it is written again, since the stages go by it.
 fn label_lost(pass: &Pass) -> Option<Plan> {
-    let stage = Stage::of(&pass.machine().status).filter(|stage| (Stage::Drain..=Stage::Node).contains(stage))?;
+    let stage = pass.last_step().and_then(|step| step.text.stage());
+    let stage = stage.filter(|stage| (Stage::Drain..=Stage::Node).contains(stage))?;
     let node = pass.view.labelled_node.clone();
     let node = node.filter(|_| pass.node_name().is_none() && pass.view.failure.is_none())?;
     if defect!(NodeKnownByLabelOnly | MissingLabelPassesOver) {
@@ -224,7 +231,7 @@ fn label_lost(pass: &Pass) -> Option<Plan> {
 
 /// The machine's label is written first: the next stages go by it.
 fn labelled(pass: &Pass, node: &str) -> Plan {
-    let mut plan = next(pass, Stage::Drain, "");
+    let mut plan = next(pass, Stage::Drain, None);
     plan.actions.insert(0, Action::PatchMachine(MachinePatch::naming(node)));
     plan
 }
@@ -232,49 +239,41 @@ fn labelled(pass: &Pass, node: &str) -> Plan {
 fn not_found(pass: &Pass, error: &DriverError) -> Plan {
     let retry = &pass.settings.retry;
     match error.code {
-        Code::Unimplemented => next(pass, Stage::Drain, ""),
-        Code::NotFound if defect!(MissingVmNeverDeleted) => next(pass, Stage::Node, "VM not found."),
-        Code::NotFound => next(
-            pass,
-            Stage::Drain,
-            "VM was not found at provider. Moving forward to node drain.",
-        ),
-        Code::Uninitialized => next(
-            pass,
-            Stage::Drain,
-            "VM instance was not initialized. Moving forward to node drain.",
-        ),
+        Code::Unimplemented => next(pass, Stage::Drain, None),
+        Code::NotFound if defect!(MissingVmNeverDeleted) => {
+            next(pass, Stage::Node, DeletionNote::Other("VM not found.".to_owned()))
+        }
+        Code::NotFound => next(pass, Stage::Drain, DeletionNote::NoVmToDrain),
+        Code::Uninitialized => next(pass, Stage::Drain, DeletionNote::Uninitialized),
         code if is_transient(code) => {
-            let text = Stage::FindVm.describe(&format!("{STATUS_FAILED} with retry."));
+            let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRetried);
             failed(pass, "GetMachineStatus", code, text, retry.short)
         }
         code => {
-            let text = Stage::FindVm.describe(&format!("{STATUS_FAILED} without retry. machine code: {error}"));
+            let error = error.to_string();
+            let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRefused { error });
             failed(pass, "GetMachineStatus", code, text, retry.medium)
         }
     }
 }
 
-fn failed(pass: &Pass, call: &'static str, code: Code, description: String, retry: Duration) -> Plan {
-    let plan = advance(pass, State::Failed, description, retry);
+fn failed(pass: &Pass, call: &'static str, code: Code, text: StepText, retry: Duration) -> Plan {
+    let plan = advance(pass, State::Failed, text, retry);
     Plan {
         reason: Reason::DeletionFailed { call, code, retry },
         ..plan
     }
 }
 
-/// The wait for a call that failed a moment ago, judged by what the status says of it.
+/// The wait for a call that failed, by the failure that the status records.
 fn left_to_repeat(pass: &Pass) -> Option<Plan> {
     let failed = pass
-        .last_operation()
-        .filter(|operation| operation.state == Some(State::Failed) && !defect!(StatusWrittenEveryPass))?;
-    let text = failed.description.as_str();
-    let retry = if text.ends_with(FOREVER) {
-        pass.settings.retry.long
-    } else if text.starts_with(&format!("{STATUS_FAILED} without retry.")) {
-        pass.settings.retry.medium
-    } else {
-        pass.settings.retry.short
+        .last_step()
+        .filter(|step| step.failed() && !defect!(StatusWrittenEveryPass))?;
+    let retry = match failed.text.retry_period() {
+        RetryPeriod::Short => pass.settings.retry.short,
+        RetryPeriod::Medium => pass.settings.retry.medium,
+        RetryPeriod::Long => pass.settings.retry.long,
     };
     let left = retry.saturating_sub(pass.since_failure(failed));
     let waits = !left.is_zero() && !pass.view.hurry;
@@ -282,32 +281,25 @@ fn left_to_repeat(pass: &Pass) -> Option<Plan> {
 }
 
 fn volume_attachments(pass: &Pass) -> Plan {
-    let name = pass.node_name().unwrap_or_default();
+    let name = pass.node_name().unwrap_or_default().to_owned();
     let Some(node) = pass.view.node.present() else {
         if pass.view.node == NodeView::Unknown && pass.node_name().is_some() {
             return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
         }
-        let text =
-            format!("Skipping deleteNodeVolAttachments due to - node {name:?} not found. Moving to VM Deletion.");
-        return next(pass, Stage::Vm, &text);
+        return next(pass, Stage::Vm, DeletionNote::DetachWithoutNode { node: name });
     };
     let attached = node
         .status
         .as_ref()
         .is_some_and(|status| status.volumes_attached.iter().flatten().next().is_some());
     if !attached {
-        let text = format!("Node Volumes for node: {name} are already detached. Moving to VM Deletion.");
-        return next(pass, Stage::Vm, &text);
+        return next(pass, Stage::Vm, DeletionNote::Detached { node: name });
     }
     if defect!(DetachmentAwaitedForever) && pass.view.volume_attachments.is_empty() {
         return Plan::new(Reason::Detaching(0)).after(pass.settings.retry.short);
     }
     if pass.view.volume_attachments.is_empty() || defect!(VolumesLeftAttached) {
-        return next(
-            pass,
-            Stage::Vm,
-            &format!("No Live VolumeAttachments for node: {name}. Moving to VM Deletion."),
-        );
+        return next(pass, Stage::Vm, DeletionNote::NoAttachments { node: name });
     }
     let mut names = pass.view.volume_attachments.clone();
     names.sort_unstable();
@@ -318,27 +310,30 @@ fn volume_attachments(pass: &Pass) -> Plan {
 
 fn delete_vm(pass: &Pass) -> Plan {
     if defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty() {
-        return next(pass, Stage::Node, "VM not found. Continuing deletion flow.");
+        return next(pass, Stage::Node, DeletionNote::NoVm);
     }
     if pass.last_answer().is_none() && drain::is_due(pass) {
-        return next(pass, Stage::Drain, "Pods came to the node after its drain.");
+        return next(pass, Stage::Drain, DeletionNote::DrainedAgain);
     }
     let periods = &pass.settings.retry;
-    let (error, description, retry) = match pass.last_answer() {
+    let (error, note, retry) = match pass.last_answer() {
         Some(Answer::Delete(Ok(state))) => return vm_deleted(pass, state.clone()),
         Some(Answer::Delete(Err(error))) if error.code == Code::NotFound => {
-            let text = Stage::Node.describe("VM not found. Continuing deletion flow.");
+            let text = StepText::deletion(Stage::Node, DeletionNote::NoVm);
             return advance_remembering(pass, State::Processing, text, Duration::ZERO, memory(error));
         }
         Some(Answer::Delete(Err(error))) if is_transient(error.code) => {
-            let text = format!("VM deletion failed due to - {error}. However, will re-try in the next resync.");
-            (error, Stage::Vm.describe(&text), periods.short)
+            let note = DeletionNote::VmRetried {
+                error: error.to_string(),
+            };
+            (error, note, periods.short)
         }
-        Some(Answer::Delete(Err(error))) => (
-            error,
-            format!("VM deletion failed due to - {error}. {FOREVER}"),
-            periods.long,
-        ),
+        Some(Answer::Delete(Err(error))) => {
+            let note = DeletionNote::VmRefused {
+                error: error.to_string(),
+            };
+            (error, note, periods.long)
+        }
         _ => return left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Delete, Reason::DeleteVm)),
     };
     let code = error.code;
@@ -347,13 +342,14 @@ fn delete_vm(pass: &Pass) -> Plan {
     } else {
         retry
     };
+    let text = StepText::deletion(Stage::Vm, note);
     Plan {
         reason: Reason::DeletionFailed {
             call: "DeleteMachine",
             code,
             retry,
         },
-        ..advance_remembering(pass, State::Failed, description, retry, memory(error))
+        ..advance_remembering(pass, State::Failed, text, retry, memory(error))
     }
 }
 
@@ -365,39 +361,36 @@ fn memory(error: &DriverError) -> String {
 
 fn vm_deleted(pass: &Pass, state: Option<String>) -> Plan {
     let since = pass.since(pass.machine().metadata.deletion_timestamp.as_ref());
-    let text = Stage::Node.describe("VM deletion was successful.");
+    let text = StepText::deletion(Stage::Node, DeletionNote::VmDeleted);
     let plan = advance_remembering(pass, State::Processing, text, Duration::ZERO, state.unwrap_or_default());
     let event = Action::RecordEvent {
         type_: EventType::Normal,
         reason: "VMDeleted".to_owned(),
-        message: "VM deletion was successful.".to_owned(),
+        message: DeletionNote::VmDeleted.to_string(),
     };
     plan.act(Action::Observe(Metric::DeleteDuration(since))).act(event)
 }
 
 fn delete_node(pass: &Pass) -> Plan {
     let Some(name) = pass.node_name() else {
-        let text = format!(
-            "Label \"node\" not present on machine {:?}, continuing deletion flow.",
-            pass.name()
-        );
-        return next(pass, Stage::Finalizer, &text);
+        let machine = pass.name().to_owned();
+        return next(pass, Stage::Finalizer, DeletionNote::NoNodeLabel { machine });
     };
     if pass.view.failure.is_some() && defect!(NodeOfMissingVmKept) {
-        return next(pass, Stage::Finalizer, "");
+        return next(pass, Stage::Finalizer, None);
     }
     if let Some(failure) = &pass.view.failure {
-        let what = match failure.action {
-            Action::RemoveNodeFinalizer { .. } => format!(
-                "Removal of finalizers from Node Object {name:?} failed due to error: {}, Retrying.",
-                failure.message
-            ),
-            _ => format!(
-                "Deletion of Node Object {name:?} failed due to error: {}.",
-                failure.message
-            ),
+        let (node, error) = (name.to_owned(), failure.message.clone());
+        let note = match failure.action {
+            Action::RemoveNodeFinalizer { .. } => DeletionNote::NodeFinalizerFailed { node, error },
+            _ => DeletionNote::NodeFailed { node, error },
         };
-        let plan = advance(pass, State::Failed, Stage::Node.describe(&what), Duration::ZERO);
+        let plan = advance(
+            pass,
+            State::Failed,
+            StepText::deletion(Stage::Node, note),
+            Duration::ZERO,
+        );
         return plan.again(failure, &pass.settings.retry);
     }
     let node = match &pass.view.node {
@@ -406,16 +399,13 @@ fn delete_node(pass: &Pass) -> Plan {
         }
         // Where there is no target cluster there are no Nodes, whoever wrote the label.
         NodeView::Unknown | NodeView::Absent | NodeView::Gone => {
-            let text = format!("No node object found for {name:?}, continuing deletion flow.");
-            return next(pass, Stage::Finalizer, &text);
+            let node = name.to_owned();
+            return next(pass, Stage::Finalizer, DeletionNote::NoNode { node });
         }
         NodeView::Present(node) => node,
     };
-    let mut plan = next(
-        pass,
-        Stage::Finalizer,
-        &format!("Deletion of Node Object {name:?} is successful."),
-    );
+    let note = DeletionNote::NodeDeleted { node: name.to_owned() };
+    let mut plan = next(pass, Stage::Finalizer, note);
     let finalizer = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
     let actions = [
         node.metadata

@@ -159,9 +159,8 @@ fn waits_to_run(pass: &Pass) -> bool {
 
 /// Whether the machine's creation is its last operation, and has not succeeded.
 fn is_being_created(pass: &Pass) -> bool {
-    pass.last_operation().is_some_and(|operation| {
-        operation.operation == Some(Operation::Create) && operation.state != Some(State::Successful)
-    })
+    pass.last_step()
+        .is_some_and(|step| step.operation == Some(Operation::Create) && step.state != Some(State::Successful))
 }
 
 fn waits_for_critical_components(node: &Node) -> bool {
@@ -342,7 +341,7 @@ fn never_recovered(pass: &Pass, limit: Duration) -> Plan {
 }
 
 fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
-    let before = pass.last_operation().and_then(|operation| operation.operation.clone());
+    let before = pass.last_step().and_then(|step| step.operation.clone());
     let mut status = pass.operation(Operation::HealthCheck, State::Failed, description.clone());
     if let (Some(operation), Some(before)) = (&mut status.last_operation, before) {
         operation.operation = Some(before);

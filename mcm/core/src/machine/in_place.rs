@@ -81,7 +81,7 @@ pub(super) fn result(pass: &Pass, node: &Node, copied: &MachineStatus) -> Option
 /// Whether the machine is Failed because its update did not succeed. It is replaced, however healthy its Node is: nobody
 /// would begin the update again, and the rollout would wait for it without end.
 pub(super) fn is_given_up(pass: &Pass, node: &Node) -> bool {
-    let operation = pass.last_operation().and_then(|last| last.operation.as_ref());
+    let operation = pass.last_step().and_then(|step| step.operation.as_ref());
     pass.phase() == Some(&Phase::Failed)
         && operation == Some(&Operation::InPlaceUpdate)
         && label(node, keys::UPDATE_RESULT_LABEL) != Some(keys::UPDATE_SUCCESSFUL)

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::LastOperation;
 use mcm_api::{Machine, MachineStatus, Operation, Phase, State, keys};
 
+use super::last_step::LastStep;
 use super::similar::similar;
 use super::{Action, Answer, Plan, Reason, Settings, View};
 use crate::event::EventType;
@@ -16,9 +17,20 @@ pub(super) struct Pass<'a> {
     pub view: &'a View,
     pub settings: &'a Settings,
     pub now: Timestamp,
+    last_step: Option<LastStep>,
 }
 
 impl<'a> Pass<'a> {
+    pub fn new(view: &'a View, settings: &'a Settings, now: Timestamp) -> Self {
+        let last_step = view.machine.status.last_operation.as_ref().map(LastStep::parse);
+        Self {
+            view,
+            settings,
+            now,
+            last_step,
+        }
+    }
+
     pub fn machine(&self) -> &'a Machine {
         &self.view.machine
     }
@@ -44,8 +56,8 @@ impl<'a> Pass<'a> {
         self.view.answers.last()
     }
 
-    pub fn last_operation(&self) -> Option<&'a LastOperation> {
-        self.machine().status.last_operation.as_ref()
+    pub fn last_step(&self) -> Option<&LastStep> {
+        self.last_step.as_ref()
     }
 
     /// The time since the object was created.
@@ -60,11 +72,11 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// How long ago the call failed that the status tells of. One that failed alike again is not written again.
-    pub fn since_failure(&self, told: &LastOperation) -> Duration {
-        let told = self.since(told.last_update_time.as_ref());
+    /// How long ago the call of `step` failed last. A repeated failure of the same kind is not written again.
+    pub fn since_failure(&self, step: &LastStep) -> Duration {
+        let written = self.since(step.at.as_ref());
         let again = self.view.call_failed.map(|at| self.since(Some(&Time(at))));
-        again.map_or(told, |again| again.min(told))
+        again.map_or(written, |again| again.min(written))
     }
 
     /// The moment as it is written: whole seconds.

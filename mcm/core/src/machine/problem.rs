@@ -20,7 +20,7 @@ pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan
     let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
     let creating = creating && pass.machine().metadata.deletion_timestamp.is_none();
     let wake = if creating { before_timeout(pass, wake) } else { wake };
-    let known = pass.last_operation().and_then(|last| last.operation.clone());
+    let known = pass.last_step().and_then(|step| step.operation.clone());
     let status = pass.operation(known.unwrap_or(operation), State::Failed, description.clone());
     pass.report(
         Plan::new(reason).after(wake),

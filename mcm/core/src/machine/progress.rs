@@ -1,33 +1,30 @@
-//! How the status tells of a deletion's progress.
+//! How a deletion writes its progress into the status.
 
 use std::time::Duration;
 
 use mcm_api::{MachineStatus, Operation, State};
 
+use super::deletion_note::DeletionNote;
+use super::last_step::StepText;
 use super::pass::Pass;
 use super::plan::Plan;
 use super::reason::Reason;
 use super::stage::Stage;
 use crate::event::EventType;
 
-/// Goes to another stage, or says why it stays in this one.
-pub(super) fn advance(pass: &Pass, state: State, description: String, wake: Duration) -> Plan {
+/// Goes to another stage, or records why it stays in this one.
+pub(super) fn advance(pass: &Pass, state: State, text: StepText, wake: Duration) -> Plan {
     let memory = pass.machine().status.last_known_state.clone();
-    advance_remembering(pass, state, description, wake, memory)
+    advance_remembering(pass, state, text, wake, memory)
 }
 
-/// As [`advance`], with another driver's memory.
-pub(super) fn advance_remembering(
-    pass: &Pass,
-    state: State,
-    description: String,
-    wake: Duration,
-    memory: String,
-) -> Plan {
+/// As [`advance`], with a new memory of the driver.
+pub(super) fn advance_remembering(pass: &Pass, state: State, text: StepText, wake: Duration, memory: String) -> Plan {
     let status = MachineStatus {
         last_known_state: memory,
-        ..pass.operation(Operation::Delete, state.clone(), description.clone())
+        ..pass.operation(Operation::Delete, state.clone(), text.clone())
     };
+    let description = text.to_string();
     let plan = Plan::new(Reason::Stage(description.clone())).after(wake);
     match state {
         State::Failed => pass.report(plan, status, EventType::Warning, "DeletionBlocked", description),
@@ -35,7 +32,7 @@ pub(super) fn advance_remembering(
     }
 }
 
-/// Goes to `stage` at once, saying `text`.
-pub(super) fn next(pass: &Pass, stage: Stage, text: &str) -> Plan {
-    advance(pass, State::Processing, stage.describe(text), Duration::ZERO)
+/// Goes to `stage` at once.
+pub(super) fn next(pass: &Pass, stage: Stage, note: impl Into<Option<DeletionNote>>) -> Plan {
+    advance(pass, State::Processing, StepText::deletion(stage, note), Duration::ZERO)
 }

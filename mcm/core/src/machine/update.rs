@@ -8,18 +8,15 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use mcm_api::machine::LastOperation;
 use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::creation::retry_of;
+use super::last_step::{LastStep, StepText};
 use super::pass::Pass;
 use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Plan, Reason, validation};
 use crate::event::EventType;
-
-const BEGUN: &str = "Updating VM on cloud provider";
-const DONE: &str = "Updated VM on cloud provider";
 
 /// What the class's provider spec asks of the machine's VM; `None`: nothing.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
@@ -54,7 +51,7 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
         return Some(Plan::new(Reason::WaitingToRepeat(left)).after(left));
     }
     if applied.is_some() && !pending {
-        let status = pass.operation(Operation::Update, State::Processing, BEGUN);
+        let status = pass.operation(Operation::Update, State::Processing, StepText::UpdatingVm);
         let plan = Plan::new(Reason::UpdateBegun).after(Duration::ZERO);
         return Some(Plan {
             status: Some(status),
@@ -77,7 +74,7 @@ pub(super) fn kept_in_mind(pass: &Pass, mut plan: Plan) -> Plan {
         let operation = status.last_operation.as_ref();
         operation.is_some_and(|operation| operation.operation != Some(Operation::Update))
     });
-    let refused = pending_operation(pass).is_some_and(|operation| operation.error_code == Code::Unimplemented.name());
+    let refused = pending_step(pass).is_some_and(|step| step.code == Some(Code::Unimplemented));
     if !overwritten
         || refused
         || annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some()
@@ -103,12 +100,12 @@ fn updated(pass: &Pass, spec: &str) -> Plan {
     let mut plan = Plan::new(Reason::VmUpdated)
         .act(Action::PatchMachine(patch))
         .after(Duration::ZERO);
-    if pending_operation(pass).is_some() {
-        plan.status = Some(pass.operation(Operation::Update, State::Successful, DONE));
+    if pending_step(pass).is_some() {
+        plan.status = Some(pass.operation(Operation::Update, State::Successful, StepText::VmUpdated));
         plan = plan.act(Action::RecordEvent {
             type_: EventType::Normal,
             reason: "VMUpdated".to_owned(),
-            message: DONE.to_owned(),
+            message: StepText::VmUpdated.to_string(),
         });
     }
     plan
@@ -118,14 +115,18 @@ fn failed(pass: &Pass, spec: &str, error: &DriverError) -> Plan {
     let code = error.code;
     let retry = retry_of(pass.settings, code);
     let reason = Reason::UpdateFailed { code, retry };
-    let (description, wake) = match code {
+    let (text, wake) = match code {
         Code::Unimplemented if last_applied(pass).is_none() && !is_pending(pass) => {
             return Plan::new(reason).after(pass.settings.retry.long);
         }
-        Code::Unimplemented => (refusal(spec), pass.settings.retry.long),
-        _ => (format!("Cloud provider message - {error}"), retry),
+        Code::Unimplemented => (StepText::UpdateRefused { spec: hash(spec) }, pass.settings.retry.long),
+        _ => {
+            let error = error.to_string();
+            (StepText::CallFailed { error }, retry)
+        }
     };
-    let mut status = pass.operation(Operation::Update, State::Failed, description.clone());
+    let description = text.to_string();
+    let mut status = pass.operation(Operation::Update, State::Failed, text);
     if let Some(operation) = &mut status.last_operation {
         operation.error_code = code.name().to_owned();
     }
@@ -138,35 +139,26 @@ fn failed(pass: &Pass, spec: &str, error: &DriverError) -> Plan {
     )
 }
 
-/// The text that says which spec a driver without the call was not asked for again.
-fn refusal(spec: &str) -> String {
-    format!(
-        "The driver cannot update VMs (it has no UpdateMachine); provider spec {} is not applied. Give the class a new name \
-         to replace the machines",
-        hash(spec)
-    )
-}
-
-/// Whether the driver has said already that it cannot apply this spec.
+/// Whether the driver has reported already that it cannot apply this spec.
 fn is_refused(pass: &Pass, spec: &str) -> bool {
-    pending_operation(pass).is_some_and(|operation| operation.description == refusal(spec))
+    pending_step(pass)
+        .is_some_and(|step| matches!(&step.text, StepText::UpdateRefused { spec: refused } if *refused == hash(spec)))
 }
 
 /// The last operation, if it is an update that has not succeeded.
-fn pending_operation<'a>(pass: &Pass<'a>) -> Option<&'a LastOperation> {
-    pass.last_operation().filter(|operation| {
-        operation.operation == Some(Operation::Update) && operation.state != Some(State::Successful)
-    })
+fn pending_step<'a>(pass: &'a Pass) -> Option<&'a LastStep> {
+    pass.last_step()
+        .filter(|step| step.operation == Some(Operation::Update) && step.state != Some(State::Successful))
 }
 
 /// Whether the VM may have parts of a spec other than the one that was applied last.
 fn is_pending(pass: &Pass) -> bool {
-    pending_operation(pass).is_some() || annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some()
+    pending_step(pass).is_some() || annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some()
 }
 
 fn left_to_repeat(pass: &Pass) -> Option<Duration> {
-    let failed = pending_operation(pass).filter(|operation| operation.state == Some(State::Failed))?;
-    let retry = retry_of(pass.settings, Code::from_name(&failed.error_code)?);
+    let failed = pending_step(pass).filter(|step| step.failed())?;
+    let retry = retry_of(pass.settings, failed.code?);
     let left = retry.saturating_sub(pass.since_failure(failed));
     (!left.is_zero() && !pass.view.hurry).then_some(left)
 }

@@ -1,8 +1,8 @@
 //! What planted defects do in the place of a drain.
 
-use mcm_api::State;
-
 use super::{concerned, left};
+use crate::machine::deletion_note::DeletionNote;
+use crate::machine::last_step::LastStep;
 use crate::machine::pass::Pass;
 use crate::machine::progress::next;
 use crate::machine::{Plan, Reason, Stage};
@@ -19,11 +19,10 @@ pub(super) fn without_pods_with_volumes(pass: &Pass) -> Option<Plan> {
         return Some(Plan::new(Reason::Draining { waiting: with_volumes }).after(pass.settings.retry.short));
     }
     (defect!(ForcedDrainSkipsPodsWithVolumes) && left(pass).is_zero())
-        .then(|| next(pass, Stage::Vm, "Drain successful."))
+        .then(|| next(pass, Stage::Vm, DeletionNote::Drained))
 }
 
 /// Whether the drain had an error.
 pub(super) fn failed_once(pass: &Pass) -> bool {
-    pass.last_operation()
-        .is_some_and(|last| last.state == Some(State::Failed))
+    pass.last_step().is_some_and(LastStep::failed)
 }

@@ -13,7 +13,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{GoDuration, Phase, State, keys};
 
+use super::deletion_note::DeletionNote;
 use super::drain_memory::{DrainMemory, EvictionOutcome};
+use super::last_step::StepText;
 use super::pass::Pass;
 use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
@@ -22,29 +24,22 @@ pub(super) use engine::step;
 pub(super) use round::Limit;
 
 const TERMINATING: &str = "Terminating";
-const CONTINUE: &str = "However, since it's a force deletion shall continue deletion of VM.";
 /// A node that is not Ready for this long ends no pods any more.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 /// The next step of the drain.
 pub(super) fn decide(pass: &Pass) -> Plan {
     if pass.node_name().is_none() && defect!(MissingNodeFailsDrain) {
-        let text = Stage::Drain.describe("Drain failed due to - nodes \"\" not found. Will retry in next sync.");
+        let error = "nodes \"\" not found".to_owned();
+        let text = StepText::deletion(Stage::Drain, DeletionNote::DrainFailed { error });
         return advance(pass, State::Failed, text, pass.settings.retry.short);
     }
     if pass.node_name().is_none() {
-        return next(
-            pass,
-            Stage::Vm,
-            "Skipping drain as nodeName is not a valid one for machine.",
-        );
+        return next(pass, Stage::Vm, DeletionNote::DrainWithoutNode);
     }
     if forced_by_label(pass) {
-        let text = format!(
-            "Drain skipped, as the machine has the label {}.",
-            keys::FORCE_DELETION_LABEL
-        );
-        return next(pass, Stage::VolumeAttachments, &text);
+        let label = keys::FORCE_DELETION_LABEL.to_owned();
+        return next(pass, Stage::VolumeAttachments, DeletionNote::DrainSkipped { label });
     }
     if pass.view.node == NodeView::Unknown {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
@@ -60,15 +55,13 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
-        let what = match failure.action {
-            Action::SetTerminatingCondition { .. } => "failure in update of node conditions - ",
-            _ => "",
+        let error = failure.message.clone();
+        let note = match failure.action {
+            Action::SetTerminatingCondition { .. } => DeletionNote::ConditionFailed { error },
+            _ => DeletionNote::DrainFailed { error },
         };
-        let text = format!(
-            "Drain failed due to {what}{}. Will retry in next sync.",
-            dashed(what, &failure.message)
-        );
-        let plan = advance(pass, State::Failed, Stage::Drain.describe(&text), Duration::ZERO);
+        let text = StepText::deletion(Stage::Drain, note);
+        let plan = advance(pass, State::Failed, text, Duration::ZERO);
         return plan.again(failure, &pass.settings.retry);
     }
     evict(pass, left)
@@ -80,15 +73,6 @@ pub(super) fn is_due(pass: &Pass) -> bool {
     let waits = !left(pass).is_zero() && !is_dead(pass) && !forced_by_label(pass);
     let pods = pass.view.pods.as_deref().unwrap_or_default();
     waits && cordon(pass).is_some() && concerned(pods).iter().any(|pod| !pod.finished)
-}
-
-/// The error's text; after a dash where nothing stands before it.
-fn dashed(before: &str, message: &str) -> String {
-    if before.is_empty() {
-        format!("- {message}")
-    } else {
-        message.to_owned()
-    }
 }
 
 fn evict(pass: &Pass, left: Duration) -> Plan {
@@ -114,16 +98,14 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         return plan.act(cordon).after(Duration::ZERO);
     }
     let mut plan = if step.is_done() {
-        next(pass, Stage::Vm, "Drain successful.").act(measured(pass))
+        next(pass, Stage::Vm, DeletionNote::Drained).act(measured(pass))
     } else if step.errors.is_empty() {
         Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
     } else {
-        let text = format!(
-            "Drain failed due to - {}. Will retry in next sync.",
-            step.errors.join(", ")
-        );
+        let error = step.errors.join(", ");
+        let text = StepText::deletion(Stage::Drain, DeletionNote::DrainFailed { error });
         let wake = step.wake.max(pass.settings.retry.short).min(left);
-        advance(pass, State::Failed, Stage::Drain.describe(&text), wake)
+        advance(pass, State::Failed, text, wake)
     };
     // A question is the last thing in a plan: there is no status to be written before its answer.
     if step.asks() {
@@ -202,12 +184,13 @@ fn measured(pass: &Pass) -> Action {
 
 /// The end of a drain by force.
 fn forced(pass: &Pass, errors: &[String]) -> Plan {
-    let text = if errors.is_empty() {
-        "Force Drain successful.".to_owned()
+    let note = if errors.is_empty() {
+        DeletionNote::DrainedByForce
     } else {
-        format!("Drain failed due to - {}. {CONTINUE}", errors.join(", "))
+        let error = errors.join(", ");
+        DeletionNote::ForcedDrainFailed { error }
     };
-    let mut plan = next(pass, Stage::VolumeAttachments, &text).act(measured(pass));
+    let mut plan = next(pass, Stage::VolumeAttachments, note).act(measured(pass));
     if left(pass).is_zero() && errors.is_empty() {
         let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
         plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
