@@ -209,7 +209,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
 fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
     match envtest::Programs::find() {
         Ok(_) => interrupted_run_leaves_nothing("envtest", log),
-        Err(missing) => assert_none_is_needed(&missing.to_string()),
+        Err(missing) => assert_none_is_required(&missing.to_string()),
     }
 }
 

@@ -172,8 +172,8 @@ impl Cloud {
             caller: "",
             now,
         });
-        let struck = fired.filter(|fired| fired.code != Code::Ok);
-        let done = struck.is_none();
+        let hit = fired.filter(|fired| fired.code != Code::Ok);
+        let done = hit.is_none();
         let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.rpc(), now);
         node.clone_into(&mut record.machine);
         record.code = Some(hit.as_ref().map_or(Code::Ok, |fired| fired.code));

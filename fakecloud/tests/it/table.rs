@@ -124,7 +124,7 @@ const EFFECTS: [Row; 27] = [
     legal(
         "action: {error: capacity}",
         "ResourceExhausted: the zone has no room",
-        &["a_common_trouble_has_its_code_and_its_text"],
+        &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: throttled}",
@@ -162,22 +162,22 @@ const EFFECTS: [Row; 27] = [
     legal(
         "{action: {code: Internal, at: afterCommit}}",
         "the work is done, and the reply is the error",
-        &["an_error_after_the_effect_leaves_a_vm"],
+        &["an_error_after_the_effect_leaves_a_vm_behind"],
     ),
     legal(
         "action: {lostReply: true}",
         "the work is done, and the caller sees its connection end",
-        &["a_reply_that_is_lost_leaves_the_vm"],
+        &["a_lost_reply_leaves_the_vm_behind"],
     ),
     legal(
         "{match: {call: createMachine}, action: {effectDelay: 5m}}",
         "the VM is made later, whether or not the caller still waits",
-        &["a_creation_may_take_effect_later_whether_or_not_its_caller_waits"],
+        &["a_delayed_creation_takes_effect_even_if_its_caller_gave_up"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {effectDelay: 10m}}",
         "the VM is stopping for so long",
-        &["a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever"],
+        &["a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {stuck: true}}",
@@ -200,17 +200,17 @@ const EFFECTS: [Row; 27] = [
     legal(
         "{match: {call: createMachine}, action: {partial: disks, error: capacity}}",
         "network interfaces and disks are made, no VM",
-        &["a_partial_creation_leaves_parts_that_the_next_one_uses"],
+        &["a_partial_creation_leaves_parts_that_the_next_attempt_uses"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {partial: vm, code: Internal}}",
         "the VM goes, its disks and network interfaces stay",
-        &["a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one"],
+        &["a_partial_deletion_leaves_disks_and_interfaces_until_the_next_attempt"],
     ),
     legal(
         "{match: {call: initializeMachine}, action: {partial: nics, code: Internal}}",
         "the first network interface is switched, the others are not",
-        &["a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialized"],
+        &["a_partial_initialization_changes_one_interface_and_the_vm_stays_uninitialized"],
     ),
     legal(
         "{match: {call: updateMachine}, action: {partial: tags, code: Internal}}",
@@ -220,7 +220,7 @@ const EFFECTS: [Row; 27] = [
     legal(
         "{match: {call: getMachineStatus}, action: {stale: {by: 30s}}}",
         "the answer shows the ledger as it was so long ago; list too",
-        &["a_stale_answer_shows_the_ledger_as_it_was_so_long_ago"],
+        &["a_stale_reply_shows_the_ledger_of_an_earlier_time"],
     ),
     legal(
         "{match: {call: listMachines}, action: {stale: {calls: 3}}}",
@@ -241,17 +241,17 @@ const EFFECTS: [Row; 27] = [
     byzantine(
         "{match: {call: deleteMachine}, action: {lie: true}}",
         "nothing is done, and the reply says that it was; create and initialize too",
-        &["a_lying_cloud_says_that_it_did_what_it_did_not"],
+        &["a_lying_cloud_reports_success_without_an_effect"],
     ),
     byzantine(
         "{match: {call: getMachineStatus}, action: {lie: true}}",
         "a VM that lives is not found; list too",
-        &["a_lying_cloud_says_that_it_did_what_it_did_not"],
+        &["a_lying_cloud_reports_success_without_an_effect"],
     ),
     byzantine(
         "{match: {call: createMachine}, action: {nameless: true}}",
         "the work is done, and the answer does not name the node; get_status too",
-        &["an_answer_may_not_name_the_node"],
+        &["a_reply_may_lack_the_node_name"],
     ),
 ];
 
@@ -335,7 +335,7 @@ const EVENTS: [Row; 22] = [
     legal(
         "fakecloud zone fail ZONE --failure brownOut",
         "some calls answer Unavailable, the others late",
-        &["in_a_brown_out_some_calls_fail_and_the_others_are_late"],
+        &["in_a_brown_out_some_calls_fail_and_the_others_are_slow"],
     ),
     legal(
         "fakecloud zone mend ZONE",

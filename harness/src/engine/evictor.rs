@@ -47,7 +47,7 @@ impl Evictor {
             if now >= deadline {
                 let names: Vec<String> = left.iter().map(|pod| pod.name_any()).collect();
                 return Err(ActionError::NotEmpty {
-                    node: node.clone(),
+                    node: node.to_owned(),
                     limit,
                     pods: names.join(", "),
                 });

@@ -298,7 +298,9 @@ impl<S: Stage> Engine<'_, S> {
         let before = self.world.absorb(&observation);
         self.count_preservations(&observation, before.as_ref());
         self.look_for_calm();
-        let violation = self.invariants.see(&self.world, &observation, before.as_ref(), &truth);
+        let violation = self
+            .invariants
+            .observe(&self.world, &observation, before.as_ref(), &truth);
         if let Some(violation) = violation {
             return Err(self.broken(&violation));
         }

@@ -132,7 +132,7 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
 
 /// Adds to the narrative when mcm started, and when a process crashed and was killed: it does not see its own end.
 pub(super) fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
-    for entry in trace.of_processes() {
+    for entry in trace.process_entries() {
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
         let of_builtin = ["controllers", "kubelets"].contains(&&*entry.source) && !entry.text.ends_with("(1)");
         let processes = ["mcm", "controllers", "kubelets"];

@@ -40,7 +40,7 @@ fn listed(cloud: &mut Cloud, now: i64) -> usize {
 #[case("outage", Trouble::Outage)]
 fn a_named_error_has_its_code_and_message(#[case] word: &str, #[case] trouble: Trouble) {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         &format!("{{match: {{call: createMachine}}, action: {{error: {word}}}}}"),
     );
@@ -63,7 +63,7 @@ fn every_machine_code_can_be_returned(
 #[test]
 fn a_lost_reply_leaves_the_vm_behind() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: createMachine, times: 1}, action: {lostReply: true}}",
     );
@@ -97,7 +97,7 @@ fn the_latency_of_a_reply_is_drawn_for_each_call() {
 #[test]
 fn a_throttle_rule_limits_the_rate_of_calls() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {throttle: {perSecond: 1, burst: 3}}, action: {error: throttled}}",
     );
@@ -162,7 +162,7 @@ fn a_driver_that_reuses_no_parts_leaks_them_at_every_attempt() {
 fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_attempt() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: deleteMachine, times: 1}, action: {code: Internal, partial: vm}}",
     );
@@ -206,11 +206,11 @@ fn a_partial_initialization_changes_one_interface_and_the_vm_stays_uninitialized
 #[test]
 fn a_stale_reply_shows_the_ledger_of_an_earlier_time() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: getMachineStatus}, action: {stale: {by: 30s}}}",
     );
-    struck(&mut cloud, "{match: {call: listMachines}, action: {stale: {by: 30s}}}");
+    add_rule(&mut cloud, "{match: {call: listMachines}, action: {stale: {by: 30s}}}");
     created(&mut cloud, "a", 100).unwrap();
     assert_eq!(
         (status(&mut cloud, "a", 129), listed(&mut cloud, 129)),
@@ -228,7 +228,7 @@ fn a_stale_reply_shows_the_ledger_of_an_earlier_time() {
 #[test]
 fn a_stale_reply_shows_the_ledger_before_earlier_calls() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: getMachineStatus}, action: {stale: {calls: 2}}}",
     );
@@ -243,11 +243,11 @@ fn a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends() {
     for name in ["slow", "stuck"] {
         created(&mut cloud, name, 0).unwrap();
     }
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: deleteMachine, machine: slow}, action: {effectDelay: 10m}}",
     );
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: deleteMachine, machine: stuck}, action: {stuck: true}}",
     );
@@ -270,7 +270,7 @@ fn a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends() {
 #[test]
 fn a_stuck_creation_creates_a_vm_that_never_boots() {
     let mut cloud = cloud();
-    struck(&mut cloud, "{match: {call: createMachine}, action: {stuck: true}}");
+    add_rule(&mut cloud, "{match: {call: createMachine}, action: {stuck: true}}");
     created(&mut cloud, "a", 0).unwrap();
     cloud.advance(at(100_000));
     assert_eq!(states(&cloud), [VmState::Pending]);
@@ -281,7 +281,7 @@ fn a_stuck_creation_creates_a_vm_that_never_boots() {
 #[test]
 fn a_lying_cloud_reports_success_without_an_effect() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: createMachine, machine: never}, action: {lie: true}}",
     );
@@ -292,7 +292,7 @@ fn a_lying_cloud_reports_success_without_an_effect() {
     );
     created(&mut cloud, "a", 2).unwrap();
     for operation in ["deleteMachine", "getMachineStatus", "listMachines"] {
-        struck(
+        add_rule(
             &mut cloud,
             &format!("{{match: {{call: {operation}}}, action: {{lie: true}}}}"),
         );
@@ -305,13 +305,13 @@ fn a_lying_cloud_reports_success_without_an_effect() {
 #[test]
 fn a_reply_may_lack_the_node_name() {
     let mut cloud = cloud();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: createMachine, times: 1}, action: {nameless: true}}",
     );
     let made = created(&mut cloud, "a", 0).unwrap();
     assert_eq!((made.node_name.as_str(), made.provider_id.is_empty()), ("", false));
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: getMachineStatus, times: 1}, action: {nameless: true}}",
     );
@@ -352,11 +352,11 @@ fn attaching_and_detaching_volumes_can_fail() {
     let mut cloud = cloud();
     created(&mut cloud, "a", 0).unwrap();
     cloud.create_volume("v", "local-1", "1Gi", at(0)).unwrap();
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: attachVolume, times: 1}, action: {code: Internal}}",
     );
-    struck(
+    add_rule(
         &mut cloud,
         "{match: {call: detachVolume, times: 1}, action: {code: Aborted, at: afterCommit}}",
     );

@@ -47,7 +47,7 @@ impl Check for NoHealthyVmCollected {
         let call = context
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
-        let known = context.world.object("Machine", &call.machine).is_some() || self.gone.contains(&call.machine);
+        let known = context.world.object("Machine", &call.machine).is_some() || self.removed.contains(&call.machine);
         if !known && context.truth.machine().is_none() {
             self.collected.insert(call.machine.clone(), context.at());
             return None;

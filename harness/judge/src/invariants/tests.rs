@@ -39,11 +39,11 @@ impl Story {
         }
     }
 
-    fn see(self, what: Seen) -> Self {
-        self.see_with(what, &ServerTruth::NotRead)
+    fn observe(self, what: Seen) -> Self {
+        self.observe_call(what, &ServerTruth::NotRead)
     }
 
-    fn see_with(mut self, what: Seen, truth: &ServerTruth) -> Self {
+    fn observe_call(mut self, what: Seen, truth: &ServerTruth) -> Self {
         let observation = Observation { at: self.now, what };
         let before = self.world.absorb(&observation);
         let seen = self
@@ -264,8 +264,8 @@ fn after_the_quiet_period_every_vm_has_a_machine(#[case] has_machine: bool, #[ca
 fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] violated: Option<&str>) {
     Story::new()
         .vm("a", VmState::Stopping)
-        .see_with(call("DeleteMachine", ""), &ServerTruth::Machine(truth))
-        .breaks(broken);
+        .observe_call(call("DeleteMachine", ""), &ServerTruth::Machine(truth))
+        .violates(violated);
 }
 
 #[rstest]
@@ -277,8 +277,8 @@ fn a_vm_whose_node_name_is_taken_may_be_deleted(#[case] change: Value, #[case] v
     Story::new()
         .vm("a", VmState::Stopping)
         .apply("Node", node(change))
-        .see_with(call("DeleteMachine", ""), &ServerTruth::Machine(machine("Pending")))
-        .breaks(broken);
+        .observe_call(call("DeleteMachine", ""), &ServerTruth::Machine(machine("Pending")))
+        .violates(violated);
 }
 
 fn deployment(change: Value) -> Value {

@@ -369,7 +369,7 @@ fn a_machine_may_be_observed_after_it_was_removed_with_its_vm(#[case] second: u3
     Story::new()
         .disturbed()
         .after(Duration::from_secs(1))
-        .see_with(call("DeleteMachine", ""), &ServerTruth::Gone)
+        .observe_call(call("DeleteMachine", ""), &ServerTruth::Gone)
         .after(Duration::from_secs(1))
         .apply("Machine", with(machine(""), created))
         .violates(violated);
