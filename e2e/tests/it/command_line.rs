@@ -112,6 +112,24 @@ fn an_unreadable_file_names_line_and_field() {
 }
 
 #[test]
+fn an_old_spelling_in_a_file_is_a_warning_on_standard_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = "name: old\nabout: A story.\nstages: {only: [embedded], because: of the test}\nsteps:\n\
+               - inject: {name: a, call: createMachine, code: Internal}\n";
+    std::fs::write(folder.path().join("old.yaml"), old).unwrap();
+    let output = drydock(folder.path(), &["run", "--file", "old.yaml", "--stage", "sim"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let warnings: Vec<&str> = told.lines().filter(|line| line.starts_with("warning: ")).collect();
+    assert_eq!(
+        warnings,
+        [
+            "warning: old.yaml: inject.call is now inject.match.call; the old spelling goes with the next release",
+            "warning: old.yaml: inject.code is now inject.action.code; the old spelling goes with the next release",
+        ]
+    );
+}
+
+#[test]
 fn the_list_names_every_scenario_and_its_stages() {
     let folder = tempfile::tempdir().unwrap();
     let words = said(&drydock(folder.path(), &["list"]));

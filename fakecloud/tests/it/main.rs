@@ -5,6 +5,7 @@
 mod crashes;
 mod hostile;
 mod mutations;
+mod old_spellings;
 mod process;
 mod served;
 mod table;

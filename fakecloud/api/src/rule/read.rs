@@ -225,7 +225,7 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Visitor<'de> for Section<'_,
 struct RuleVisitor<L, D>(PhantomData<(L, D)>);
 
 impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Visitor<'de> for RuleVisitor<L, D> {
-    type Value = FaultRule<L, D>;
+    type Value = RuleReader<L, D>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a fault rule with name, match and action")
@@ -236,13 +236,19 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Visitor<'de> for RuleVisitor
         while let Some(key) = map.next_key::<String>()? {
             reader.read(&key, &mut map)?;
         }
-        Ok(reader.finish())
+        Ok(reader)
+    }
+}
+
+impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Deserialize<'de> for RuleReader<L, D> {
+    fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
+        deserializer.deserialize_map(RuleVisitor(PhantomData))
     }
 }
 
 impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Deserialize<'de> for FaultRule<L, D> {
     fn deserialize<T: Deserializer<'de>>(deserializer: T) -> Result<Self, T::Error> {
-        deserializer.deserialize_map(RuleVisitor(PhantomData))
+        RuleReader::deserialize(deserializer).map(RuleReader::finish)
     }
 }
 

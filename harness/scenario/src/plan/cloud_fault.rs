@@ -1,4 +1,4 @@
-//! Reads the cloud's disturbances of plans, whose rule stood below `fault` beside `from` and `until` in the old spelling.
+//! Reads the cloud's disturbances of plans. In the old spelling the rule is below `fault`, beside `from` and `until`.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl<'de> Visitor<'de> for CloudVisitor {
         let mut keys: Vec<String> = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                FAULT => reader = map.next_value::<Nested>()?.0,
+                FAULT => reader = map.next_value()?,
                 "from" => window.from = map.next_value()?,
                 "until" => window.until = map.next_value()?,
                 other => reader.read(other, &mut map)?,
@@ -58,32 +58,5 @@ impl<'de> Visitor<'de> for CloudVisitor {
             reader.rule_mut().matches.window = Some(window);
         }
         named_fault(reader.finish())
-    }
-}
-
-/// The rule below the old field.
-struct Nested(RuleReader<Latency, DurationExpression>);
-
-impl<'de> serde::Deserialize<'de> for Nested {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NestedVisitor;
-
-        impl<'de> Visitor<'de> for NestedVisitor {
-            type Value = Nested;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a fault rule")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Nested, A::Error> {
-                let mut reader = RuleReader::default();
-                while let Some(key) = map.next_key::<String>()? {
-                    reader.read(&key, &mut map)?;
-                }
-                Ok(Nested(reader))
-            }
-        }
-
-        deserializer.deserialize_map(NestedVisitor)
     }
 }

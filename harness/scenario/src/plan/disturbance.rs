@@ -23,8 +23,8 @@ pub enum Disturbance {
     /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/using/api-server-faults.md` has it. Its window
     /// counts from the start of the server.
     Api(Box<Rule>),
-    /// Calls of the cloud fail or are slow; a rule as `docs/reference/cloud-faults.md` has it. Its window counts from the
-    /// start of the scenario.
+    /// Calls of the cloud fail or are slow; a rule as `docs/reference/cloud-faults.md` has it. Its window counts from
+    /// the start of the scenario.
     Cloud(#[serde(deserialize_with = "cloud_fault::read")] Box<Fault>),
     /// Something happens to the VM of a machine, if it has one then.
     Vm(VmFault),

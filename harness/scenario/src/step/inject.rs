@@ -7,8 +7,8 @@ use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::duration::{DurationExpression, Timeouts};
 use crate::latency::Latency;
 
-/// A rule by which cloud calls fail (`docs/reference/cloud-faults.md`). Its name is required: reports count its hits under
-/// it, and `lift` removes it by it.
+/// A rule by which cloud calls fail (`docs/reference/cloud-faults.md`). Its name is required: reports count its hits
+/// under it, and `lift` removes it by it.
 pub type Fault = FaultRule<Latency, DurationExpression>;
 
 /// The rule as the cloud has it on a stage.
