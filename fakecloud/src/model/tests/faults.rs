@@ -290,7 +290,7 @@ fn an_answer_may_not_name_the_node() {
     let mut cloud = cloud();
     struck(&mut cloud, "{operation: create, nameless: true, times: 1}");
     let made = created(&mut cloud, "a", 0).unwrap();
-    assert_eq!((made.node_name.as_str(), made.provider_id.is_empty()), ("", false));
+    assert_eq!((made.node_name, made.provider_id.is_some()), (None, true));
     struck(&mut cloud, "{operation: get_status, nameless: true, times: 1}");
     let mut looked = |seconds| {
         cloud
@@ -299,7 +299,7 @@ fn an_answer_may_not_name_the_node() {
             .unwrap()
             .node_name
     };
-    assert_eq!([looked(1), looked(2)], ["", "a"]);
+    assert_eq!([looked(1), looked(2)], [None, Some("a".try_into().unwrap())]);
 }
 
 #[test]
