@@ -11,8 +11,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use kube::Client;
 use kube::client::Body;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId};
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -242,7 +242,7 @@ impl<D: Driver> Driver for Counted<D> {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.count("ListMachines", self.driver.list_machines(class, secret).await)
     }
 

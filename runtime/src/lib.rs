@@ -4,6 +4,7 @@ pub mod backoff;
 pub mod codec;
 pub mod election;
 pub mod error;
+pub mod events;
 pub mod ownership;
 pub mod selector;
 pub mod time;

@@ -11,6 +11,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{MachineName, NodeName, ProviderId};
 use mcm_driver::MachineRequest;
 
 use super::faults::{Asked, Effect, Fired};
@@ -141,7 +142,7 @@ impl Cloud {
         secret: &BTreeMap<String, ByteString>,
         client: &str,
         now: Timestamp,
-    ) -> Reply<BTreeMap<String, String>> {
+    ) -> Reply<BTreeMap<ProviderId, MachineName>> {
         self.advance(now);
         let name = class.metadata.name.as_deref().unwrap_or_default();
         let fired = self.admit(&Asked {
@@ -174,17 +175,20 @@ impl Cloud {
                     tags.iter().all(|(key, value)| vm.tags.get(key) == Some(value))
                 }
             };
-            let entry = |vm: &Vm| (vm.provider_id.clone(), vm.owner.name.clone());
+            let entry = |vm: &Vm| {
+                let name = MachineName::new(vm.owner.name.as_str())?;
+                Some((ProviderId::new(vm.provider_id.as_str())?, name))
+            };
             match effect {
                 Effect::Lie => Ok(BTreeMap::new()),
                 Effect::Stale(then) => {
                     let then_live = cloud.vms.values().filter(|vm| vm.was_live(then));
-                    Ok(then_live.filter(belongs).map(entry).collect())
+                    Ok(then_live.filter(belongs).filter_map(entry).collect())
                 }
                 _ => {
                     let live = cloud.live.values().flatten();
                     let live = live.filter_map(|ordinal| cloud.vms.get(ordinal));
-                    Ok(live.filter(belongs).map(entry).collect())
+                    Ok(live.filter(belongs).filter_map(entry).collect())
                 }
             }
         })
@@ -425,7 +429,7 @@ impl Cloud {
 fn identity_of(vm: &Vm, effect: Effect) -> VmIdentity {
     let mut identity = vm.identity();
     if effect == Effect::Nameless {
-        identity.node_name.clear();
+        identity.node_name = None;
     }
     identity
 }
@@ -433,8 +437,8 @@ fn identity_of(vm: &Vm, effect: Effect) -> VmIdentity {
 /// The reply for a VM that was not created although the reply says so.
 fn fictitious_vm(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
     VmIdentity {
-        provider_id: format!("fakecloud:///{}/vm-{}", spec.zone, owner.name),
-        node_name: format!("{}{}", spec.node_name_prefix, owner.name),
+        provider_id: ProviderId::new(format!("fakecloud:///{}/vm-{}", spec.zone, owner.name)),
+        node_name: NodeName::new(format!("{}{}", spec.node_name_prefix, owner.name)),
         addresses: Vec::new(),
         last_known_state: None,
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use mcm_api::cloud::VmIdentity;
+use mcm_api::{NodeName, ProviderId};
 use serde::{Deserialize, Serialize};
 
 use super::kubelet::{FaultKind, KubeletFaults, NodeCondition};
@@ -165,8 +166,8 @@ impl Vm {
     /// The VM in a driver's reply.
     pub fn identity(&self) -> VmIdentity {
         VmIdentity {
-            provider_id: self.provider_id.clone(),
-            node_name: self.node_name.clone(),
+            provider_id: ProviderId::new(self.provider_id.as_str()),
+            node_name: NodeName::new(self.node_name.as_str()),
             addresses: Vec::new(),
             last_known_state: None,
         }

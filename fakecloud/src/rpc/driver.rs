@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId};
 use mcm_driver::{Driver, MachineRequest};
 
 use super::migration;
@@ -95,7 +95,7 @@ impl Driver for FakeDriver {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.call(|cloud, client, now| cloud.list_machines(&class, &secret, client, now))
             .await
     }

@@ -43,7 +43,7 @@ async fn a_vm_is_created_watched_killed_and_deleted() {
     assert_eq!(listed.len(), 1);
     assert_eq!(
         (listed[0].provider_id.as_str(), listed[0].state()),
-        (vm.provider_id.as_str(), proto::VmState::Running)
+        (vm.provider_id.as_deref().unwrap(), proto::VmState::Running)
     );
     assert_eq!(listed[0].machine_uid, "uid-of-a");
     let killed = control.kill_vm(machine("a")).await.unwrap().into_inner();
@@ -56,7 +56,7 @@ async fn a_vm_is_created_watched_killed_and_deleted() {
     let gone = control.get_vm(machine("a")).await.unwrap_err();
     assert_eq!(gone.code(), tonic::Code::NotFound);
     let by_id = proto::VmReference {
-        by: Some(By::ProviderId(vm.provider_id)),
+        by: Some(By::ProviderId(vm.provider_id.unwrap().into())),
     };
     assert_eq!(
         control.get_vm(by_id).await.unwrap().into_inner().state(),

@@ -58,7 +58,7 @@ async fn call(
             driver.delete_machine(request(&name)).await.map(|_| Known::Gone)
         } else {
             let created = driver.create_machine(request(&name)).await;
-            created.map(|vm| Known::There(vm.provider_id))
+            created.map(|vm| Known::There(vm.provider_id.unwrap().into()))
         };
         let Ok(after) = after else { break };
         if let (Some(Known::There(id)), Known::Gone) = (before, &after) {

@@ -12,8 +12,8 @@ use http::{Method, Request};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use kube::client::Body;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{DriverError, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId};
 use mcm_driver::registration::Source;
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
@@ -163,7 +163,7 @@ impl Driver for Recorded {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         let name = class.metadata.name.as_deref().unwrap_or_default();
         self.writes.note(
             format!("VMs of class {name}"),

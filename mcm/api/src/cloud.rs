@@ -5,6 +5,8 @@ use std::fmt;
 use k8s_openapi::api::core::v1::NodeAddress;
 use serde::{Deserialize, Serialize};
 
+use crate::names::{NodeName, ProviderId};
+
 /// The outcome class of a driver call. Numbers 0 to 16 are gRPC's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Code {
@@ -122,10 +124,12 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VmIdentity {
-    /// Equals the Node's `spec.providerID`.
-    pub provider_id: String,
-    /// Equals the name under which the kubelet registers.
-    pub node_name: String,
+    /// Equals the Node's `spec.providerID`; `None`: the driver did not answer it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<ProviderId>,
+    /// Equals the name under which the kubelet registers; `None`: the driver did not answer it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_name: Option<NodeName>,
     /// Used only without a target cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<NodeAddress>,

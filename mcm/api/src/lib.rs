@@ -11,6 +11,7 @@ pub mod deployment;
 pub mod duration;
 pub mod keys;
 pub mod machine;
+pub mod names;
 pub mod preservation;
 pub mod set;
 pub mod type_meta;
@@ -21,6 +22,7 @@ pub use cloud::{Code, DriverError, VmIdentity};
 pub use deployment::MachineDeployment;
 pub use duration::GoDuration;
 pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
+pub use names::{MachineName, NodeName, ProviderId};
 pub use preservation::{Preservation, PreservationEntry, PreservationStage, PreservedBy};
 pub use set::MachineSet;
 

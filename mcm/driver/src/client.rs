@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http_body::Body;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{DriverError, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId};
 use tonic::client::GrpcService;
 use tonic::transport::Channel;
 
@@ -139,7 +139,7 @@ where
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         let request = proto::ListRequest {
             class: wire::to_json("class", &class)?,
             secret: wire::encode_secret(secret),
@@ -150,7 +150,7 @@ where
             .list_machines(request)
             .await
             .map_err(self.failed())?;
-        Ok(answer.into_inner().machines.into_iter().collect())
+        Ok(wire::decode_vms(answer.into_inner().machines))
     }
 
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 pub use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{Machine, MachineClass};
+use mcm_api::{Machine, MachineClass, MachineName, ProviderId};
 
 /// The generated messages, client and server of `proto/driver.proto`.
 #[allow(clippy::all, clippy::pedantic, missing_docs, missing_debug_implementations)]
@@ -71,12 +71,12 @@ pub trait Driver: Debug + Send + Sync {
     /// [`Code::Uninitialized`]: one that is not initialised, which the error names.
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
 
-    /// All VMs of the class that carry this cluster's tags: provider id to machine name.
+    /// All VMs of the class that carry this cluster's tags, with the names of their machines.
     async fn list_machines(
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError>;
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError>;
 
     /// Hands over where classes and Secrets are found. Of use to drivers that fetch them by themselves alone.
     fn attach(&self, _: Arc<dyn registration::Source>) {}

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId};
 
 use crate::registration::Source;
 use crate::{Driver, MachineRequest};
@@ -71,7 +71,7 @@ impl<D: Driver> Driver for OfProvider<D> {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.check(&class)?;
         self.driver.list_machines(class, secret).await
     }
@@ -130,7 +130,7 @@ mod tests {
             &self,
             _: MachineClass,
             _: BTreeMap<String, ByteString>,
-        ) -> Result<BTreeMap<String, String>, DriverError> {
+        ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
             Ok(BTreeMap::new())
         }
         async fn update_machine(&self, _: MachineRequest, _: Option<String>) -> Result<(), DriverError> {

@@ -86,7 +86,7 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
             .await
             .map_err(wire::encode_error)?;
         Ok(Response::new(proto::VmList {
-            machines: machines.into_iter().collect(),
+            machines: wire::encode_vms(machines),
         }))
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::NodeAddress;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{MachineName, NodeName, ProviderId};
 use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -68,8 +69,8 @@ pub(crate) fn decode_request(request: proto::MachineRequest) -> Result<MachineRe
 
 pub(crate) fn encode_vm(vm: VmIdentity) -> proto::Vm {
     proto::Vm {
-        provider_id: vm.provider_id,
-        node_name: vm.node_name,
+        provider_id: vm.provider_id.map(String::from).unwrap_or_default(),
+        node_name: vm.node_name.map(String::from).unwrap_or_default(),
         addresses: vm
             .addresses
             .into_iter()
@@ -84,8 +85,8 @@ pub(crate) fn encode_vm(vm: VmIdentity) -> proto::Vm {
 
 pub(crate) fn decode_vm(vm: proto::Vm) -> VmIdentity {
     VmIdentity {
-        provider_id: vm.provider_id,
-        node_name: vm.node_name,
+        provider_id: ProviderId::new(vm.provider_id),
+        node_name: NodeName::new(vm.node_name),
         addresses: vm
             .addresses
             .into_iter()
@@ -96,6 +97,26 @@ pub(crate) fn decode_vm(vm: proto::Vm) -> VmIdentity {
             .collect(),
         last_known_state: vm.last_known_state,
     }
+}
+
+pub(crate) fn encode_vms(vms: BTreeMap<ProviderId, MachineName>) -> BTreeMap<String, String> {
+    vms.into_iter().map(|(id, name)| (id.into(), name.into())).collect()
+}
+
+/// A VM without a provider id or without its machine's name is left out: it could not be collected.
+pub(crate) fn decode_vms(vms: impl IntoIterator<Item = (String, String)>) -> BTreeMap<ProviderId, MachineName> {
+    let vm = |(id, name): (String, String)| match (ProviderId::new(id.as_str()), MachineName::new(name.as_str())) {
+        (Some(id), Some(name)) => Some((id, name)),
+        _ => {
+            tracing::warn!(
+                vm = id,
+                machine = name,
+                "the driver lists a VM without a provider id or a machine name"
+            );
+            None
+        }
+    };
+    vms.into_iter().filter_map(vm).collect()
 }
 
 /// The gRPC code that an error of this machine code travels under. gRPC knows no 17, and a call

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
+use mcm_api::NodeName;
 use mcm_core::machine::{Action, NodeView, View};
 use serde_json::json;
 
@@ -44,7 +45,7 @@ impl ActionExecutor {
     }
 
     /// What the condition said before stays.
-    pub(super) async fn set_terminating(&self, node: &str, reason: &str, message: &str) -> kube::Result<()> {
+    pub(super) async fn set_terminating(&self, node: &NodeName, reason: &str, message: &str) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let known = self.known_node(&api, node).await?;
         let conditions = known.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -63,13 +64,19 @@ impl ActionExecutor {
 
     /// Sets a condition, now: each of its reasons is a step with a time of its own. A strategic merge patch:
     /// other writers of conditions are not disturbed.
-    pub(super) async fn set_condition(&self, node: &str, type_: &str, reason: &str, message: &str) -> kube::Result<()> {
+    pub(super) async fn set_condition(
+        &self,
+        node: &NodeName,
+        type_: &str,
+        reason: &str,
+        message: &str,
+    ) -> kube::Result<()> {
         self.put_condition(node, type_, true, reason, message).await
     }
 
     pub(super) async fn put_condition(
         &self,
-        node: &str,
+        node: &NodeName,
         type_: &str,
         status: bool,
         reason: &str,
@@ -82,7 +89,7 @@ impl ActionExecutor {
             .state
             .target
             .as_ref()
-            .and_then(|target| target.nodes.get(&Key::new("", node)));
+            .and_then(|target| target.nodes.get(&Key::new("", node.as_str())));
         let conditions = known
             .as_ref()
             .and_then(|node| node.status.as_ref()?.conditions.as_ref());
@@ -108,7 +115,7 @@ impl ActionExecutor {
 
     pub(super) async fn set_capacity(
         &self,
-        node: &str,
+        node: &NodeName,
         capacity: &BTreeMap<String, Option<Quantity>>,
     ) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
@@ -119,7 +126,7 @@ impl ActionExecutor {
         self.learn_node(&api, node, written).await.map(drop)
     }
 
-    pub(super) async fn delete_node(&self, node: &str) -> kube::Result<()> {
+    pub(super) async fn delete_node(&self, node: &NodeName) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let known = self.known_node(&api, node).await?;
         let preconditions = Preconditions {

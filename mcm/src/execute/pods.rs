@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, PostParams, Preconditions};
+use mcm_api::NodeName;
 use serde_json::json;
 
 use super::{ActionExecutor, delete};
@@ -34,7 +35,7 @@ impl ActionExecutor {
         gone_is_fine(delete(&api, name, preconditions, Some(0)).await)
     }
 
-    pub(super) async fn list_pods(&self, node: &str) -> kube::Result<Vec<Pod>> {
+    pub(super) async fn list_pods(&self, node: &NodeName) -> kube::Result<Vec<Pod>> {
         let api: Api<Pod> = Api::all(self.target()?);
         let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
         api.list(&on_node).await.map(|list| list.items)

@@ -45,6 +45,8 @@ impl CreatedVms {
 
 #[cfg(test)]
 mod tests {
+    use mcm_api::ProviderId;
+
     use super::*;
 
     fn machine(uid: &str, provider_id: &str) -> Machine {
@@ -57,7 +59,7 @@ mod tests {
 
     fn vm() -> VmIdentity {
         VmIdentity {
-            provider_id: "cloud:///vm".to_owned(),
+            provider_id: ProviderId::new("cloud:///vm"),
             ..VmIdentity::default()
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
-use mcm_api::{Code, Machine, MachineClass};
+use mcm_api::{Code, Machine, MachineClass, MachineName, ProviderId};
 use mcm_core::event::EventType;
 use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
 use mcm_driver::MachineRequest;
@@ -18,9 +18,9 @@ use crate::view::secret;
 /// What passes hand on to each other.
 pub(super) struct Memory {
     started: Timestamp,
-    sightings: BTreeMap<String, Sighting>,
+    sightings: BTreeMap<ProviderId, Sighting>,
     /// The provider ids of the VMs that the last pass saw with our tags.
-    pub(super) listed: BTreeSet<String>,
+    pub(super) listed: BTreeSet<ProviderId>,
 }
 
 impl Memory {
@@ -47,7 +47,7 @@ impl Safety {
                 Err(()) => wake = Some(self.controllers.settings.retry.long),
             }
         }
-        let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<String>>();
+        let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<ProviderId>>();
         memory.listed = listings.iter().flat_map(vms).collect();
         let machines = state.machines.all();
         let view = View {
@@ -55,14 +55,14 @@ impl Safety {
             listings,
             machines: machines
                 .iter()
-                .map(|machine| (machine.name_any(), Known::of(machine)))
+                .filter_map(|machine| Some((MachineName::new(machine.name_any())?, Known::of(machine))))
                 .collect(),
             sightings: std::mem::take(&mut memory.sightings),
         };
         let plan = examine(&view, self.now(), &self.settings.orphans);
         for (provider_id, sighting) in &plan.sightings {
             if !view.sightings.contains_key(provider_id) {
-                tracing::info!(vm = provider_id, reason = %sighting.evidence, "the VM may be an orphan");
+                tracing::info!(vm = provider_id.as_str(), reason = %sighting.evidence, "the VM may be an orphan");
             }
         }
         memory.sightings = plan.sightings;
@@ -92,8 +92,8 @@ impl Safety {
     fn refused(&self, candidate: &Candidate, reason: &str) {
         self.executor().metrics.count_orphan("refused");
         tracing::warn!(
-            vm = candidate.provider_id,
-            machine = candidate.machine,
+            vm = candidate.provider_id.as_str(),
+            machine = candidate.machine.as_str(),
             reason,
             "the VM looked like an orphan and is kept"
         );
@@ -155,11 +155,11 @@ impl Safety {
             return false;
         }
         let mut machine = Machine::default();
-        machine.metadata.name = Some(candidate.machine.clone());
+        machine.metadata.name = Some(candidate.machine.to_string());
         machine.metadata.namespace = class.metadata.namespace.clone();
         machine.spec.class.kind = "MachineClass".to_owned();
         machine.spec.class.name.clone_from(&candidate.class);
-        machine.spec.provider_id.clone_from(&candidate.provider_id);
+        machine.spec.provider_id = candidate.provider_id.to_string();
         let request = MachineRequest {
             machine,
             class: MachineClass::clone(&class),
@@ -186,7 +186,7 @@ impl Safety {
         executor
             .metrics
             .count_orphan(if deleted.is_ok() { "collected" } else { "failed" });
-        tracing::warn!(machine = candidate.machine, "{message}");
+        tracing::warn!(machine = candidate.machine.as_str(), "{message}");
         let event = executor
             .recorder
             .record(&executor.control, &*class, EventType::Warning, reason, &message);

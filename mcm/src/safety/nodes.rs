@@ -7,8 +7,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use mcm_api::Machine;
 use mcm_api::keys;
+use mcm_api::{Machine, ProviderId};
 use mcm_core::finalizer::finalizer_patch;
 use mcm_core::safety::nodes::{Behind, Patience, let_go, patch};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::error::{brief, is_conflict, is_not_found};
 
 impl Safety {
     /// `listed` are the provider ids of VMs that have our tags. Answers when another pass is needed before the regular one.
-    pub(super) async fn mark_nodes(&self, listed: &BTreeSet<String>) -> Option<Duration> {
+    pub(super) async fn mark_nodes(&self, listed: &BTreeSet<ProviderId>) -> Option<Duration> {
         let target = self.executor().state.target.as_ref()?;
         let settings = &self.controllers.settings;
         let patience = Patience {
@@ -51,11 +51,11 @@ impl Safety {
     }
 
     /// Marks the Nodes on a VM that is about to go, and releases them; answers whether that is done.
-    pub(super) async fn let_node_go(&self, provider_id: &str) -> bool {
+    pub(super) async fn let_node_go(&self, provider_id: &ProviderId) -> bool {
         let nodes = self.executor().state.target.as_ref().map(|target| target.nodes.all());
         let on_it = |node: &Arc<Node>| {
             let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
-            named == Some(provider_id) && self.machines_behind(node) == 0
+            named == Some(provider_id.as_str()) && self.machines_behind(node) == 0
         };
         let mut done = true;
         for node in nodes.into_iter().flatten().filter(on_it) {
@@ -88,9 +88,9 @@ impl Safety {
         }
     }
 
-    fn behind(&self, node: &Node, listed: &BTreeSet<String>) -> Behind {
+    fn behind(&self, node: &Node, listed: &BTreeSet<ProviderId>) -> Behind {
         let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
-        let vm = named.is_some_and(|provider_id| listed.contains(provider_id));
+        let vm = named.is_some_and(|provider_id| listed.contains(provider_id.as_str()));
         let vm = vm || defect!(ForeignNodeMarkStays | OlderNodeIsUnclaimed);
         Behind {
             machines: self.machines_behind(node),

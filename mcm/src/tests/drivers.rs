@@ -30,7 +30,7 @@ impl Driver for Shared {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.0.list_machines(class, secret).await
     }
 

@@ -22,7 +22,7 @@ use clock::{Clock, Seed};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::{Code, DriverError, Machine, MachineClass, VmIdentity};
+use mcm_api::{Code, DriverError, Machine, MachineClass, MachineName, NodeName, ProviderId, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
 use rstest::rstest;
@@ -111,8 +111,8 @@ impl Driver for Cloud {
         let name = name(&request);
         state.user_data = String::from_utf8_lossy(&request.secret["userData"].0).into_owned();
         let vm = VmIdentity {
-            provider_id: format!("fake:///{name}"),
-            node_name: name.clone(),
+            provider_id: ProviderId::new(format!("fake:///{name}")),
+            node_name: NodeName::new(name.as_str()),
             ..VmIdentity::default()
         };
         let key = format!("{name}#{}", state.vms.len());
@@ -134,10 +134,10 @@ impl Driver for Cloud {
             .metadata
             .uid
             .is_none()
-            .then_some(request.machine.spec.provider_id);
-        state
-            .vms
-            .retain(|_, vm| vm.node_name != name || one.as_ref().is_some_and(|one| vm.provider_id != *one));
+            .then(|| ProviderId::new(request.machine.spec.provider_id));
+        state.vms.retain(|_, vm| {
+            vm.node_name.as_deref() != Some(&*name) || one.as_ref().is_some_and(|one| vm.provider_id != *one)
+        });
         Ok(None)
     }
 
@@ -150,7 +150,7 @@ impl Driver for Cloud {
         let mut state = self.0.lock();
         state.calls.push("status");
         let name = name(&request);
-        let mut of_machine = state.vms.values().filter(|vm| vm.node_name == name);
+        let mut of_machine = state.vms.values().filter(|vm| vm.node_name.as_deref() == Some(&*name));
         let vm = of_machine.next().cloned();
         if state.reports_several && of_machine.next().is_some() {
             return Err(DriverError::new(Code::OutOfRange, "several VMs"));
@@ -162,13 +162,17 @@ impl Driver for Cloud {
         &self,
         _: MachineClass,
         _: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         let state = self.0.lock();
         if let Some(code) = state.list_failure {
             return Err(DriverError::new(code, "as told"));
         }
         let vms = state.vms.values();
-        Ok(vms.map(|vm| (vm.provider_id.clone(), vm.node_name.clone())).collect())
+        let names = |vm: &VmIdentity| {
+            let name = vm.node_name.as_deref().and_then(MachineName::new);
+            vm.provider_id.clone().zip(name)
+        };
+        Ok(vms.filter_map(names).collect())
     }
 
     async fn generate_machine_class(&self, old: Value, class: MachineClass) -> Result<MachineClass, DriverError> {

@@ -10,8 +10,8 @@ impl Cloud {
     /// A VM that nobody here asked for.
     fn put_vm(&self, provider_id: &str, machine: &str) {
         let vm = VmIdentity {
-            provider_id: provider_id.to_owned(),
-            node_name: machine.to_owned(),
+            provider_id: ProviderId::new(provider_id),
+            node_name: NodeName::new(machine),
             ..VmIdentity::default()
         };
         self.0.lock().vms.insert(provider_id.to_owned(), vm);
@@ -19,7 +19,10 @@ impl Cloud {
 
     fn has_vm(&self, provider_id: &str) -> bool {
         let state = self.0.lock();
-        state.vms.values().any(|vm| vm.provider_id == provider_id)
+        state
+            .vms
+            .values()
+            .any(|vm| vm.provider_id.as_deref() == Some(provider_id))
     }
 
     fn writes(&self) -> Vec<&'static str> {

@@ -4,7 +4,7 @@ mod defects;
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use mcm_api::{Machine, MachineClass, MachineStatus, Phase, PreservationStage, keys};
+use mcm_api::{Machine, MachineClass, MachineName, MachineStatus, NodeName, Phase, PreservationStage, keys};
 use mcm_core::class::secret_key;
 use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 
@@ -39,27 +39,24 @@ pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<
         Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm,
         _ => return None,
     };
-    let node = target.nodes.get(&Key::new("", &vm.node_name))?;
+    let node = target.nodes.get(&Key::new("", vm.node_name.as_ref()?.as_str()))?;
     Some(Box::new(v1::Node::clone(&node)))
 }
 
 fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
-    view.labelled_node = labelled.first().map(|node| node.name_any());
+    view.labelled_node = labelled.first().and_then(|node| NodeName::new(node.name_any()));
     if defect!(NodeWithoutVmMatchesNone) {
         view.labelled_node = defects::node_of_same_provider_id(target, &view.machine);
     }
-    let node = view
-        .machine
-        .labels()
-        .get(keys::NODE_LABEL)
-        .filter(|name| !name.is_empty());
-    let Some(node) = node.or(view.labelled_node.as_ref()).cloned() else {
+    let node = view.machine.labels().get(keys::NODE_LABEL);
+    let node = node.and_then(|name| NodeName::new(name.as_str()));
+    let Some(node) = node.or_else(|| view.labelled_node.clone()) else {
         return;
     };
     if view.machine.labels().contains_key(keys::NODE_LABEL) {
         view.node = node_view(target, &node);
-        view.node_of_other = owner(state, &view.node).filter(|owner| *owner != view.machine.name_any());
+        view.node_of_other = owner(state, &view.node).filter(|owner| *owner != view.machine.name_any().as_str());
     }
     // Also of one that is not drained: what is left of its last drain is forgotten when another one begins.
     view.drain = state.drains.of(&view.machine);
@@ -81,15 +78,15 @@ fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
 }
 
 /// The machine that the Node names and that names the Node.
-fn owner(state: &ClusterState, node: &NodeView) -> Option<String> {
+fn owner(state: &ClusterState, node: &NodeView) -> Option<MachineName> {
     let node = node.present()?;
     let name = node.labels().get(keys::MACHINE_NAME_LABEL)?;
     let machine = state.machines.get(&Key::new(&state.namespace, name))?;
-    (machine.labels().get(keys::NODE_LABEL) == Some(&node.name_any())).then(|| name.clone())
+    (machine.labels().get(keys::NODE_LABEL) == Some(&node.name_any())).then(|| MachineName::new(name.as_str()))?
 }
 
-fn node_view(target: &TargetState, name: &str) -> NodeView {
-    let key = Key::new("", name);
+fn node_view(target: &TargetState, name: &NodeName) -> NodeView {
+    let key = Key::new("", name.as_str());
     match target.nodes.get(&key) {
         Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
         None if target.nodes.is_gone(&key) => NodeView::Gone,
@@ -137,13 +134,14 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
     let others = state.machines_of_deployment(deployment).into_iter();
     others
         .filter(|other| other.name_any() != machine.name_any())
-        .flat_map(|other| {
+        .filter_map(|other| Some((MachineName::new(other.name_any())?, other)))
+        .flat_map(|(name, other)| {
             // What is being written does not hold yet, and what holds may be over: both count.
             let intended = pending_statuses.get(&Key::of(&*other));
             let as_of = |status: &MachineStatus| Sibling {
                 patient: other.spec.configuration.disable_health_timeout == Some(true),
                 preserved: status.is_preserved() && other.status.is_preserved(),
-                ..Sibling::of(other.name_any(), status)
+                ..Sibling::of(name.clone(), status)
             };
             [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
         })

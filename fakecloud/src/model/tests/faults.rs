@@ -310,7 +310,7 @@ fn a_reply_may_lack_the_node_name() {
         "{match: {call: createMachine, times: 1}, action: {nameless: true}}",
     );
     let made = created(&mut cloud, "a", 0).unwrap();
-    assert_eq!((made.node_name.as_str(), made.provider_id.is_empty()), ("", false));
+    assert_eq!((made.node_name, made.provider_id.is_some()), (None, true));
     add_rule(
         &mut cloud,
         "{match: {call: getMachineStatus, times: 1}, action: {nameless: true}}",
@@ -322,7 +322,7 @@ fn a_reply_may_lack_the_node_name() {
             .unwrap()
             .node_name
     };
-    assert_eq!([looked(1), looked(2)], ["", "a"]);
+    assert_eq!([looked(1), looked(2)], [None, Some("a".try_into().unwrap())]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::caches::{Caches, Change, Kind, Update, metadata_updates};
 use super::catalog;
 use super::controller::View;
 use super::perform::{Outcome, perform};
-use super::recorder::{Recorder, send};
+use super::recorder::{occurrence, recorder, send};
 use super::resource::ResourceType;
 use super::worker::{AnyWorker, all_listed};
 
@@ -48,7 +48,7 @@ struct Engine {
     feeds: SelectAll<BoxStream<'static, Update>>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
     records: FuturesUnordered<BoxFuture<'static, ()>>,
-    recorder: Recorder,
+    recorder: runtime::events::Recorder,
     /// The kinds that are watched with their full content.
     typed: BTreeSet<Kind>,
     /// The types whose metadata is watched, with the token that ends each watch. `None` when no controller
@@ -77,7 +77,7 @@ impl Engine {
             feeds.push(kind.updates(&client, &clock));
         }
         Self {
-            recorder: Recorder::new(clock.clone(), seed.stream("events")),
+            recorder: recorder(clock.clone(), seed.stream("events")),
             client,
             clock,
             caches: Caches::default(),
@@ -126,7 +126,7 @@ impl Engine {
     fn start(&mut self, worker: usize, ticket: u64, action: Action) {
         let mut next = Some(action);
         while let Some(action) = next.take() {
-            let Some(record) = self.recorder.record(self.workers[worker].name(), &action) else {
+            let Some(occurrence) = occurrence(self.workers[worker].name(), &action) else {
                 let client = self.client.clone();
                 let request = async move {
                     let outcome = perform(&client, &action).await;
@@ -140,6 +140,7 @@ impl Engine {
                 self.under_way.push(request.boxed());
                 return;
             };
+            let record = self.recorder.record(occurrence);
             let client = self.client.clone();
             self.records.push(async move { send(&client, record).await }.boxed());
             let view = View {

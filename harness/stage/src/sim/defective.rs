@@ -8,7 +8,7 @@ use defects::defect;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::cloud::{DriverError, VmIdentity};
-use mcm_api::{Code, MachineClass};
+use mcm_api::{Code, MachineClass, MachineName, ProviderId};
 use mcm_driver::registration::Source;
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
@@ -103,7 +103,7 @@ impl Driver for DefectiveDriver {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.driver.list_machines(class, secret).await
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use mcm_api::{Machine, MachineClass, PreservedBy, keys};
+use mcm_api::{Machine, MachineClass, NodeName, PreservedBy, ProviderId, keys};
 use serde_json::{Value, json};
 
 use super::node_patch::NodePatch;
@@ -40,7 +40,7 @@ pub enum Action {
     /// Asks the API server for the pods on the Node; what it shows is in [`View::pods`](super::View::pods) then.
     ListPods {
         /// The Node.
-        node: String,
+        node: NodeName,
     },
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
     /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
@@ -52,21 +52,21 @@ pub enum Action {
     /// Changes whose the Node is, and what the machine's template wants of it.
     PatchNode {
         /// The Node.
-        node: String,
+        node: NodeName,
         /// What changes.
         patch: NodePatch,
     },
     /// Changes the capacity in the Node's status; `None` as a value removes the resource.
     SetNodeCapacity {
         /// The Node.
-        node: String,
+        node: NodeName,
         /// By resource.
         capacity: BTreeMap<String, Option<Quantity>>,
     },
     /// Sets a Node condition to True.
     SetNodeCondition {
         /// The Node.
-        node: String,
+        node: NodeName,
         /// Its type.
         type_: String,
         /// One word.
@@ -77,7 +77,7 @@ pub enum Action {
     /// Sets the Node condition that tells of a preservation.
     SetPreservedCondition {
         /// The Node.
-        node: String,
+        node: NodeName,
         /// Whether the machine is preserved.
         status: bool,
         /// In few words.
@@ -98,7 +98,7 @@ pub enum Action {
     /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
     SetTerminatingCondition {
         /// The Node.
-        node: String,
+        node: NodeName,
         /// `Unhealthy` or `ScaleDown`.
         reason: String,
         /// For people.
@@ -107,7 +107,7 @@ pub enum Action {
     /// Makes the Node unschedulable.
     CordonNode {
         /// The Node.
-        node: String,
+        node: NodeName,
     },
     /// Evicts a pod through `pods/eviction`. What came of it is [remembered](super::DrainMemory::attempted).
     EvictPod {
@@ -132,12 +132,12 @@ pub enum Action {
     /// Removes the controller's finalizer from the Node.
     RemoveNodeFinalizer {
         /// The Node.
-        node: String,
+        node: NodeName,
     },
     /// Deletes the Node object.
     DeleteNode {
         /// The Node.
-        node: String,
+        node: NodeName,
     },
     /// Records a Kubernetes event on the machine.
     RecordEvent {
@@ -167,7 +167,7 @@ impl Action {
     }
 
     /// The Node that the action is about.
-    pub fn node(&self) -> Option<&str> {
+    pub fn node(&self) -> Option<&NodeName> {
         match self {
             Self::PatchNode { node, .. }
             | Self::SetNodeCapacity { node, .. }
@@ -213,11 +213,11 @@ impl Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachinePatch {
     /// Label `node`.
-    pub node: Option<String>,
+    pub node: Option<NodeName>,
     /// The priority annotation.
     pub priority: Option<String>,
     /// `spec.providerID`.
-    pub provider_id: Option<String>,
+    pub provider_id: Option<ProviderId>,
     /// The annotation that says how long the machine took to join.
     pub join_duration: Option<String>,
     /// The annotation that says which provider spec the VM has.
@@ -230,9 +230,9 @@ pub struct MachinePatch {
 
 impl MachinePatch {
     /// The label that names the machine's Node.
-    pub(super) fn naming(node: impl Into<String>) -> Self {
+    pub(super) fn naming(node: NodeName) -> Self {
         Self {
-            node: Some(node.into()),
+            node: Some(node),
             ..Self::default()
         }
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeAddress;
-use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdentity, keys};
+use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, ProviderId, State, VmIdentity, keys};
 
 use super::defects;
 use super::last_step::{LastStep, StepText};
@@ -121,8 +121,8 @@ fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
 
 /// Whether an answer says all of a VM that a machine has to know.
 fn is_complete(pass: &Pass, vm: &VmIdentity) -> bool {
-    let nameless = pass.view.target && vm.node_name.is_empty() && !defect!(PendingWithoutNodeName);
-    !vm.provider_id.is_empty() && !nameless
+    let nameless = pass.view.target && vm.node_name.is_none() && !defect!(PendingWithoutNodeName);
+    vm.provider_id.is_some() && !nameless
 }
 
 fn is_missing(error: &DriverError) -> bool {
@@ -132,8 +132,8 @@ fn is_missing(error: &DriverError) -> bool {
 /// The VM as the object has it.
 fn recorded(pass: &Pass) -> VmIdentity {
     VmIdentity {
-        provider_id: pass.machine().spec.provider_id.clone(),
-        node_name: pass.node_name().unwrap_or_default().to_owned(),
+        provider_id: ProviderId::new(pass.machine().spec.provider_id.as_str()),
+        node_name: pass.node_name().cloned(),
         ..VmIdentity::default()
     }
 }
@@ -141,16 +141,16 @@ fn recorded(pass: &Pass) -> VmIdentity {
 /// CreateMachine made a VM. Where its node name is taken by an older Node that is not the machine's
 /// own, the VM would act under a foreign identity, so it goes again.
 fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
-    if pass.view.target && vm.node_name != pass.name() && has_older_node(pass, vm) {
+    if pass.view.target && vm.node_name.as_deref() != Some(pass.name()) && has_older_node(pass, vm) {
         let mut machine = pass.machine().clone();
-        machine.spec.provider_id.clone_from(&vm.provider_id);
+        machine.spec.provider_id = vm.provider_id.clone().map(String::from).unwrap_or_default();
         return call(CallKind::DeleteStale, machine, Reason::StaleNode);
     }
     let mut plan = found(pass, vm, Some(call));
     let event = Action::RecordEvent {
         type_: EventType::Normal,
         reason: "VMCreated".to_owned(),
-        message: format!("VM {} was created", vm.provider_id),
+        message: format!("VM {} was created", vm.provider_id.as_deref().unwrap_or_default()),
     };
     // The VM is recorded before anything is told of it.
     let told = usize::from(matches!(plan.actions.first(), Some(Action::PatchMachine(_))));
@@ -170,7 +170,7 @@ fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
     }
     let of = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
     match of.filter(|of| !of.is_empty()) {
-        Some(of) => of != vm.provider_id,
+        Some(of) => Some(of) != vm.provider_id.as_deref(),
         None => node.metadata.creation_timestamp < pass.machine().metadata.creation_timestamp,
     }
 }
@@ -198,13 +198,14 @@ pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
     let priority = annotations
         .and_then(|all| all.get(keys::PRIORITY_ANNOTATION))
         .filter(|value| !value.is_empty());
-    let node = pass.view.target && pass.node_name().is_none() && !vm.node_name.is_empty();
-    let provider_id = machine.spec.provider_id.is_empty() && !vm.provider_id.is_empty();
+    let names_no_node = pass.view.target && pass.node_name().is_none();
+    let provider_id = vm.provider_id.clone();
+    let provider_id = provider_id.filter(|_| machine.spec.provider_id.is_empty());
     MachinePatch {
-        node: node.then(|| vm.node_name.clone()),
+        node: vm.node_name.clone().filter(|_| names_no_node),
         priority: priority.is_none().then(|| keys::DEFAULT_PRIORITY.to_owned()),
-        provider_id: provider_id.then(|| vm.provider_id.clone()),
-        provider_spec: made_from(pass).filter(|_| provider_id),
+        provider_spec: made_from(pass).filter(|_| provider_id.is_some()),
+        provider_id,
         ..MachinePatch::default()
     }
 }
@@ -230,10 +231,10 @@ fn patched(pass: &Pass, patch: &MachinePatch, vm: &VmIdentity) -> mcm_api::Machi
             .metadata
             .labels
             .get_or_insert_default()
-            .insert(keys::NODE_LABEL.to_owned(), node.clone());
+            .insert(keys::NODE_LABEL.to_owned(), node.to_string());
     }
     if let Some(provider_id) = &patch.provider_id {
-        machine.spec.provider_id.clone_from(provider_id);
+        machine.spec.provider_id = provider_id.to_string();
     }
     if let Some(state) = &vm.last_known_state {
         machine.status.last_known_state.clone_from(state);
@@ -244,8 +245,8 @@ fn patched(pass: &Pass, patch: &MachinePatch, vm: &VmIdentity) -> mcm_api::Machi
 fn initialized(pass: &Pass, vm: Option<&VmIdentity>) -> Plan {
     let mut known = recorded(pass);
     known.addresses = vm.map(|vm| vm.addresses.clone()).unwrap_or_default();
-    if let Some(name) = vm.map(|vm| &vm.node_name).filter(|name| !name.is_empty()) {
-        known.node_name.clone_from(name);
+    if let Some(name) = vm.and_then(|vm| vm.node_name.clone()) {
+        known.node_name = Some(name);
     }
     let plan = waiting(pass, &known);
     plan.act(Action::Observe(Metric::InitializeDuration(pass.age())))
@@ -289,7 +290,7 @@ fn addresses(pass: &Pass, vm: &VmIdentity) -> Vec<NodeAddress> {
         .clone()
         .map(|vm| vm.node_name.clone())
         .chain([vm.node_name.clone()]);
-    let names = names.filter(|name| !name.is_empty());
+    let names = names.flatten().map(String::from);
     let mut all: Vec<NodeAddress> = pass.machine().status.addresses.clone();
     all.extend(answered.flat_map(|vm| vm.addresses.clone()));
     all.extend(names.map(|address| NodeAddress {
@@ -318,8 +319,8 @@ fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
     let description = format!(
         "machine {:?}: nodeName ({:?}) or providerID ({:?}) is empty after creation flow",
         pass.name(),
-        vm.node_name,
-        vm.provider_id
+        vm.node_name.as_deref().unwrap_or_default(),
+        vm.provider_id.as_deref().unwrap_or_default()
     );
     let error = DriverError::new(Code::Internal, description);
     let status = failure(pass, &error, call_failed(&error));

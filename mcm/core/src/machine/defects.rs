@@ -22,7 +22,7 @@ pub(super) fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
 /// A machine of another set of the same deployment.
 pub(super) fn sibling_of_other_set(pass: &Pass) -> Option<String> {
     let set = |name: &str| name.rsplit_once('-').map(|(set, _)| set.to_owned());
-    let mut others = pass.view.siblings.iter().map(|sibling| sibling.name.clone());
+    let mut others = pass.view.siblings.iter().map(|sibling| sibling.name.to_string());
     others.find(|name| set(name) != set(pass.name()))
 }
 

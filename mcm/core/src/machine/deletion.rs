@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
+use mcm_api::{Code, DriverError, NodeName, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
 use super::deletion_note::DeletionNote;
@@ -209,8 +209,10 @@ fn find_vm(pass: &Pass) -> Plan {
         return next(pass, Stage::Drain, None);
     }
     match pass.last_answer() {
-        Some(Answer::Status(Ok(vm))) if vm.node_name.is_empty() => next(pass, Stage::Drain, None),
-        Some(Answer::Status(Ok(vm))) => labelled(pass, &vm.node_name),
+        Some(Answer::Status(Ok(vm))) => match &vm.node_name {
+            Some(name) => labelled(pass, name),
+            None => next(pass, Stage::Drain, None),
+        },
         Some(Answer::Status(Err(error))) => not_found(pass, error),
         _ => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
     }
@@ -230,9 +232,10 @@ fn label_lost(pass: &Pass) -> Option<Plan> {
 }
 
 /// The machine's label is written first: the next stages go by it.
-fn labelled(pass: &Pass, node: &str) -> Plan {
+fn labelled(pass: &Pass, node: &NodeName) -> Plan {
     let mut plan = next(pass, Stage::Drain, None);
-    plan.actions.insert(0, Action::PatchMachine(MachinePatch::naming(node)));
+    let patch = MachinePatch::naming(node.clone());
+    plan.actions.insert(0, Action::PatchMachine(patch));
     plan
 }
 
@@ -281,7 +284,7 @@ fn left_to_repeat(pass: &Pass) -> Option<Plan> {
 }
 
 fn volume_attachments(pass: &Pass) -> Plan {
-    let name = pass.node_name().unwrap_or_default().to_owned();
+    let name = pass.node_name().map(ToString::to_string).unwrap_or_default();
     let Some(node) = pass.view.node.present() else {
         if pass.view.node == NodeView::Unknown && pass.node_name().is_some() {
             return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
@@ -380,7 +383,7 @@ fn delete_node(pass: &Pass) -> Plan {
         return next(pass, Stage::Finalizer, None);
     }
     if let Some(failure) = &pass.view.failure {
-        let (node, error) = (name.to_owned(), failure.message.clone());
+        let (node, error) = (name.to_string(), failure.message.clone());
         let note = match failure.action {
             Action::RemoveNodeFinalizer { .. } => DeletionNote::NodeFinalizerFailed { node, error },
             _ => DeletionNote::NodeFailed { node, error },
@@ -399,20 +402,20 @@ fn delete_node(pass: &Pass) -> Plan {
         }
         // Where there is no target cluster there are no Nodes, whoever wrote the label.
         NodeView::Unknown | NodeView::Absent | NodeView::Gone => {
-            let node = name.to_owned();
+            let node = name.to_string();
             return next(pass, Stage::Finalizer, DeletionNote::NoNode { node });
         }
         NodeView::Present(node) => node,
     };
-    let note = DeletionNote::NodeDeleted { node: name.to_owned() };
+    let note = DeletionNote::NodeDeleted { node: name.to_string() };
     let mut plan = next(pass, Stage::Finalizer, note);
     let finalizer = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
     let actions = [
         node.metadata
             .deletion_timestamp
             .is_none()
-            .then(|| Action::DeleteNode { node: name.to_owned() }),
-        finalizer.then(|| Action::RemoveNodeFinalizer { node: name.to_owned() }),
+            .then(|| Action::DeleteNode { node: name.clone() }),
+        finalizer.then(|| Action::RemoveNodeFinalizer { node: name.clone() }),
     ];
     plan.actions.splice(0..0, actions.into_iter().flatten());
     plan

@@ -385,5 +385,5 @@ fn being_replaced(pass: &Pass) -> Option<String> {
                 && sibling.name != pass.name()
                 && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });
-    under_way.map(|sibling| sibling.name.clone()).min()
+    under_way.map(|sibling| sibling.name.to_string()).min()
 }

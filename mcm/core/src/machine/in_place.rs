@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
+use super::node::name;
 use super::pass::Pass;
 use super::{Action, NodePatch, Plan, Reason, drain};
 use crate::event::EventType;
@@ -29,14 +30,14 @@ pub fn is_drained_in_place(node: &Node) -> bool {
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let node = pass.view.node.present()?;
     if let Some((reason, message)) = by_labels(node) {
-        return Some(mark(node, reason, message));
+        return mark(node, reason, message);
     }
     match condition(node)?.reason.as_deref()? {
         // It is updated no more: it is replaced, or kept as it is.
         SELECTED | DRAINED if pass.phase() == Some(&Phase::Failed) => None,
-        SELECTED => Some(drained(pass, node)),
+        SELECTED => drained(pass, node),
         DRAINED => {
-            let plan = mark(node, READY, "Node is ready for in-place update".to_owned());
+            let plan = mark(node, READY, "Node is ready for in-place update".to_owned())?;
             Some(plan.after(pass.settings.retry.medium))
         }
         _ => None,
@@ -106,40 +107,39 @@ fn by_labels(node: &Node) -> Option<(&'static str, String)> {
     }
 }
 
-fn mark(node: &Node, reason: &str, message: String) -> Plan {
+fn mark(node: &Node, reason: &str, message: String) -> Option<Plan> {
     let action = Action::SetNodeCondition {
-        node: node.metadata.name.clone().unwrap_or_default(),
+        node: name(node)?,
         type_: keys::IN_PLACE_UPDATE_CONDITION.to_owned(),
         reason: reason.to_owned(),
         message: message.clone(),
     };
-    Plan::new(Reason::InPlaceUpdate(message))
-        .act(action)
-        .after(Duration::ZERO)
+    let plan = Plan::new(Reason::InPlaceUpdate(message)).act(action);
+    Some(plan.after(Duration::ZERO))
 }
 
 /// The Node is drained; then the machine's phase says so, then the Node's condition.
-fn drained(pass: &Pass, node: &Node) -> Plan {
+fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     let limit = limit(pass, node);
     let prepare: Vec<Action> = cordon(node).into_iter().collect();
     let Some(pods) = &pass.view.pods else {
-        return Plan {
+        return Some(Plan {
             actions: prepare,
             ..Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short)
-        };
+        });
     };
     let pods = drain::concerned(pods);
     if limit.forced && !pods.is_empty() {
         let deletions = drain::deletions(pods);
-        let plan = over(pass, node);
-        return Plan {
+        let plan = over(pass, node)?;
+        return Some(Plan {
             actions: prepare.into_iter().chain(deletions).chain(plan.actions).collect(),
             ..plan
-        };
+        });
     }
     let step = drain::step(pass, &pods, &limit.limit);
     let mut plan = if step.is_done() {
-        over(pass, node)
+        over(pass, node)?
     } else if step.asks() {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else if step.errors.is_empty() {
@@ -156,7 +156,7 @@ fn drained(pass: &Pass, node: &Node) -> Plan {
     };
     plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
     plan.drain = Some(step.memory);
-    plan
+    Some(plan)
 }
 
 /// The Node takes no pods until it is updated. What it was before is written beside, so that a person's cordon stays
@@ -173,7 +173,7 @@ fn cordon(node: &Node) -> Option<Action> {
         Some(cordoned.to_string()),
     );
     Some(Action::PatchNode {
-        node: node.metadata.name.clone().unwrap_or_default(),
+        node: name(node)?,
         patch: NodePatch {
             annotations: [before].into(),
             unschedulable: (!cordoned).then_some(true),
@@ -182,7 +182,7 @@ fn cordon(node: &Node) -> Option<Action> {
     })
 }
 
-fn over(pass: &Pass, node: &Node) -> Plan {
+fn over(pass: &Pass, node: &Node) -> Option<Plan> {
     if pass.phase() == Some(&Phase::InPlaceUpdating) {
         return mark(node, DRAINED, "Node draining successful".to_owned());
     }
@@ -190,10 +190,10 @@ fn over(pass: &Pass, node: &Node) -> Plan {
     let status = pass.operation(Operation::InPlaceUpdate, State::Processing, text.clone());
     let status = pass.enter(status, Phase::InPlaceUpdating, false);
     let plan = Plan::new(Reason::InPlaceUpdate(text)).after(Duration::ZERO);
-    Plan {
+    Some(Plan {
         status: Some(status),
         ..plan
-    }
+    })
 }
 
 struct DrainLimit {

@@ -3,12 +3,17 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use mcm_api::{Phase, keys};
+use mcm_api::{NodeName, Phase, keys};
 
 use super::pass::Pass;
 use super::{Action, MachinePatch, NodePatch, NodeView, Plan, Reason, View, node_template};
 use crate::event::EventType;
 use crate::finalizer::has_finalizer;
+
+/// The Node's name; `None` only where it was never stored.
+pub(super) fn name(node: &Node) -> Option<NodeName> {
+    NodeName::new(node.metadata.name.as_deref()?)
+}
 
 /// A person who deletes a Node means the machine.
 ///
@@ -27,9 +32,9 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
         NodeView::Absent | NodeView::Unknown => false,
     };
     let reason = if asked {
-        Reason::DeletionTriggered(name.to_owned())
+        Reason::DeletionTriggered(name.to_string())
     } else {
-        Reason::NodeDeleted(name.to_owned())
+        Reason::NodeDeleted(name.to_string())
     };
     let event = Action::RecordEvent {
         type_: EventType::Normal,
@@ -61,12 +66,12 @@ pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
         .node
         .present()
         .filter(|_| is_of_another_vm(view) && view.failure.is_none())?;
-    let name = node.metadata.name.clone()?;
+    let name = name(node)?;
     let labels = node.metadata.labels.as_ref();
     let ours = labels.and_then(|all| all.get(keys::MACHINE_NAME_LABEL)) == view.machine.metadata.name.as_ref();
     let held = node.metadata.deletion_timestamp.is_some() && has_finalizer(&node.metadata, keys::NODE_FINALIZER);
     (ours && held).then(|| {
-        Plan::new(Reason::NodeOfFormerVm(name.clone()))
+        Plan::new(Reason::NodeOfFormerVm(name.to_string()))
             .act(Action::RemoveNodeFinalizer { node: name })
             .after(Duration::ZERO)
     })
@@ -76,7 +81,7 @@ pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
 pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     let other = pass.view.node_of_other.clone()?;
     let node = pass.view.labelled_node.clone()?;
-    let patch = MachinePatch::naming(&node);
+    let patch = MachinePatch::naming(node.clone());
     let reason = Reason::Mislabelled { node, other };
     Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
 }
@@ -88,7 +93,9 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let Some(node) = pass.view.node.present().filter(|node| !is_not_managed(node)) else {
         return plan;
     };
-    let name = node.metadata.name.clone().unwrap_or_default();
+    let Some(name) = name(node) else {
+        return plan;
+    };
     let mut patch = NodePatch {
         claim: !is_claimed(pass, node),
         ..NodePatch::default()
@@ -109,7 +116,7 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
         return plan;
     };
     if plan.status.is_none() && plan.actions.is_empty() {
-        plan.reason = Reason::NodeUnclaimed(name);
+        plan.reason = Reason::NodeUnclaimed(name.into());
     }
     plan.actions.insert(0, action);
     plan

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::LastOperation;
-use mcm_api::{Machine, MachineStatus, Operation, Phase, State, keys};
+use mcm_api::{Machine, MachineStatus, NodeName, Operation, Phase, State, keys};
 
 use super::last_step::LastStep;
 use super::similar::similar;
@@ -18,6 +18,7 @@ pub(super) struct Pass<'a> {
     pub settings: &'a Settings,
     pub now: Timestamp,
     last_step: Option<LastStep>,
+    node_name: Option<NodeName>,
 }
 
 impl<'a> Pass<'a> {
@@ -28,6 +29,7 @@ impl<'a> Pass<'a> {
             settings,
             now,
             last_step,
+            node_name: node_name(&view.machine),
         }
     }
 
@@ -44,12 +46,8 @@ impl<'a> Pass<'a> {
     }
 
     /// The value of the label `node`; `None`: absent or empty.
-    pub fn node_name(&self) -> Option<&'a str> {
-        let labels = self.machine().metadata.labels.as_ref();
-        labels
-            .and_then(|all| all.get(keys::NODE_LABEL))
-            .map(String::as_str)
-            .filter(|name| !name.is_empty())
+    pub fn node_name(&self) -> Option<&NodeName> {
+        self.node_name.as_ref()
     }
 
     pub fn last_answer(&self) -> Option<&'a Answer> {
@@ -136,4 +134,9 @@ impl<'a> Pass<'a> {
     pub fn nothing(&self) -> Plan {
         Plan::new(Reason::Nothing).after(self.settings.retry.long)
     }
+}
+
+fn node_name(machine: &Machine) -> Option<NodeName> {
+    let labels = machine.metadata.labels.as_ref()?;
+    NodeName::new(labels.get(keys::NODE_LABEL)?.as_str())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcm_api::{Code, GoDuration};
+use mcm_api::{Code, GoDuration, MachineName, NodeName};
 
 /// The reason of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -125,9 +125,9 @@ pub enum Reason {
     #[error("the label node names the Node of the machine {other}: the own one is {node}")]
     Mislabelled {
         /// The machine's own Node.
-        node: String,
+        node: NodeName,
         /// The machine that the other Node belongs to.
-        other: String,
+        other: MachineName,
     },
     /// The Node lacks the machine's name, the finalizer or something that the template wants.
     #[error("the Node {0} is marked as the machine's and made as its template wants")]

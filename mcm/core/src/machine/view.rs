@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, Operation, Phase, VmIdentity};
+use mcm_api::{
+    Code, DriverError, Machine, MachineClass, MachineName, MachineStatus, NodeName, Operation, Phase, VmIdentity,
+};
 
 use super::action::Failure;
 use super::drain_memory::DrainMemory;
@@ -31,10 +33,10 @@ pub struct View {
     /// The Node that the machine's label `node` names.
     pub node: NodeView,
     /// Name of a Node whose label says that it is this machine's, whatever the machine's label says.
-    pub labelled_node: Option<String>,
+    pub labelled_node: Option<NodeName>,
     /// The other machine that the Node belongs to: both name each other, so the label `node` of this
     /// machine is wrong.
-    pub node_of_other: Option<String>,
+    pub node_of_other: Option<MachineName>,
     /// The Node of the name that the last answer gives, where the cache has one.
     pub answered_node: Option<Box<Node>>,
     /// The other machines with the same label `name`, in any order; empty without that label. Status
@@ -110,10 +112,10 @@ impl NodeView {
 }
 
 /// Another machine of the same deployment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sibling {
     /// Its name.
-    pub name: String,
+    pub name: MachineName,
     /// Its phase; `None`: not processed yet.
     pub phase: Option<Phase>,
     /// Whether it is preserved.
@@ -126,7 +128,7 @@ pub struct Sibling {
 
 impl Sibling {
     /// The machine of that name, of such a status.
-    pub fn of(name: String, status: &MachineStatus) -> Self {
+    pub fn of(name: MachineName, status: &MachineStatus) -> Self {
         let current = &status.current_status;
         let operation = status.last_operation.as_ref();
         let joined = current.base() == Some(&Phase::Running)

@@ -17,7 +17,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use mcm_api::{Code, Machine, Phase};
+use mcm_api::{Code, Machine, MachineName, Phase, ProviderId};
 
 /// How patient the collection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +58,15 @@ pub enum Evidence {
     NamesAnother {
         /// The Machine's uid.
         uid: String,
-        /// The VM that it has.
-        provider_id: String,
+        /// The VM that it has; `None` only with a planted defect.
+        provider_id: Option<ProviderId>,
     },
     /// The Machine of its name names no VM yet, and the cloud said that it has several: one of them is kept.
     Duplicate {
         /// The Machine's uid.
         uid: String,
         /// The one that is kept.
-        keeps: String,
+        keeps: ProviderId,
     },
 }
 
@@ -74,7 +74,10 @@ impl fmt::Display for Evidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoMachine => f.write_str("there is no Machine of its name"),
-            Self::NamesAnother { provider_id, .. } => write!(f, "its Machine has the VM {provider_id}"),
+            Self::NamesAnother { provider_id, .. } => {
+                let vm = provider_id.as_deref().unwrap_or_default();
+                write!(f, "its Machine has the VM {vm}")
+            }
             Self::Duplicate { keeps, .. } => write!(f, "its Machine has several VMs, and {keeps} is kept"),
         }
     }
@@ -93,7 +96,7 @@ pub struct Sighting {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     uid: String,
-    provider_id: String,
+    provider_id: Option<ProviderId>,
     creation: Creation,
     has_several: bool,
     deleting: bool,
@@ -118,7 +121,7 @@ impl Known {
         let operation = machine.status.last_operation.as_ref();
         Self {
             uid: machine.metadata.uid.clone().unwrap_or_default(),
-            provider_id: machine.spec.provider_id.clone(),
+            provider_id: ProviderId::new(machine.spec.provider_id.as_str()),
             creation: match phase {
                 None => Creation::New,
                 Some(Phase::CrashLoopBackOff) => Creation::Retried,
@@ -130,23 +133,23 @@ impl Known {
     }
 
     /// Why a VM of this Machine's name is surplus; `None`: it is not, or nobody can say.
-    fn against(&self, provider_id: &str, siblings: &[&str]) -> Option<Evidence> {
+    fn against(&self, provider_id: &ProviderId, siblings: &[&ProviderId]) -> Option<Evidence> {
         let uid = self.uid.clone();
         let spared = self.creation != Creation::Over;
         let robbed = defect!(OrphansKeptOnlyForUntriedMachines)
             && self.creation == Creation::Retried
-            && provider_id != self.provider_id;
+            && Some(provider_id) != self.provider_id.as_ref();
         if robbed {
             let provider_id = self.provider_id.clone();
             return Some(Evidence::NamesAnother { uid, provider_id });
         }
-        if self.provider_id.is_empty() {
+        if self.provider_id.is_none() {
             let keeps = siblings.iter().min()?;
             let surplus = self.has_several && !self.deleting && provider_id != *keeps;
-            let keeps = (*keeps).to_owned();
+            let keeps = (*keeps).clone();
             return surplus.then_some(Evidence::Duplicate { uid, keeps });
         }
-        (!spared && provider_id != self.provider_id).then(|| Evidence::NamesAnother {
+        (!spared && Some(provider_id) != self.provider_id.as_ref()).then(|| Evidence::NamesAnother {
             uid,
             provider_id: self.provider_id.clone(),
         })
@@ -159,7 +162,7 @@ pub struct Listing {
     /// The class's name.
     pub class: String,
     /// Provider id to machine name.
-    pub vms: BTreeMap<String, String>,
+    pub vms: BTreeMap<ProviderId, MachineName>,
 }
 
 /// What one pass has seen.
@@ -170,24 +173,24 @@ pub struct View {
     /// The lists that came; a class whose list failed is not among them.
     pub listings: Vec<Listing>,
     /// The Machines by name, as the cache has them.
-    pub machines: BTreeMap<String, Known>,
+    pub machines: BTreeMap<MachineName, Known>,
     /// The candidates of the pass before, by provider id.
-    pub sightings: BTreeMap<String, Sighting>,
+    pub sightings: BTreeMap<ProviderId, Sighting>,
 }
 
 /// A VM that is to be collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The VM.
-    pub provider_id: String,
+    pub provider_id: ProviderId,
     /// The Machine's name that the cloud has for it.
-    pub machine: String,
+    pub machine: MachineName,
     /// The class that lists it.
     pub class: String,
     /// Why.
     pub evidence: Evidence,
     /// All VMs that the cloud lists under that name.
-    siblings: Vec<String>,
+    siblings: Vec<ProviderId>,
 }
 
 /// What a pass is to do.
@@ -196,7 +199,7 @@ pub struct Plan {
     /// To be confirmed one by one, and collected then.
     pub due: Vec<Candidate>,
     /// The candidates by provider id, for the next pass.
-    pub sightings: BTreeMap<String, Sighting>,
+    pub sightings: BTreeMap<ProviderId, Sighting>,
     /// When the next pass is needed before the regular one; `None`: it is not.
     pub wake: Option<Duration>,
 }
@@ -223,18 +226,18 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
         let due = due_at(&evidence, since, view.started, settings);
         if due <= now {
             plan.due.push(Candidate {
-                provider_id: (*provider_id).to_owned(),
-                machine: (*machine).to_owned(),
+                provider_id: (*provider_id).clone(),
+                machine: (*machine).clone(),
                 class: (*class).to_owned(),
                 evidence: evidence.clone(),
-                siblings: siblings.iter().map(|id| (*id).to_owned()).collect(),
+                siblings: siblings.iter().map(|id| (*id).clone()).collect(),
             });
         } else {
             let wait = Duration::try_from(due.duration_since(now)).unwrap_or_default();
             plan.wake = Some(plan.wake.map_or(wait, |wake| wake.min(wait)));
         }
         plan.sightings
-            .insert((*provider_id).to_owned(), Sighting { evidence, since });
+            .insert((*provider_id).clone(), Sighting { evidence, since });
     }
     let bound = bound(vms.len());
     if plan.due.len() > bound {
@@ -281,29 +284,28 @@ fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &
     }
 }
 
-fn evidence(provider_id: &str, siblings: &[&str], machine: Option<&Known>) -> Option<Evidence> {
+fn evidence(provider_id: &ProviderId, siblings: &[&ProviderId], machine: Option<&Known>) -> Option<Evidence> {
     match machine {
         None => Some(Evidence::NoMachine),
         Some(machine) => machine.against(provider_id, siblings),
     }
 }
 
-type Vms<'a> = BTreeMap<&'a str, (&'a str, &'a str)>;
+type Vms<'a> = BTreeMap<&'a ProviderId, (&'a MachineName, &'a str)>;
 
 /// Machine and class by provider id; a VM that several classes list belongs to the first of them.
 fn by_provider_id(listings: &[Listing]) -> Vms<'_> {
     let mut all = BTreeMap::new();
     for listing in listings {
         for (provider_id, machine) in &listing.vms {
-            all.entry(provider_id.as_str())
-                .or_insert((machine.as_str(), listing.class.as_str()));
+            all.entry(provider_id).or_insert((machine, listing.class.as_str()));
         }
     }
     all
 }
 
-fn by_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
-    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+fn by_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a MachineName, Vec<&'a ProviderId>> {
+    let mut names: BTreeMap<&MachineName, Vec<&ProviderId>> = BTreeMap::new();
     for (provider_id, (machine, _)) in vms {
         names.entry(machine).or_default().push(provider_id);
     }
@@ -342,7 +344,7 @@ pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
         Truth::Absent => None,
         Truth::Present(known) => Some(known),
     };
-    let siblings: Vec<&str> = candidate.siblings.iter().map(String::as_str).collect();
+    let siblings: Vec<&ProviderId> = candidate.siblings.iter().collect();
     match evidence(&candidate.provider_id, &siblings, machine) {
         Some(evidence) if evidence == candidate.evidence => Verdict::Collect,
         Some(evidence) => Verdict::Refuse(format!("the reason has changed: {evidence}")),

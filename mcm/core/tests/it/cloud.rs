@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcm_api::{Code, DriverError, VmIdentity};
+use mcm_api::{Code, DriverError, NodeName, ProviderId, VmIdentity};
 use mcm_core::machine::{Answer, CallKind, CloudCall};
 
 /// The VMs that were made for one machine, and what goes wrong next.
@@ -72,8 +72,8 @@ impl Cloud {
 /// Nodes have their machines' names.
 fn identity(provider_id: String, machine: &str) -> VmIdentity {
     VmIdentity {
-        provider_id,
-        node_name: machine.to_owned(),
+        provider_id: ProviderId::new(provider_id),
+        node_name: NodeName::new(machine),
         ..VmIdentity::default()
     }
 }

@@ -7,7 +7,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::NodeAddress;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Code, DriverError, GoDuration, NodeTemplate, Operation, Phase, State, VmIdentity, keys};
+use mcm_api::{
+    Code, DriverError, GoDuration, NodeName, NodeTemplate, Operation, Phase, ProviderId, State, VmIdentity, keys,
+};
 use mcm_core::machine::{
     Action, Answer, CallKind, Failure, MachinePatch, NodeView, Reason, Settings, TokenView, View, decide,
 };
@@ -174,7 +176,7 @@ fn a_vm_that_needs_no_more_makes_the_machine_pending(#[case] result: Result<VmId
 #[test]
 fn a_provider_id_never_changes() {
     let other = VmIdentity {
-        provider_id: "fakecloud:///z2/other".to_owned(),
+        provider_id: ProviderId::new("fakecloud:///z2/other"),
         ..vm()
     };
     let view = answered(with_vm(Phase::CrashLoopBackOff), Answer::Status(Ok(other)));
@@ -306,7 +308,7 @@ fn a_creation_whose_time_is_over_between_two_attempts_has_failed() {
 fn a_vm_whose_node_was_not_named_is_asked_for_and_not_made_again() {
     let nameless = View {
         made: Some(VmIdentity {
-            node_name: String::new(),
+            node_name: None,
             ..vm()
         }),
         ..new_machine()
@@ -370,7 +372,7 @@ fn taken(provider_id: &str, created: Timestamp) -> View {
     node.metadata.creation_timestamp = Some(Time(created));
     node.spec.get_or_insert_default().provider_id = (!provider_id.is_empty()).then(|| provider_id.to_owned());
     let vm = VmIdentity {
-        node_name: "ip-10-0-0-1".to_owned(),
+        node_name: NodeName::new("ip-10-0-0-1"),
         ..vm()
     };
     let mut view = answered(new_machine(), Answer::Create(Ok(vm)));
@@ -420,8 +422,8 @@ fn a_node_of_the_machine_own_name_may_be_there_before_the_answer() {
 }
 
 #[rstest]
-#[case::no_provider_id(VmIdentity { provider_id: String::new(), ..vm() })]
-#[case::no_node_name(VmIdentity { node_name: String::new(), ..vm() })]
+#[case::no_provider_id(VmIdentity { provider_id: None, ..vm() })]
+#[case::no_node_name(VmIdentity { node_name: None, ..vm() })]
 fn an_answer_without_provider_id_or_node_name_is_not_recorded(#[case] vm: VmIdentity) {
     let plan = decided(&answered(new_machine(), Answer::Create(Ok(vm))), minute(1));
     assert_eq!(plan.reason, Reason::IncompleteAnswer);

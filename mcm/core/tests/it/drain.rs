@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{AttachedVolume, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use mcm_api::{GoDuration, Phase, Preservation, PreservationStage, PreservedBy, State, keys};
+use mcm_api::{GoDuration, NodeName, Phase, Preservation, PreservationStage, PreservedBy, State, keys};
 use mcm_core::machine::{
     Action, Answer, Budget, DrainMemory, EvictionOutcome, Failure, NodeView, Plan, Pod, Reason, Stage, View,
 };
@@ -49,7 +49,7 @@ fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
         ..draining(&[])
     };
     let plan = decided(&cached, at(1));
-    let node = NAME.to_owned();
+    let node = NodeName::try_from(NAME).unwrap();
     assert_eq!(plan.actions.last(), Some(&Action::ListPods { node }));
     assert!(plan.status.is_none(), "its answer comes first");
     let late = View {
@@ -66,7 +66,7 @@ fn pods_on_a_node_that_was_never_seen_are_not_evicted_before_it_is_cordoned() {
         node: NodeView::Absent,
         ..draining(&[pod("a")])
     };
-    let node = NAME.to_owned();
+    let node = NodeName::try_from(NAME).unwrap();
     let cordon = Action::CordonNode { node };
     assert_eq!(decided(&view, at(1)).actions, std::slice::from_ref(&cordon));
     let failed = |not_found| View {

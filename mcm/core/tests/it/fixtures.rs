@@ -8,7 +8,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::machine::{ClassSpec, LastOperation};
-use mcm_api::{Code, DriverError, Machine, MachineClass, Operation, Phase, State, VmIdentity, keys};
+use mcm_api::{
+    Code, DriverError, Machine, MachineClass, NodeName, Operation, Phase, ProviderId, State, VmIdentity, keys,
+};
 use mcm_core::machine::{
     Action, Answer, NodePatch, NodeView, Plan, Pod, Secret, SecretData, Settings, TokenView, View, decide,
 };
@@ -214,8 +216,8 @@ pub fn pod(name: &str) -> Pod {
 
 pub fn vm() -> VmIdentity {
     VmIdentity {
-        provider_id: PROVIDER_ID.to_owned(),
-        node_name: NAME.to_owned(),
+        provider_id: ProviderId::new(PROVIDER_ID),
+        node_name: NodeName::new(NAME),
         ..VmIdentity::default()
     }
 }

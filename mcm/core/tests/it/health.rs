@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{GoDuration, Operation, Phase, PreservationEntry, State, keys};
+use mcm_api::{GoDuration, MachineName, NodeName, Operation, Phase, PreservationEntry, State, keys};
 use mcm_core::machine::{Action, Failure, NodeView, Reason, Sibling, View};
 use mcm_core::preservation::Standing;
 use rstest::rstest;
@@ -14,9 +14,11 @@ use crate::fixtures::*;
 
 fn sibling(phase: Option<Phase>) -> Sibling {
     Sibling {
-        name: "worker-other".to_owned(),
+        name: "worker-other".try_into().unwrap(),
         phase,
-        ..Sibling::default()
+        preserved: false,
+        patient: false,
+        joined: None,
     }
 }
 
@@ -374,7 +376,7 @@ fn a_sibling_has_joined_when_its_creation_was_the_last_thing_that_happened(
     let mut view = with_vm(phase);
     set_operation(&mut view, operation, State::Successful, "");
     view.machine.status.current_status.last_update_time = Some(Time(minute(3)));
-    let sibling = Sibling::of("worker-other".to_owned(), &view.machine.status);
+    let sibling = Sibling::of("worker-other".try_into().unwrap(), &view.machine.status);
     assert_eq!(sibling.joined, joined.then(|| minute(3)));
 }
 
@@ -438,8 +440,8 @@ fn a_node_that_is_not_ours_deletes_nothing() {
 #[test]
 fn a_label_that_names_the_node_of_another_machine_is_mended_from_the_own_node() {
     let mut view = running();
-    view.node_of_other = Some("worker-other".to_owned());
-    view.labelled_node = Some("node-7".to_owned());
+    view.node_of_other = MachineName::new("worker-other");
+    view.labelled_node = NodeName::new("node-7");
     let plan = decided(&view, minute(1));
     assert_eq!(actions(&plan), ["patch node=node-7"]);
     assert_eq!((plan.status, plan.wake), (None, Some(Duration::ZERO)));
@@ -448,7 +450,7 @@ fn a_label_that_names_the_node_of_another_machine_is_mended_from_the_own_node() 
 #[test]
 fn a_node_of_another_machine_is_not_claimed_and_says_nothing_about_this_one() {
     let mut view = running();
-    view.node_of_other = Some("worker-other".to_owned());
+    view.node_of_other = MachineName::new("worker-other");
     let plan = decided(&view, minute(1));
     assert_eq!(actions(&plan), Vec::<String>::new());
     assert_eq!(written(&plan).0, "Unknown", "it is missing");

@@ -260,7 +260,7 @@ fn a_node_that_is_missing_is_not_drained_before_an_update(
     view.pods = Some(vec![pod("web-1")]);
     if under_the_drain {
         let action = decided(&view, minute(1)).actions[0].clone();
-        assert_eq!(action.node(), Some(NAME));
+        assert_eq!(action.node().map(|node| node.as_str()), Some(NAME));
         view.failure = Some(Failure {
             action,
             conflict: false,

@@ -302,7 +302,12 @@ fn a_node_that_is_to_go_with_a_former_vm_is_let_go() {
     let name = other.metadata.name.clone().unwrap();
     let plan = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
     assert_eq!(plan.reason, Reason::NodeOfFormerVm(name.clone()));
-    assert_eq!(plan.actions, [Action::RemoveNodeFinalizer { node: name }]);
+    assert_eq!(
+        plan.actions,
+        [Action::RemoveNodeFinalizer {
+            node: name.try_into().unwrap()
+        }]
+    );
     other.metadata.labels = texts(&format!("{}=another", keys::MACHINE_NAME_LABEL));
     let of_another = decided(&with_node(with_vm(Phase::Pending), other), minute(2));
     assert_eq!(actions(&of_another).len(), 0, "it is another machine's business");

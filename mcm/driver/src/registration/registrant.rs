@@ -199,7 +199,9 @@ impl<D: Driver + 'static> Registrant<D> {
         }
         if type_ == OperationType::List {
             let machines = self.driver.list_machines(class, secret).await?;
-            return Ok(Outcome::List(proto::VmList { machines }));
+            return Ok(Outcome::List(proto::VmList {
+                machines: wire::encode_vms(machines),
+            }));
         }
         let request = MachineRequest {
             machine: wire::from_json("machine", &operation.machine)?,

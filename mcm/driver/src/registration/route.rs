@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_api::keys::USER_DATA_KEY;
+use mcm_api::{MachineClass, MachineName, ProviderId};
 
 use super::{Registry, Source};
 use crate::proto::OperationType;
@@ -110,14 +110,14 @@ impl Driver for Registry {
         &self,
         class: MachineClass,
         _: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         let operation = proto::Operation {
             r#type: OperationType::List.into(),
             class: Some(meta(&class)),
             ..proto::Operation::default()
         };
         match self.ask(kind(&class)?, operation).await? {
-            Outcome::List(list) => Ok(list.machines),
+            Outcome::List(list) => Ok(wire::decode_vms(list.machines)),
             other => Err(nonsense(OperationType::List, &other)),
         }
     }

@@ -10,7 +10,7 @@ use futures::channel::mpsc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{PersistentVolumeSpec, SecretReference};
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{Machine, MachineClass};
+use mcm_api::{Machine, MachineClass, MachineName, NodeName, ProviderId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -77,8 +77,8 @@ impl Driver for Echo {
             held.notified().await;
         }
         Ok(VmIdentity {
-            provider_id: format!("{}:///{}", text(&request, "token"), text(&request, "userData")),
-            node_name: request.machine.metadata.name.unwrap_or_default(),
+            provider_id: ProviderId::new(format!("{}:///{}", text(&request, "token"), text(&request, "userData"))),
+            node_name: NodeName::new(request.machine.metadata.name.unwrap_or_default()),
             ..VmIdentity::default()
         })
     }
@@ -94,7 +94,7 @@ impl Driver for Echo {
 
     async fn get_machine_status(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
         let vm = VmIdentity {
-            provider_id: "half".into(),
+            provider_id: ProviderId::new("half"),
             ..VmIdentity::default()
         };
         Err(DriverError {
@@ -108,8 +108,9 @@ impl Driver for Echo {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
-        Ok([(class.provider.unwrap_or_default(), secret.len().to_string())].into())
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
+        let provider = class.provider.unwrap_or_default().try_into().unwrap();
+        Ok([(provider, secret.len().to_string().try_into().unwrap())].into())
     }
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
@@ -164,21 +165,21 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
                 let vm = registry.create_machine(request(kind)).await.unwrap();
                 assert_eq!(
                     vm.provider_id,
-                    format!("{kind}:///filled in"),
+                    ProviderId::new(format!("{kind}:///filled in")),
                     "its own Secret, and the filled in user data"
                 );
-                assert_eq!(vm.node_name, "m1");
+                assert_eq!(vm.node_name, NodeName::new("m1"));
             }
             let error = registry.initialize_machine(request("red")).await.unwrap_err();
             assert_eq!(error.code, Code::Unimplemented);
             let error = registry.get_machine_status(request("red")).await.unwrap_err();
             assert_eq!(error.code, Code::Uninitialized);
-            assert_eq!(error.vm.unwrap().provider_id, "half");
+            assert_eq!(error.vm.unwrap().provider_id, ProviderId::new("half"));
             let memory = registry.delete_machine(request("blue")).await.unwrap();
             assert_eq!(memory.as_deref(), Some("gone"));
             assert_eq!(*deleted.lock(), ["raw"], "a deletion needs no token");
             let vms = registry.list_machines(class_of("red"), BTreeMap::new()).await.unwrap();
-            assert_eq!(vms, [("red".to_owned(), "2".to_owned())].into());
+            assert_eq!(vms, [("red".try_into().unwrap(), "2".try_into().unwrap())].into());
             let ids = registry
                 .get_volume_ids(vec![PersistentVolumeSpec::default()])
                 .await
@@ -416,5 +417,5 @@ async fn a_driver_registers_over_a_socket() {
         ended = work => panic!("{ended}"),
         served = listener.serve(registry.clone()) => panic!("{served:?}"),
     };
-    assert_eq!(vm.provider_id, "red:///filled in");
+    assert_eq!(vm.provider_id, ProviderId::new("red:///filled in"));
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{NFSVolumeSource, NodeAddress, PersistentVolumeSpec};
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{Machine, MachineClass};
+use mcm_api::{Machine, MachineClass, MachineName, NodeName, ProviderId};
 
 use super::*;
 use crate::MachineRequest;
@@ -19,8 +19,11 @@ struct Echo;
 impl Echo {
     fn vm(request: &MachineRequest) -> VmIdentity {
         VmIdentity {
-            provider_id: format!("echo:///{}", request.class.metadata.name.clone().unwrap_or_default()),
-            node_name: request.machine.metadata.name.clone().unwrap_or_default(),
+            provider_id: ProviderId::new(format!(
+                "echo:///{}",
+                request.class.metadata.name.clone().unwrap_or_default()
+            )),
+            node_name: NodeName::new(request.machine.metadata.name.clone().unwrap_or_default()),
             addresses: vec![NodeAddress {
                 type_: "InternalIP".into(),
                 address: "10.0.0.1".into(),
@@ -50,7 +53,7 @@ impl Driver for Echo {
     /// Fails with the code whose name is the machine's name.
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let vm = Self::vm(&request);
-        let code = Code::from_name(&vm.node_name).unwrap();
+        let code = Code::from_name(vm.node_name.as_deref().unwrap()).unwrap();
         Err(DriverError {
             code,
             message: "no [luck] – 7 %".into(),
@@ -62,15 +65,18 @@ impl Driver for Echo {
         &self,
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         Ok(secret
             .into_keys()
-            .map(|key| (key, class.metadata.name.clone().unwrap_or_default()))
+            .map(|key| {
+                let name = class.metadata.name.clone().unwrap_or_default();
+                (key.try_into().unwrap(), name.try_into().unwrap())
+            })
             .collect())
     }
 
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        let name = Self::vm(&request).node_name;
+        let name = Self::vm(&request).node_name.unwrap();
         Err(DriverError::new(Code::Aborted, format!("{name} had {last_applied:?}")))
     }
 
@@ -144,7 +150,10 @@ async fn updates_and_migrations_arrive() {
 async fn lists_and_volumes_arrive() {
     let MachineRequest { class, secret, .. } = request("m1");
     let listed = driver().list_machines(class, secret).await.unwrap();
-    assert_eq!(listed, BTreeMap::from([("token".to_owned(), "small".to_owned())]));
+    assert_eq!(
+        listed,
+        [("token".try_into().unwrap(), "small".try_into().unwrap())].into()
+    );
 
     let nfs = NFSVolumeSource {
         path: "/exports/a".into(),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::{MachineClass, VmIdentity};
+use mcm_api::{MachineClass, MachineName, ProviderId, VmIdentity};
 use mcm_driver::MachineRequest;
 
 use super::*;
@@ -87,7 +87,7 @@ impl Driver for Always {
         &self,
         _: MachineClass,
         _: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<String, String>, DriverError> {
+    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         self.error()
     }
 

@@ -2,20 +2,20 @@
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use mcm_api::Machine;
+use mcm_api::{Machine, NodeName};
 use mcm_core::machine::View;
 
 use crate::memory::drains;
 use crate::view::cluster_state::TargetState;
 
 /// The Node with the machine's provider id; a machine without one has any Node without one.
-pub(super) fn node_of_same_provider_id(target: &TargetState, machine: &Machine) -> Option<String> {
+pub(super) fn node_of_same_provider_id(target: &TargetState, machine: &Machine) -> Option<NodeName> {
     let id = |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
     let nodes = target.nodes.all();
     let mut same = nodes
         .iter()
         .filter(|node| id(node).unwrap_or_default() == machine.spec.provider_id);
-    same.next().map(|node| node.name_any())
+    same.next().and_then(|node| NodeName::new(node.name_any()))
 }
 
 /// Whether the Node's pods are not seen: for an attachment without a volume's name, or a listener that is full.

@@ -55,7 +55,7 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
         && !pass.view.pods_listed
         && let Some(node) = pass.node_name()
     {
-        step.actions.push(Action::ListPods { node: node.to_owned() });
+        step.actions.push(Action::ListPods { node: node.clone() });
     }
     step
 }

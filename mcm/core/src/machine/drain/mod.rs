@@ -11,11 +11,12 @@ mod volumes;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeCondition;
-use mcm_api::{GoDuration, Phase, State, keys};
+use mcm_api::{GoDuration, NodeName, Phase, State, keys};
 
 use super::deletion_note::DeletionNote;
 use super::drain_memory::{DrainMemory, EvictionOutcome};
 use super::last_step::StepText;
+use super::node::name;
 use super::pass::Pass;
 use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
@@ -128,7 +129,7 @@ fn force(pass: &Pass) -> Plan {
         // along with their VM and nobody would have been told.
         let mut plan = Plan::new(Reason::PodsUnknown);
         plan.actions.extend(cordon);
-        return plan.act(Action::ListPods { node: node.to_owned() });
+        return plan.act(Action::ListPods { node: node.clone() });
     }
     let memory = by_force(pass, &pods);
     let asked = |pod: &Pod| memory.attempts.contains_key(&pod.uid);
@@ -167,7 +168,7 @@ fn by_force(pass: &Pass, pods: &[Pod]) -> DrainMemory {
 
 /// The pods that are still there because their deletion failed.
 fn not_deleted(pass: &Pass, memory: &DrainMemory, pods: &[Pod]) -> Vec<String> {
-    let node = pass.node_name().unwrap_or_default();
+    let node = pass.node_name().map(NodeName::as_str).unwrap_or_default();
     let error = |pod: &Pod| match &memory.attempts.get(&pod.uid)?.outcome {
         EvictionOutcome::Accepted => None,
         EvictionOutcome::Refused => Some(round::not_asked(pod, "the API server is too busy", node)),
@@ -284,7 +285,7 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
         _ => ("ScaleDown", "Machine Controller is scaling down machine"),
     };
     Some(Action::SetTerminatingCondition {
-        node: node.metadata.name.clone().unwrap_or_default(),
+        node: name(node)?,
         reason: reason.to_owned(),
         message: message.to_owned(),
     })
@@ -300,7 +301,7 @@ pub(super) fn asked_for_unseen(view: &View) -> bool {
 /// A Node that this process never saw may be there all the same, as a watch may be late. Were it not cordoned, each pod that
 /// goes would be replaced on it, without end.
 fn cordon_unseen(pass: &Pass) -> Option<Action> {
-    let node = pass.node_name()?.to_owned();
+    let node = pass.node_name()?.clone();
     (pass.view.node == NodeView::Absent).then_some(Action::CordonNode { node })
 }
 
@@ -308,7 +309,6 @@ fn cordon_unseen(pass: &Pass) -> Option<Action> {
 pub(super) fn cordon(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
-    (!cordoned).then(|| Action::CordonNode {
-        node: node.metadata.name.clone().unwrap_or_default(),
-    })
+    let node = name(node)?;
+    (!cordoned).then_some(Action::CordonNode { node })
 }

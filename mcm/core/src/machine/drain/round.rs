@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mcm_api::NodeName;
 
 use super::super::drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 use super::super::pass::Pass;
@@ -97,7 +98,7 @@ impl Drain<'_> {
         {
             let left = self.left(ends, OVERDUE);
             if left.is_zero() {
-                let node = self.pass.node_name().unwrap_or_default();
+                let node = self.pass.node_name().map(NodeName::as_str).unwrap_or_default();
                 self.step.errors.push(format!(
                     "error when waiting for pod {:?}/{node} terminating: it is there {} s after its grace period",
                     pod.name,
@@ -137,7 +138,7 @@ impl Drain<'_> {
 
     /// Says what the last answer to a pod's eviction was, where a person has to act or the cluster is broken.
     fn complain(&mut self, pod: &Pod) {
-        let node = self.pass.node_name().unwrap_or_default();
+        let node = self.pass.node_name().map(NodeName::as_str).unwrap_or_default();
         let error = match self.attempt(pod).map(|attempt| &attempt.outcome) {
             Some(EvictionOutcome::Refused) => misconfigured(pod).map(|budget| {
                 format!(

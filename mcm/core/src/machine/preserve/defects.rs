@@ -3,6 +3,7 @@
 use mcm_api::{Phase, keys};
 
 use super::{DRAINED, Facts, Origin, Request, Track};
+use crate::machine::node::name;
 use crate::machine::pass::Pass;
 use crate::machine::{Action, MachinePatch, NodePatch, Plan, Reason};
 
@@ -27,7 +28,7 @@ pub(super) fn of_every_machine(pass: &Pass) -> Option<Plan> {
             unschedulable: Some(false),
             ..NodePatch::default()
         };
-        let node = node.metadata.name.clone().unwrap_or_default();
+        let node = name(node)?;
         return Some(Plan::new(reason()).act(Action::PatchNode { node, patch }));
     }
     let free = pass.machine().status.preservation.is_none();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use mcm_api::keys;
 
+use super::super::node::name;
 use super::super::pass::Pass;
 use super::super::{Action, MachinePatch, NodePatch};
 use super::Facts;
@@ -50,10 +51,8 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Act
     if unasked {
         remove_requests(node.metadata.annotations.as_ref(), &mut patch.annotations);
     }
-    (!patch.is_empty()).then(|| Action::PatchNode {
-        node: node.metadata.name.clone().unwrap_or_default(),
-        patch,
-    })
+    let node = name(node)?;
+    (!patch.is_empty()).then_some(Action::PatchNode { node, patch })
 }
 
 /// All taints of the Node as they are to be; `None`: as they are.
@@ -209,7 +208,7 @@ pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str)
         .and_then(|_| said.split_once("Machine preserved until"))
         .map(|(before, _)| before);
     Some(Action::SetPreservedCondition {
-        node: node.metadata.name.clone().unwrap_or_default(),
+        node: name(node)?,
         status,
         reason: reason.to_owned(),
         message: format!("{}{message}", before.unwrap_or_default()),

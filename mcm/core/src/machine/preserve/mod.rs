@@ -174,7 +174,7 @@ fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
     // While there is no VM a Node of that name is one that another machine left.
     let node = node.filter(|_| lasts && facts.now.vm && pass.node_name().is_none())?;
     let text = "the machine names its Node again".to_owned();
-    let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node)));
+    let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node.clone())));
     Some(plan.after(Duration::ZERO))
 }
 

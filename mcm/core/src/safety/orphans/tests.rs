@@ -29,9 +29,9 @@ fn with_several(mut machine: Machine) -> Machine {
     machine
 }
 
-fn vms(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn vms(all: &[(&str, &str)]) -> BTreeMap<ProviderId, MachineName> {
     all.iter()
-        .map(|(id, name)| ((*id).to_owned(), (*name).to_owned()))
+        .map(|(id, name)| ((*id).try_into().unwrap(), (*name).try_into().unwrap()))
         .collect()
 }
 
@@ -45,14 +45,14 @@ fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
         }],
         machines: machines
             .iter()
-            .map(|(name, machine)| ((*name).to_owned(), Known::of(machine)))
+            .map(|(name, machine)| ((*name).try_into().unwrap(), Known::of(machine)))
             .collect(),
         sightings: BTreeMap::new(),
     }
 }
 
 /// Passes until nothing is waited for; what is due in the last one, and after how long.
-fn in_the_end(mut view: View, from: Timestamp) -> (Vec<String>, Duration) {
+fn in_the_end(mut view: View, from: Timestamp) -> (Vec<ProviderId>, Duration) {
     let mut now = from;
     for _ in 0..4 {
         let plan = examine(&view, now, &SETTINGS());
@@ -126,8 +126,10 @@ fn a_reason_that_changes_begins_a_new_wait() {
     let mut view = view(&[("vm-a", "m1")], &[]);
     let first = examine(&view, at(1000), &SETTINGS());
     view.sightings = first.sightings;
-    view.machines
-        .insert("m1".into(), Known::of(&machine("vm-b", Some(Phase::Running))));
+    view.machines.insert(
+        "m1".try_into().unwrap(),
+        Known::of(&machine("vm-b", Some(Phase::Running))),
+    );
     let second = examine(&view, at(1005), &SETTINGS());
     assert!(second.due.is_empty());
     assert_eq!(second.sightings["vm-a"].since, at(1005));
@@ -137,8 +139,10 @@ fn a_reason_that_changes_begins_a_new_wait() {
 fn a_machine_that_comes_back_ends_the_suspicion() {
     let mut view = view(&[("vm-a", "m1")], &[]);
     view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
-    view.machines
-        .insert("m1".into(), Known::of(&machine("vm-a", Some(Phase::Running))));
+    view.machines.insert(
+        "m1".try_into().unwrap(),
+        Known::of(&machine("vm-a", Some(Phase::Running))),
+    );
     let plan = examine(&view, at(1005), &SETTINGS());
     assert!(plan.due.is_empty() && plan.sightings.is_empty());
 }

@@ -2,6 +2,12 @@
 
 use super::*;
 
+fn cordon_node() -> Action {
+    Action::CordonNode {
+        node: NAME.try_into().unwrap(),
+    }
+}
+
 #[test]
 fn pods_are_evicted_from_a_cordoned_node() {
     let mut view = in_stage(Stage::Drain);
@@ -188,7 +194,7 @@ fn a_node_that_cannot_be_cordoned_holds_no_forced_drain_up(
 ) {
     let mut view = with_conditions(in_stage(Stage::Drain), &[condition(type_, status)]);
     view.pods = Some(vec![pod("web-1")]);
-    view.failure = failed(&Action::CordonNode { node: NAME.to_owned() }, false, false);
+    view.failure = failed(&cordon_node(), false, false);
     let plan = decided(&view, minute(now));
     assert_eq!(actions(&plan), ["delete pod web-1"], "it is not tried again");
     let (_, state, _, text) = written(&plan);
@@ -367,7 +373,7 @@ fn a_node_that_cannot_be_written_is_told_in_the_status(
 #[test]
 fn a_node_that_went_under_the_drain_is_no_failure() {
     let mut view = in_stage(Stage::Drain);
-    view.failure = failed(&Action::CordonNode { node: NAME.to_owned() }, false, true);
+    view.failure = failed(&cordon_node(), false, true);
     assert_eq!(
         description(&decided(&view, minute(1))),
         "Drain successful. Initiate VM deletion"
@@ -434,7 +440,7 @@ fn pods_are_drained_before_the_vm_goes(
 #[test]
 fn an_answer_without_a_node_name_still_leads_to_the_drain() {
     let nameless = VmIdentity {
-        node_name: String::new(),
+        node_name: None,
         ..vm()
     };
     let plan = decided(&answered(without_node(), Answer::Status(Ok(nameless))), minute(1));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::AttachedVolume;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Code, DriverError, Operation, Phase, State, VmIdentity, keys};
+use mcm_api::{Code, DriverError, NodeName, Operation, Phase, State, VmIdentity, keys};
 use mcm_core::machine::{Action, Answer, CallKind, EvictionOutcome, Failure, NodeView, Plan, Pod, Reason, Stage, View};
 use rstest::rstest;
 
@@ -121,7 +121,7 @@ fn without_a_target_cluster_the_vm_is_deleted_next() {
 #[test]
 fn a_node_that_names_the_machine_is_recorded() {
     let view = View {
-        labelled_node: Some("node-7".to_owned()),
+        labelled_node: NodeName::new("node-7"),
         ..without_node()
     };
     let plan = decided(&view, minute(1));
@@ -133,7 +133,7 @@ fn a_node_that_names_the_machine_is_recorded() {
 fn a_label_that_somebody_takes_away_on_the_way_is_written_again() {
     let mut view = in_stage(Stage::Drain);
     view.machine.metadata.labels = None;
-    view.labelled_node = Some("node-7".to_owned());
+    view.labelled_node = NodeName::new("node-7");
     let plan = decided(&view, minute(1));
     assert_eq!(actions(&plan), ["patch node=node-7"]);
     assert_eq!((plan.status, plan.wake), (None, Some(Duration::ZERO)));

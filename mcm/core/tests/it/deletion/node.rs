@@ -1,5 +1,7 @@
 //! The Node object and the finalizer: the end of a deletion.
 
+use mcm_api::MachineName;
+
 use super::*;
 
 #[test]
@@ -147,7 +149,7 @@ fn a_deletion_does_not_touch_the_node_of_another_machine() {
         let mut view = in_stage(stage);
         view.pods = Some(vec![pod("web-1")]);
         view.volume_attachments = vec!["csi-1".to_owned()];
-        view.node_of_other = Some("worker-other".to_owned());
+        view.node_of_other = MachineName::new("worker-other");
         let plan = decided(&view, minute(1));
         assert_eq!(actions(&plan), Vec::<String>::new(), "{stage:?}");
         assert!(plan.status.is_some(), "{stage:?}: the deletion goes on");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::NodeTemplateSpec;
-use mcm_api::{PreservationStage, PreservedBy, keys};
+use mcm_api::{NodeName, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{Action, Answer, Failure, MachinePatch, NodeView};
 use mcm_core::preservation::{Gate, Standing};
 use rstest::rstest;
@@ -504,7 +504,7 @@ fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_lea
     lab.settle();
     assert_eq!(lab.phase(), "Failed");
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
-    let name = labels.remove(keys::NODE_LABEL);
+    let name = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
     lab.view.labelled_node = name.clone();
     lab.view.node = NodeView::Unknown;
     let patch = lab.decide().actions.into_iter().next();
@@ -521,7 +521,7 @@ fn a_machine_without_a_vm_takes_no_node_however_long_it_is_kept() {
     lab.settle();
     lab.view.machine.spec.provider_id.clear();
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
-    lab.view.labelled_node = labels.remove(keys::NODE_LABEL);
+    lab.view.labelled_node = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
     lab.view.node = NodeView::Absent;
     let names = |action: &Action| matches!(action, Action::PatchMachine(patch) if patch.node.is_some());
     assert!(!lab.decide().actions.iter().any(names), "{:?}", lab.decide());
@@ -534,7 +534,7 @@ fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends()
     lab.ask("Node", "now");
     lab.settle();
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
-    let name = labels.remove(keys::NODE_LABEL);
+    let name = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
     lab.view.labelled_node = name.clone();
     let node = std::mem::replace(&mut lab.view.node, NodeView::Unknown);
     lab.now = lab.expiry().unwrap();
@@ -544,7 +544,7 @@ fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends()
     };
     assert_eq!(patch.node, name);
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
-    labels.insert(keys::NODE_LABEL.to_owned(), name.unwrap());
+    labels.insert(keys::NODE_LABEL.to_owned(), name.unwrap().into());
     lab.view.node = node;
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
@@ -555,7 +555,7 @@ fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends()
 fn the_label_of_a_machine_that_nobody_keeps_is_not_preservations_matter() {
     let mut lab = Lab::new(running());
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
-    lab.view.labelled_node = labels.remove(keys::NODE_LABEL);
+    lab.view.labelled_node = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
     lab.view.node = NodeView::Unknown;
     assert_eq!(lab.settle(), [""; 0]);
 }

@@ -67,7 +67,7 @@ impl World {
     /// The others of the deployment, for a machine that is decided about by them.
     fn siblings_of(&self, name: &str, machine: &Machine) -> Vec<Sibling> {
         let others = self.machines.iter().filter(|(other, _)| *other != name);
-        let siblings = others.map(|(other, machine)| Sibling::of(other.clone(), &machine.status));
+        let siblings = others.map(|(other, machine)| Sibling::of(other.as_str().try_into().unwrap(), &machine.status));
         if is_well(machine) {
             Vec::new()
         } else {
