@@ -63,7 +63,7 @@ test-all:        ## those of `make test`, and the long ones
 	$(TEST) -- --include-ignored
 
 real-test:       ## the long tests that need a real control plane
-	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane
+	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: the_real_api_server_rejects on_a_real_control_plane
 
 fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations
