@@ -6,7 +6,10 @@ use fakecloud_api::Deprecations;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::plan::{FAULT, TIMES};
+/// The old field of the rule.
+pub(crate) const FAULT: &str = "fault";
+/// The old fields of the window.
+pub(crate) const TIMES: [&str; 2] = ["from", "until"];
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -7,13 +7,9 @@ use serde::Deserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 
 use crate::DurationExpression;
+use crate::file::{FAULT, TIMES};
 use crate::latency::Latency;
 use crate::step::{Fault, named_fault};
-
-/// The old field of the rule.
-pub(crate) const FAULT: &str = "fault";
-/// The old fields of the window.
-pub(crate) const TIMES: [&str; 2] = ["from", "until"];
 
 /// Reads a rule in the new or the old spelling.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Fault>, D::Error> {

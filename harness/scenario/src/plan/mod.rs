@@ -15,7 +15,6 @@ use fakecloud_api::Deprecations;
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::cloud_fault::{FAULT, TIMES};
 pub use self::disturbance::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 pub use self::hits::DisturbanceHits;
 use crate::file::{self, FileError};
