@@ -2,7 +2,7 @@
 //! every object and the same calls for every VM, byte by byte and in the same order, as a run with the feature switched
 //! off. The order between two objects may differ.
 //!
-//! This is not a [`Check`](super::Check) over one run; tests of a feature call it.
+//! This is not a `Check` over one run; tests of a feature call it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
