@@ -19,7 +19,7 @@ pub struct Fault {
     pub rule: FaultRule,
     /// Matching calls so far.
     pub seen: u64,
-    /// Of these, calls that the rule struck.
+    /// The number of these calls that the rule hit.
     pub hits: u64,
     /// When it was added.
     pub added: Timestamp,
@@ -38,7 +38,7 @@ pub(super) struct Asked<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What a struck call does instead of its work.
+/// What a call does instead of its work after a hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Effect {
     /// Its work, if it is to succeed; nothing, if it is to fail.
@@ -389,7 +389,7 @@ mod tests {
     fn a_rule_is_in_force_within_its_window_only() {
         let rule = read("{match: {window: {from: 60s, until: 120s}}, action: {code: Internal}}");
         let mut faults = rules([rule]);
-        let struck: Vec<i64> = [59, 60, 119, 120]
+        let hits: Vec<i64> = [59, 60, 119, 120]
             .into_iter()
             .filter(|second| {
                 let asked = Asked {
@@ -399,7 +399,7 @@ mod tests {
                 faults.decide(&asked, &Seed::new(1), at(0)).is_some()
             })
             .collect();
-        assert_eq!(struck, [60, 119]);
+        assert_eq!(hits, [60, 119]);
         assert_eq!(faults.list()[0].seen, 2);
     }
 
@@ -410,20 +410,20 @@ mod tests {
                 "{{name: {name}, match: {{call: createMachine, probability: 0.3}}, action: {{code: Internal}}}}"
             ))
         };
-        let struck = |faults: &mut Faults| -> Vec<bool> {
+        let hits = |faults: &mut Faults| -> Vec<bool> {
             (0..1000)
                 .map(|_| fired(faults, CloudCall::CreateMachine, None) == Some(Code::Internal))
                 .collect()
         };
-        let alone = struck(&mut rules([rule("a")]));
-        let count = alone.iter().filter(|struck| **struck).count();
+        let alone = hits(&mut rules([rule("a")]));
+        let count = alone.iter().filter(|hit| **hit).count();
         assert!((250..350).contains(&count), "{count} of 1000");
         let mut both = rules([
             rule("a"),
             FaultRule::of("b", CloudCall::ListMachines).code(Code::Aborted),
         ]);
-        assert_eq!(struck(&mut both), alone);
-        assert_ne!(struck(&mut rules([rule("c")])), alone);
+        assert_eq!(hits(&mut both), alone);
+        assert_ne!(hits(&mut rules([rule("c")])), alone);
     }
 
     #[test]

@@ -161,8 +161,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. Either
-    /// way it stands in the log.
+    /// Whether the cloud carries out a request of a cluster's storage: no fault rule refuses it. The log has it either
+    /// way.
     pub fn lets_storage(&mut self, operation: CloudCall, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
         let fired = self.admit(&Asked {
             operation,

@@ -75,7 +75,7 @@ const MATCHES: [Row; 10] = [
     ),
     legal(
         "match: {times: 2}",
-        "so many are struck at most",
+        "the maximum number of hits",
         &[
             "a_rule_skips_then_fires_so_often_then_rests",
             "rules_fire_one_after_the_other",
@@ -83,7 +83,7 @@ const MATCHES: [Row; 10] = [
     ),
     legal(
         "match: {probability: 0.3}",
-        "how likely one is struck",
+        "the probability of a hit",
         &["a_rule_strikes_by_chance_as_often_as_it_says_and_other_rules_change_nothing"],
     ),
     legal(
@@ -93,7 +93,7 @@ const MATCHES: [Row; 10] = [
     ),
     legal(
         "match: {throttle: {perSecond: 2, burst: 5}}",
-        "so many pass; only those beyond are struck",
+        "so many calls pass; only those beyond are hit",
         &[
             "a_throttle_lets_so_many_calls_pass_and_strikes_the_others",
             "a_throttle_rule_limits_the_rate_of_calls",

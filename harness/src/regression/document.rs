@@ -12,7 +12,7 @@ const HEAD: &str = "# Regression corpus
 
 Made by `drydock regressions --document docs/reference/regressions.md`; a test fails when it is stale.
 
-Bugs that real machine controllers had, each told so that one scenario in virtual time brings it back. An entry is a
+Bugs that real machine controllers had, each as a scenario that brings it back in virtual time. An entry is a
 scenario and a *mutant*: the old behaviour behind a switch that exists in test builds alone. Without the mutant the
 scenario must pass with every invariant; with it, one of the invariants that the entry names must break, or, where it
 says *expected*, what the scenario expects beyond them.
@@ -49,7 +49,7 @@ pub fn document(entries: &[Entry], verdicts: &Verdicts) -> String {
                     short(Duration::from_secs_f64(found.after_seconds)),
                 ),
                 None if case.mutant => ("nothing".to_owned(), String::new()),
-                None => ("no mutant of its own".to_owned(), String::new()),
+                None => ("no planted defect of its own".to_owned(), String::new()),
             };
             let _ = writeln!(
                 page,

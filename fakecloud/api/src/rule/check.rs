@@ -56,6 +56,13 @@ impl FaultRule {
         if code == Code::Ok && !late && given.is_empty() {
             return Err(FaultRuleError::ChangesNothing);
         }
+        let attaches = matches!(call, Some(CloudCall::AttachVolume | CloudCall::DetachVolume));
+        if attaches && late {
+            return Err(FaultRuleError::AttachmentEffect("action.latency"));
+        }
+        if attaches && action.lost_reply {
+            return Err(FaultRuleError::AttachmentEffect("action.lostReply"));
+        }
         Ok(())
     }
 }

@@ -32,6 +32,12 @@ pub enum FaultRuleError {
     /// The call does not read.
     #[error("action.stale is for calls that read: set match.call to getMachineStatus or listMachines")]
     Stale,
+    /// The effect does not exist for calls about volumes.
+    #[error(
+        "{0} has no effect on attachVolume and detachVolume: use an action.code or action.error to refuse them; the \
+         configuration's csi.attachDelay and csi.detachDelay make them slow"
+    )]
+    AttachmentEffect(&'static str),
     /// Nothing is stale.
     #[error("action.stale by nothing changes nothing: make it longer")]
     StaleByNothing,

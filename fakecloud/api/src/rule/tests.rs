@@ -201,6 +201,14 @@ fn an_error_has_its_place_and_its_field(#[case] text: &str, #[case] place: &str,
     "action.error and action.code are both given"
 )]
 #[case("{action: {at: afterCommit}}", "answers no error")]
+#[case(
+    "{match: {call: attachVolume}, action: {latency: 5s}}",
+    "action.latency has no effect on attachVolume"
+)]
+#[case(
+    "{match: {call: detachVolume}, action: {lostReply: true}}",
+    "action.lostReply has no effect on attachVolume"
+)]
 fn a_rule_that_makes_no_sense_says_what_to_fix(#[case] text: &str, #[case] said: &str) {
     let error = rule(text).check().unwrap_err().to_string();
     assert!(error.contains(said), "{error}");
