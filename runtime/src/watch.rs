@@ -1,10 +1,9 @@
-//! Watches that never end: a list, then the changes since, and after a failure again, with longer waits in between.
+//! Endless watches: a list, then its changes; after failures they restart with increasing waits.
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
-use kube::runtime::utils::{Backoff, StreamBackoff};
 use kube::runtime::watcher::{Config, Event, Result, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -15,66 +14,43 @@ use crate::backoff::doubled;
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Watches all objects that `api` and `config` select. After a failure it waits for `first`, doubles the wait with each
-/// further failure up to ten seconds, and starts over once the server answers. Without jitter, as a process watches few
-/// kinds.
+/// further failure up to ten seconds, and resets it once the server responds. There is no jitter, because a process
+/// watches few kinds.
+///
+/// [`Event::Init`] comes before the list is requested. A consumer that compares a list with the objects it knows must
+/// compare it with those that it knew at that moment: the list does not contain objects created later.
 pub fn watch<K>(api: Api<K>, config: Config, first: Duration) -> impl Stream<Item = Result<Event<K>>> + Send
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    StreamBackoff::new(answers(watcher(api, config)), Doubling::from(first))
+    with_backoff(watcher(api, config), first)
 }
 
-/// The events that the server caused. [`Event::Init`] comes before the list is requested, and every event resets a
-/// [`StreamBackoff`]: it is held back until the list is answered.
-fn answers<K>(events: impl Stream<Item = Result<Event<K>>>) -> impl Stream<Item = Result<Event<K>>> {
-    let mut requested = false;
-    events.flat_map(move |event| {
-        let (init, event) = match event {
-            Ok(Event::Init) => {
-                requested = true;
-                (None, None)
-            }
-            Ok(event) => (
-                std::mem::take(&mut requested).then_some(Ok(Event::Init)),
-                Some(Ok(event)),
-            ),
-            Err(error) => (None, Some(Err(error))),
+/// Waits after each error. kube's own backoff would start over with every [`Event::Init`], which no server caused.
+fn with_backoff<K, S>(events: S, first: Duration) -> impl Stream<Item = Result<Event<K>>> + Send
+where
+    K: Send,
+    S: Stream<Item = Result<Event<K>>> + Send,
+{
+    let state = (Box::pin(events), 0_u32, Duration::ZERO);
+    stream::unfold(state, move |(mut events, failures, wait)| async move {
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let event = events.next().await?;
+        let state = match &event {
+            Err(_) => (events, failures.saturating_add(1), doubled(first, failures, LONGEST)),
+            Ok(Event::Init) => (events, failures, Duration::ZERO),
+            Ok(_) => (events, 0, Duration::ZERO),
         };
-        stream::iter(init.into_iter().chain(event))
+        Some((event, state))
     })
-}
-
-/// Each wait is twice as long as the one before.
-#[derive(Debug)]
-struct Doubling {
-    first: Duration,
-    failures: u32,
-}
-
-impl From<Duration> for Doubling {
-    fn from(first: Duration) -> Self {
-        Self { first, failures: 0 }
-    }
-}
-
-impl Iterator for Doubling {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let wait = doubled(self.first, self.failures, LONGEST);
-        self.failures = self.failures.saturating_add(1);
-        Some(wait)
-    }
-}
-
-impl Backoff for Doubling {
-    fn reset(&mut self) {
-        self.failures = 0;
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use k8s_openapi::api::core::v1::Secret;
     use kube::runtime::watcher::Error;
     use tokio::time::Instant;
@@ -97,10 +73,10 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "the paused time of this test's runtime")]
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_is_refused_is_requested_after_longer_and_longer_waits() {
+    async fn a_refused_list_is_retried_with_increasing_waits() {
         let refusals = |times| std::iter::repeat_with(refused).take(times).flatten();
-        let events = answers(stream::iter(refusals(9).chain(answered()).chain(refusals(2))));
-        let mut events = Box::pin(StreamBackoff::new(events, Doubling::from(Duration::from_millis(200))));
+        let events = stream::iter(refusals(9).chain(answered()).chain(refusals(2)));
+        let mut events = Box::pin(with_backoff(events, Duration::from_millis(200)));
         let start = Instant::now();
         let mut refusals = Vec::new();
         while let Some(event) = events.next().await {
@@ -116,22 +92,14 @@ mod tests {
         );
     }
 
+    /// A list is requested when the stream is polled after its announcement.
     #[tokio::test]
-    async fn a_list_that_is_answered_begins_with_its_init_and_only_such_a_list() {
-        let events = refused().into_iter().chain(answered());
-        let events = events.chain([Ok(Event::Apply(Secret::default()))]);
-        let events: Vec<_> = answers(stream::iter(events)).collect().await;
-        let words = events.iter().map(|event| match event {
-            Ok(Event::Init) => "init",
-            Ok(Event::InitApply(_)) => "listed",
-            Ok(Event::InitDone) => "done",
-            Ok(Event::Apply(_)) => "applied",
-            Ok(Event::Delete(_)) => "deleted",
-            Err(_) => "refused",
-        });
-        assert_eq!(
-            words.collect::<Vec<_>>(),
-            ["refused", "init", "listed", "done", "applied"]
-        );
+    async fn a_list_is_announced_before_it_is_requested() {
+        let requested = AtomicBool::new(false);
+        let events = stream::iter(answered())
+            .inspect(|event| requested.store(!matches!(event, Ok(Event::Init)), Ordering::Relaxed));
+        let mut events = std::pin::pin!(with_backoff(events, Duration::from_millis(200)));
+        assert!(matches!(events.next().await, Some(Ok(Event::Init))));
+        assert!(!requested.load(Ordering::Relaxed));
     }
 }

@@ -4,23 +4,23 @@ use std::fmt;
 
 use kube::Resource;
 
-/// A kind that is cached. An index is a variant of its [`Indexed::Index`], so that one of another kind does not compile.
+/// A cached kind. Its indexes are an enum, so that using an index of another kind does not compile.
 pub(crate) trait Indexed: Resource + Sized + 'static {
-    /// The indexes.
+    /// The enum of indexes.
     type Index: Copy + Ord + fmt::Debug + Send + 'static;
 
     /// All indexes.
     const INDEXES: &'static [Self::Index];
 
-    /// The value under which the index has the object; `None`: it does not have it.
+    /// The object's value in the index; `None`: the index does not contain it.
     fn value(&self, index: Self::Index) -> Option<String>;
 }
 
-/// The indexes of a kind that has none.
+/// The index type of kinds without indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NoIndex {}
 
-/// Makes kinds [`Indexed`] without an index.
+/// Implements [`Indexed`] for kinds without indexes.
 macro_rules! not_indexed {
     ($($kind:ty),+ $(,)?) => {
         $(impl $crate::cache::Indexed for $kind {

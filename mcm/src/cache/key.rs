@@ -1,4 +1,4 @@
-//! How an object of one kind is named.
+//! Identifies an object within its kind.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
-//! One kind's objects as this process knows them: what the watch delivered, and what this process wrote and has not seen
-//! back yet.
+//! A cache of one kind's objects: those that the watch delivered, updated at once by this process's own writes.
 //!
-//! What lives here: ordered storage with indexes, and the rules that nothing known is replaced by anything older and that
-//! a deleted object never comes back. What must not: which kinds there are, and what the objects mean.
+//! It provides ordered storage with indexes. An older version never replaces a newer one, and a deleted object never
+//! reappears. The module is generic over the kind and does not interpret the objects.
 
 mod index;
 mod key;
@@ -19,16 +18,16 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
 pub(crate) use self::key::Key;
 
-/// The uids of the objects that went last, by an event or an own delete: no uid is given twice, so none of them comes
-/// back. That a list lacks an object proves nothing: the server may lag.
+/// The uids of the most recently deleted objects, from delete events and own deletes. Uids are never reused, so these
+/// objects cannot reappear. An object's absence from a list does not prove its deletion: the server may lag.
 #[derive(Debug, Default)]
-struct Departed {
+struct DeletedUids {
     uids: BTreeSet<String>,
     in_order: VecDeque<String>,
 }
 
-impl Departed {
-    /// Copies that are older than so many removals are not on their way any more.
+impl DeletedUids {
+    /// After this many further deletions no stale copy of an object can still arrive.
     const LIMIT: usize = 10_000;
 
     fn contains(&self, uid: &str) -> bool {
@@ -53,12 +52,12 @@ impl Departed {
 pub(crate) struct Change<K> {
     pub(crate) old: Option<Arc<K>>,
     pub(crate) new: Option<Arc<K>>,
-    /// Whether it came with the first list, or before that was complete: what is new to this process need not be.
+    /// Whether it came with the first list or before its end: the object is new to this process, but may be old.
     pub(crate) first_list: bool,
 }
 
 impl<K> Change<K> {
-    /// Whether this part of an object that stays was changed; finalizers and status are none of it.
+    /// Whether an existing object changed in this part.
     pub(crate) fn is_edit<V: PartialEq>(&self, part: impl Fn(&K) -> V) -> bool {
         self.old
             .as_ref()
@@ -66,34 +65,43 @@ impl<K> Change<K> {
             .is_some_and(|(old, new)| part(old) != part(new))
     }
 
-    /// The same, or the object has appeared: what failed without it may succeed now.
+    /// Whether an existing object changed in this part, or a new object appeared, so that a retry may succeed.
     pub(crate) fn is_news<V: PartialEq>(&self, part: impl Fn(&K) -> V) -> bool {
         let appeared = self.old.is_none() && self.new.is_some() && !self.first_list;
         appeared || self.is_edit(part)
     }
 
-    /// The object after the change, or before it where it is gone.
+    /// The object after the change, or before its deletion.
     pub(crate) fn either(&self) -> Option<&Arc<K>> {
         self.new.as_ref().or(self.old.as_ref())
     }
 }
 
-/// The objects of one kind. Clones share them.
+/// The objects of one kind. Clones share the storage.
 pub(crate) struct Cache<K: Indexed>(Arc<Mutex<State<K>>>);
 
 struct State<K: Indexed> {
     objects: BTreeMap<Key, Arc<K>>,
-    /// Objects that went: an answer to a write, or a watch, may still bring older copies of them.
-    departed: Departed,
-    /// Keys that were there and were reported gone; `None`: nobody asks.
-    gone: Option<BTreeSet<Key>>,
-    /// What this process changed and nobody was told of; `None`: nobody asks.
-    own: Option<Vec<Change<K>>>,
-    /// The list under way.
-    listing: Option<BTreeMap<Key, Arc<K>>>,
+    /// Deleted objects, of which a watch or a response to a write may still deliver older copies.
+    deleted_uids: DeletedUids,
+    /// Keys of objects that existed and were reported as deleted; `None`: not tracked.
+    deleted_keys: Option<BTreeSet<Key>>,
+    /// Changes by this process that were not taken yet; `None`: not tracked.
+    own_changes: Option<Vec<Change<K>>>,
+    /// The list in progress.
+    listing: Option<Listing<K>>,
     synced: bool,
     /// The keys of the objects by their value, for every index.
     indexes: BTreeMap<K::Index, BTreeMap<String, BTreeSet<Key>>>,
+}
+
+/// A list in progress.
+struct Listing<K> {
+    /// The uids of the objects that were known when the list was requested: only these can be missing from it. The list
+    /// does not contain what this process created since.
+    before: BTreeMap<Key, Option<String>>,
+    /// The objects listed so far.
+    listed: BTreeMap<Key, Arc<K>>,
 }
 
 impl<K: Indexed> Clone for Cache<K> {
@@ -113,30 +121,30 @@ impl<K: Indexed> Cache<K> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             objects: BTreeMap::new(),
-            departed: Departed::default(),
-            gone: None,
-            own: None,
+            deleted_uids: DeletedUids::default(),
+            deleted_keys: None,
+            own_changes: None,
             listing: None,
             synced: false,
             indexes: K::INDEXES.iter().map(|index| (*index, BTreeMap::new())).collect(),
         })))
     }
 
-    /// The same, and it remembers which objects went, until it is told to forget them.
-    pub(crate) fn remembering_gone(self) -> Self {
-        self.lock().gone = Some(BTreeSet::new());
+    /// Enables tracking of the keys of deleted objects, until [`Self::forget_deletion`].
+    pub(crate) fn tracking_deletions(self) -> Self {
+        self.lock().deleted_keys = Some(BTreeSet::new());
         self
     }
 
-    /// The same, and it remembers what this process changed, until it is asked for: the watch will bring nothing new.
-    pub(crate) fn remembering_own(self) -> Self {
-        self.lock().own = Some(Vec::new());
+    /// Enables tracking of this process's own changes, which the watch does not report as changes later.
+    pub(crate) fn tracking_own_changes(self) -> Self {
+        self.lock().own_changes = Some(Vec::new());
         self
     }
 
-    /// What this process changed since the last call.
-    pub(crate) fn take_own(&self) -> Vec<Change<K>> {
-        self.lock().own.as_mut().map(std::mem::take).unwrap_or_default()
+    /// The changes by this process since the last call.
+    pub(crate) fn take_own_changes(&self) -> Vec<Change<K>> {
+        self.lock().own_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Whether the first list is complete.
@@ -144,7 +152,7 @@ impl<K: Indexed> Cache<K> {
         self.lock().synced
     }
 
-    /// The object of that key.
+    /// The object with that key.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.lock().objects.get(key).cloned()
     }
@@ -164,24 +172,24 @@ impl<K: Indexed> Cache<K> {
             .collect()
     }
 
-    /// Whether an object of that key was there and went while this process watched.
-    pub(crate) fn is_gone(&self, key: &Key) -> bool {
-        self.lock().gone.as_ref().is_some_and(|gone| gone.contains(key))
+    /// Whether an object with that key was deleted while this process watched.
+    pub(crate) fn was_deleted(&self, key: &Key) -> bool {
+        self.lock().deleted_keys.as_ref().is_some_and(|keys| keys.contains(key))
     }
 
-    /// Forgets that an object of that key was ever there.
-    pub(crate) fn forget_gone(&self, key: &Key) {
-        self.lock().back(key);
+    /// Forgets the deletion of the object with that key.
+    pub(crate) fn forget_deletion(&self, key: &Key) {
+        self.lock().forget_deletion(key);
     }
 
-    /// Takes over what a write of this process returned.
+    /// Stores the object that a write of this process returned.
     pub(crate) fn wrote(&self, object: K) -> Arc<K> {
         let object = Arc::new(object);
         let mut state = self.lock();
         if state.accepts(&object) {
             let old = state.put(Key::of(&*object), Arc::clone(&object));
             let new = Some(Arc::clone(&object));
-            state.did(Change {
+            state.note_own_change(Change {
                 old,
                 new,
                 first_list: false,
@@ -190,7 +198,7 @@ impl<K: Indexed> Cache<K> {
         object
     }
 
-    /// Takes over that a delete of this process removed an object.
+    /// Removes an object that this process deleted.
     pub(crate) fn removed(&self, object: &K) {
         let mut state = self.lock();
         let key = Key::of(object);
@@ -201,8 +209,8 @@ impl<K: Indexed> Cache<K> {
                 .is_some_and(|known| known.uid().as_ref() == Some(&uid))
         {
             let old = state.take(&key);
-            state.departed.insert(uid);
-            state.did(Change {
+            state.deleted_uids.insert(uid);
+            state.note_own_change(Change {
                 old,
                 new: None,
                 first_list: false,
@@ -210,18 +218,20 @@ impl<K: Indexed> Cache<K> {
         }
     }
 
-    /// Takes over an event of the watch; gives what changed. An event about what is known already, or
-    /// about something older, changes nothing.
+    /// Applies an event of the watch; returns the changes. An event with a known or an older version
+    /// changes nothing.
     pub(crate) fn apply(&self, event: Event<K>) -> Vec<Change<K>> {
         let mut state = self.lock();
         match event {
             Event::Init => {
-                state.listing = Some(BTreeMap::new());
+                state.begin_list();
                 Vec::new()
             }
             Event::InitApply(object) => {
                 let object = Arc::new(object);
-                state.listing.get_or_insert_default().insert(Key::of(&*object), object);
+                if let Some(listing) = &mut state.listing {
+                    listing.listed.insert(Key::of(&*object), object);
+                }
                 Vec::new()
             }
             Event::InitDone => state.finish_list(),
@@ -236,9 +246,9 @@ impl<K: Indexed> Cache<K> {
 }
 
 impl<K: Indexed> State<K> {
-    /// Whether `object` is newer than what is known of it.
+    /// Whether `object` is newer than the cached version.
     fn accepts(&self, object: &K) -> bool {
-        if object.uid().is_some_and(|uid| self.departed.contains(&uid)) {
+        if object.uid().is_some_and(|uid| self.deleted_uids.contains(&uid)) {
             return false;
         }
         let known = self.objects.get(&Key::of(object));
@@ -261,13 +271,13 @@ impl<K: Indexed> State<K> {
         let key = Key::of(&object);
         let uid = object.uid();
         if let Some(uid) = &uid {
-            self.departed.insert(uid.clone());
+            self.deleted_uids.insert(uid.clone());
         }
         let another = self.objects.get(&key).is_some_and(|known| known.uid() != uid);
         if another {
             return None;
         }
-        self.went(&key);
+        self.note_deletion(&key);
         Some(Change {
             old: Some(self.take(&key).unwrap_or_else(|| Arc::new(object))),
             new: None,
@@ -275,13 +285,23 @@ impl<K: Indexed> State<K> {
         })
     }
 
+    fn begin_list(&mut self) {
+        let known = self.objects.iter();
+        self.listing = Some(Listing {
+            before: known.map(|(key, object)| (key.clone(), object.uid())).collect(),
+            listed: BTreeMap::new(),
+        });
+    }
+
     fn finish_list(&mut self) -> Vec<Change<K>> {
-        let listed = self.listing.take().unwrap_or_default();
+        let Some(Listing { before, listed }) = self.listing.take() else {
+            return Vec::new();
+        };
         let missing: Vec<Key> = self
             .objects
-            .keys()
-            .filter(|key| !listed.contains_key(*key))
-            .cloned()
+            .iter()
+            .filter(|(key, object)| !listed.contains_key(*key) && before.get(*key) == Some(&object.uid()))
+            .map(|(key, _)| key.clone())
             .collect();
         let missing =
             if defect!(UnlistedMachineBelievedPresent) && TypeId::of::<K>() == TypeId::of::<mcm_api::Machine>() {
@@ -292,7 +312,7 @@ impl<K: Indexed> State<K> {
         let mut changes = Vec::new();
         for key in missing {
             let old = self.take(&key);
-            self.went(&key);
+            self.note_deletion(&key);
             changes.push(Change {
                 old,
                 new: None,
@@ -304,27 +324,27 @@ impl<K: Indexed> State<K> {
         changes
     }
 
-    fn did(&mut self, change: Change<K>) {
-        if let Some(own) = &mut self.own {
-            own.push(change);
+    fn note_own_change(&mut self, change: Change<K>) {
+        if let Some(changes) = &mut self.own_changes {
+            changes.push(change);
         }
     }
 
-    fn went(&mut self, key: &Key) {
-        if let Some(gone) = &mut self.gone {
-            gone.insert(key.clone());
+    fn note_deletion(&mut self, key: &Key) {
+        if let Some(keys) = &mut self.deleted_keys {
+            keys.insert(key.clone());
         }
     }
 
-    fn back(&mut self, key: &Key) {
-        if let Some(gone) = &mut self.gone {
-            gone.remove(key);
+    fn forget_deletion(&mut self, key: &Key) {
+        if let Some(keys) = &mut self.deleted_keys {
+            keys.remove(key);
         }
     }
 
     fn put(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
         let old = self.take(&key);
-        self.back(&key);
+        self.forget_deletion(&key);
         for (index, by_value) in &mut self.indexes {
             if let Some(value) = object.value(*index) {
                 by_value.entry(value).or_default().insert(key.clone());
@@ -350,7 +370,7 @@ impl<K: Indexed> State<K> {
     }
 }
 
-/// The revision as a number: servers of today promise that it can be compared.
+/// The resourceVersion as a number: current API servers guarantee that resourceVersions are comparable.
 fn revision<K: Resource>(object: &K) -> Option<u64> {
     object
         .meta()

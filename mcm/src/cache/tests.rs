@@ -1,4 +1,4 @@
-//! Nothing known is replaced by anything older, whatever the watch delivers and when.
+//! An older version never replaces a newer one, in any order of events.
 
 use k8s_openapi::api::core::v1::Node;
 use mcm_api::keys;
@@ -7,7 +7,7 @@ use super::*;
 use crate::view::NodeIndex;
 
 fn cache() -> Cache<Node> {
-    Cache::new().remembering_gone()
+    Cache::new().tracking_deletions()
 }
 
 fn node(name: &str, revision: u64) -> Node {
@@ -33,7 +33,7 @@ fn revision_of(cache: &Cache<Node>, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn a_list_replaces_what_was_there_and_tells_what_went() {
+fn a_list_replaces_the_objects_and_reports_deletions() {
     let cache = cache();
     assert!(!cache.synced());
     list(&cache, vec![node("a", 1), node("b", 2)]);
@@ -49,11 +49,11 @@ fn a_list_replaces_what_was_there_and_tells_what_went() {
         })
         .collect();
     assert_eq!(changed, [(Some("a".into()), None), (None, Some("c".into()))]);
-    assert!(cache.is_gone(&Key::new("", "a")) && !cache.is_gone(&Key::new("", "b")));
+    assert!(cache.was_deleted(&Key::new("", "a")) && !cache.was_deleted(&Key::new("", "b")));
 }
 
 #[test]
-fn an_own_write_is_known_at_once_and_its_echo_changes_nothing() {
+fn an_own_write_is_cached_at_once_and_its_watch_event_changes_nothing() {
     let cache = cache();
     list(&cache, vec![node("a", 1)]);
     cache.wrote(node("a", 5));
@@ -62,11 +62,14 @@ fn an_own_write_is_known_at_once_and_its_echo_changes_nothing() {
         cache.apply(Event::Apply(node("a", 3))).is_empty(),
         "older than the write"
     );
-    assert!(cache.apply(Event::Apply(node("a", 5))).is_empty(), "the write's echo");
+    assert!(
+        cache.apply(Event::Apply(node("a", 5))).is_empty(),
+        "the watch event of the write"
+    );
     assert_eq!(cache.apply(Event::Apply(node("a", 6))).len(), 1);
     assert!(
         list(&cache, vec![node("a", 4)]).is_empty(),
-        "a list from a server that lags"
+        "a list from a lagging server"
     );
     assert_eq!(revision_of(&cache, "a"), Some(6));
 }
@@ -82,21 +85,25 @@ fn an_own_delete_is_not_undone_by_late_events() {
     let mut successor = node("a", 9);
     successor.metadata.uid = Some("another".into());
     assert_eq!(cache.apply(Event::Apply(successor)).len(), 1);
-    assert!(!cache.is_gone(&Key::new("", "a")));
+    assert!(!cache.was_deleted(&Key::new("", "a")));
 }
 
 #[test]
-fn a_late_answer_does_not_bring_back_what_the_watch_showed_going() {
+fn a_late_response_does_not_restore_a_deleted_object() {
     let cache = cache();
     list(&cache, vec![node("a", 1)]);
     cache.apply(Event::Delete(node("a", 4)));
     cache.wrote(node("a", 3));
-    assert_eq!(revision_of(&cache, "a"), None, "the answer was on its way");
-    assert!(cache.is_gone(&Key::new("", "a")));
+    assert_eq!(
+        revision_of(&cache, "a"),
+        None,
+        "the response is older than the deletion"
+    );
+    assert!(cache.was_deleted(&Key::new("", "a")));
 }
 
 #[test]
-fn what_a_list_from_a_server_that_lags_lacks_comes_back() {
+fn an_object_missing_from_a_lagging_list_can_reappear() {
     let cache = cache();
     list(&cache, vec![node("a", 3)]);
     list(&cache, Vec::new());
@@ -105,17 +112,17 @@ fn what_a_list_from_a_server_that_lags_lacks_comes_back() {
 }
 
 #[test]
-fn only_so_many_departures_are_remembered() {
-    let mut departed = Departed::default();
-    for number in 0..=Departed::LIMIT {
-        departed.insert(number.to_string());
+fn the_number_of_remembered_uids_is_limited() {
+    let mut deleted = DeletedUids::default();
+    for number in 0..=DeletedUids::LIMIT {
+        deleted.insert(number.to_string());
     }
-    assert!(!departed.contains("0") && departed.contains("1"));
-    assert_eq!(departed.uids.len(), Departed::LIMIT);
+    assert!(!deleted.contains("0") && deleted.contains("1"));
+    assert_eq!(deleted.uids.len(), DeletedUids::LIMIT);
 }
 
 #[test]
-fn a_late_delete_of_a_predecessor_leaves_the_successor() {
+fn a_late_delete_event_of_a_predecessor_keeps_the_successor() {
     let cache = cache();
     let mut successor = node("a", 9);
     successor.metadata.uid = Some("another".into());
@@ -140,4 +147,22 @@ fn indexes_follow_the_objects() {
     assert_eq!((names("m0"), names("m1")), (vec!["a".to_owned()], vec!["b".to_owned()]));
     cache.apply(Event::Delete(node("b", 5)));
     assert!(names("m1").is_empty());
+}
+
+#[test]
+fn a_list_does_not_remove_what_this_process_created_after_the_list_was_requested() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1), node("b", 2)]);
+    cache.apply(Event::Init);
+    cache.wrote(node("c", 7));
+    cache.removed(&node("b", 2));
+    let mut another = node("b", 8);
+    another.metadata.uid = Some("uid-of-another-b".into());
+    cache.wrote(another);
+    cache.apply(Event::InitApply(node("b", 2)));
+    let changes = cache.apply(Event::InitDone);
+    assert_eq!(changes.len(), 1, "only a is missing: {changes:?}");
+    assert!(cache.get(&Key::new("", "a")).is_none());
+    assert_eq!(revision_of(&cache, "b"), Some(8));
+    assert_eq!(revision_of(&cache, "c"), Some(7));
 }
