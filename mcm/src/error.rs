@@ -1,54 +1,54 @@
-//! Why the controller ends, in one clear line each.
+//! Errors that end the controller.
 
 use runtime::election::LeadershipLost;
 pub(crate) use runtime::error::{brief, is_already_exists, is_conflict, is_not_found, is_too_many_requests};
 
-/// What ends [`crate::run()`] or keeps it from starting.
+/// An error that ends [`crate::run()`] or prevents its start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The flags contradict each other.
     #[error(transparent)]
     Options(#[from] crate::options::OptionsError),
-    /// A kubeconfig is not usable.
+    /// A kubeconfig is unusable.
     #[error("{flag}={path:?} is not usable: {reason}")]
     Kubeconfig {
         /// The flag.
         flag: &'static str,
         /// Its value.
         path: String,
-        /// What is wrong.
+        /// The cause.
         reason: String,
     },
     /// A cluster does not answer.
     #[error("the API server of the {cluster} cluster does not answer within {seconds} s: {reason}")]
     Unreachable {
-        /// Which one: `control` or `target`.
+        /// `control` or `target`.
         cluster: &'static str,
-        /// How long it was tried.
+        /// How many seconds the check waited.
         seconds: u64,
         /// The last error.
         reason: String,
     },
-    /// The CRDs are not there.
+    /// The CRDs are not installed.
     #[error(
         "the API server serves no {missing} of machine.sapcloud.io/v1alpha1: install the CRDs by `mcm crds | kubectl apply -f -`"
     )]
     NotServed {
-        /// The resources that lack.
+        /// The missing resources.
         missing: String,
     },
     /// The driver does not answer.
-    #[error("no driver answers at {address} within {seconds} s: {reason}; start it, or mend --driver")]
+    #[error("no driver answers at {address} within {seconds} s: {reason}; start it, or correct --driver")]
     DriverUnreachable {
-        /// Where it should be.
+        /// The configured address.
         address: String,
-        /// How long it was tried.
+        /// How many seconds the check waited.
         seconds: u64,
         /// The last error.
         reason: String,
     },
-    /// Another process works now, or this one could not prove that none does.
+    /// Another process leads, or this process could not renew its Lease.
     #[error("leadership is lost: {0}")]
     LeadershipLost(String),
     /// `/metrics` and `/healthz` cannot be served.
@@ -56,7 +56,7 @@ pub enum Error {
     Listen {
         /// Address and port.
         address: String,
-        /// What is wrong.
+        /// The cause.
         reason: String,
     },
 }

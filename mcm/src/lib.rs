@@ -1,11 +1,11 @@
 //! The machine controller manager: the shell around the decisions of `mcm-core`.
 //!
-//! What lives here: everything that awaits. Watches fill caches, caches make views, decisions give
-//! plans, and plans are carried out; beside that flags, clients, leader election, metrics and events.
-//! What must not: a decision about a machine, and knowledge of any cloud.
+//! It contains all asynchronous code: watches fill caches, views are built from caches, decisions
+//! return plans, and the action executor performs the plans. It also contains flags, clients, leader
+//! election, metrics and events. It must not contain decisions about machines, nor code for a cloud.
 //!
-//! Each folder may use those before it, and none after: `options`, `cache`, `metrics`, `cluster`, `memory`, `view`,
-//! `execute`, `reconcile`, `safety`.
+//! Each module may use only the modules before it in this order: `options`, `cache`, `metrics`, `cluster`, `memory`,
+//! `view`, `execute`, `reconcile`, `safety`.
 
 #[macro_use]
 extern crate defects;
@@ -26,11 +26,11 @@ mod testing;
 mod tests;
 mod view;
 
-pub use cluster::{check_clusters, check_driver, client, from_options};
+pub use cluster::{Clusters, check_clusters, check_driver, client, from_options};
 pub use error::Error;
 pub use metrics::{Activity, Metrics, Readiness, http};
 pub use options::{
     AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
     OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, RetryOptions, SafetyOptions,
 };
-pub use run::{Environment, run};
+pub use run::{Environment, run, run_with_election_thread};

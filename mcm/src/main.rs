@@ -1,4 +1,4 @@
-//! The program `mcm`: flags, log, signals and exit status around the library.
+//! The program `mcm`: flags, logging, signals and exit status around the library.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What runs beside the controller for as long as it does.
+/// A service that runs concurrently with the controller.
 type Serving = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
 
-/// Of what drivers prove that they have registered.
+/// The length of the session strings with which registered drivers authenticate.
 const SESSION_LENGTH: usize = 32;
 const SESSION_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-/// How long answers under way may take when the process ends.
+/// How long pending HTTP responses may take when the process ends.
 const HTTP_GRACE: Duration = Duration::from_millis(300);
 
 /// Controls machines: VMs in a cloud that join a Kubernetes cluster as nodes.
@@ -90,11 +90,11 @@ fn print_crds() -> anyhow::Result<()> {
 fn start(options: Options) -> anyhow::Result<()> {
     options.validate_program()?;
     start_log(&options);
-    // Of one thread: the controllers are one future, and to wake other threads for their requests costs more than it gains.
+    // Single-threaded: the controllers are one future, and waking other threads for their requests has no benefit.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("no runtime")?;
+        .context("the runtime cannot be created")?;
     let result = runtime.block_on(serve(options));
     runtime.shutdown_background();
     result
@@ -129,7 +129,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     tokio::select! {
         result = &mut controller => {
             cancel.cancel();
-            // A client that reads slowly does not keep the process alive.
+            // A slow client must not keep the process alive.
             let _ = tokio::time::timeout(HTTP_GRACE, http).await;
             result
         }
@@ -146,11 +146,15 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
     let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
     let (driver, serving) = driver(&options, &seed).await?;
     let mut serving = pin!(serving);
-    let (control, target) = mcm::from_options(&options).await?;
+    let mcm::Clusters {
+        control,
+        target,
+        control_config,
+    } = mcm::from_options(&options).await?;
     let ready = async {
         mcm::check_clusters(&control, target.as_ref(), &clock).await?;
         match options.driver_listen {
-            // Drivers may come at any time; until then their classes' machines say that there is none.
+            // Drivers may register at any time; until then the machines of their classes report that there is none.
             Some(_) => Ok(()),
             None => mcm::check_driver(&*driver, &options.driver, &clock).await,
         }
@@ -172,12 +176,12 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
         pulses: None,
     };
     tokio::select! {
-        result = mcm::run(options, environment, cancel) => Ok(result?),
+        result = mcm::run_with_election_thread(options, environment, control_config, cancel) => Ok(result?),
         ended = serving => ended,
     }
 }
 
-/// The driver, and what has to run for it: the service at which drivers register, where they do.
+/// The driver, and the registration service that must run for it, if drivers register.
 async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Driver>, Serving)> {
     let Some(address) = options.driver_listen else {
         let driver = match options.tls() {
@@ -202,7 +206,7 @@ async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Drive
     Ok((Arc::new(registry), Box::pin(serving)))
 }
 
-/// The host's name and a random suffix: a restarted process is another candidate.
+/// The host name and a random suffix, so that a restarted process is a different candidate.
 fn identity(seed: &Seed) -> String {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let host = std::env::var("HOSTNAME")
@@ -216,19 +220,19 @@ fn identity(seed: &Seed) -> String {
     format!("{host}_{}", seed.stream("identity").uuid())
 }
 
-/// A token that SIGTERM and SIGINT cancel; a second signal ends the process at once.
+/// A token that SIGTERM and SIGINT cancel; a second signal terminates the process at once.
 fn cancelled_by_signals() -> anyhow::Result<CancellationToken> {
     let cancel = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
     let token = cancel.clone();
     tokio::spawn(async move {
-        for told in [false, true] {
+        for is_second in [false, true] {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            if told {
+            if is_second {
                 std::process::exit(130);
             }
             token.cancel();

@@ -1,17 +1,17 @@
-//! From flags and an environment to running controllers.
+//! Runs the controllers from flags and an environment.
 
 use std::sync::Arc;
 
 use clock::{Clock, Pulses, Seed};
-use kube::Client;
+use kube::{Client, Config};
 use mcm_core::machine::{Retry, Settings};
 use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
 use parking_lot::Mutex;
-use runtime::election::{self, Candidacy, Elector, Tenure};
+use runtime::election::{self, Candidacy, Elector, LeadershipLost, Tenure};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, EventRecorder, Layers, RateLimit, layered};
+use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, EventRecorder, Layers, RateLimit, client, layered};
 use crate::execute::ActionExecutor;
 use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, UpdateSupport};
 use crate::metrics::Activity;
@@ -23,24 +23,24 @@ use crate::{Controller, Error, Metrics, Options};
 /// The Lease that all processes compete for.
 const LEASE: &str = "machine-controller-manager";
 
-/// What a controller is given beside its flags.
+/// The dependencies of a controller besides its flags.
 #[derive(Clone)]
 pub struct Environment {
-    /// The cluster that holds machines, classes and Secrets.
+    /// The control cluster, with machines, classes and Secrets.
     pub control: Client,
-    /// The cluster that nodes join, if there is one; often the same.
+    /// The target cluster, which nodes join; `None`: there is none. It may be the control cluster.
     pub target: Option<Client>,
-    /// The cloud.
+    /// The driver of the cloud.
     pub driver: Arc<dyn Driver>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// The source of tokens and event names.
+    /// The source of random tokens and names.
     pub seed: Seed,
     /// The name under which this process is a candidate for leadership; unique to it.
     pub identity: String,
     /// Metrics registry.
     pub metrics: Metrics,
-    /// Where whoever leads need not renew its Lease in virtual time, as nobody would miss it; `None`: it always renews.
+    /// Heartbeats that replace renewals of the Lease in a simulated world; `None`: the leader always renews.
     pub pulses: Option<Pulses>,
 }
 
@@ -55,42 +55,97 @@ impl std::fmt::Debug for Environment {
 }
 
 /// Runs leader election and the controllers until `cancel`. Dropping the future stops everything at
-/// once, as a crash would; nothing of it runs elsewhere.
+/// once, like a crash: it spawns no tasks.
 ///
 /// # Errors
-/// When the flags contradict each other, or when leadership is lost.
+/// If the flags contradict each other, or if leadership is lost.
 pub async fn run(options: Options, environment: Environment, cancel: CancellationToken) -> Result<(), Error> {
     options.validate()?;
-    let given = &options.leader_election;
-    let observed = environment.metrics.readiness().clone();
-    if !given.enabled {
+    let Some(candidate) = Candidate::new(&options, &environment) else {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
-    }
-    let settings = election::Settings {
-        lease_duration: given.lease_duration.0,
-        renew_deadline: given.renew_deadline.0,
-        retry_period: given.retry_period.0,
     };
-    let no_limit = RateLimit::new(0.0, 0);
-    let client = behind_layers(&environment, "control", ELECTION_AGENT, no_limit, &environment.control);
-    let identity = environment.identity.clone();
-    let elector = Elector::new(
-        client,
-        &options.namespace,
-        LEASE,
-        identity,
-        settings,
-        environment.clock.clone(),
-    )
-    .observed_by(move |candidacy| observed.set(activity_of(candidacy)))
-    .lingering(defect!(LeadershipCheckedOncePerPass))
-    .beating(environment.pulses.clone());
-    elector
+    candidate
+        .elector(&environment.control)
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
 }
 
-/// What a candidate that does not lead is doing.
+/// The same, with leader election on a thread of its own, so that long decisions do not delay renewals. `config` is that
+/// of the control cluster.
+///
+/// # Errors
+/// If the flags contradict each other, if `config` is not usable, or if leadership is lost.
+pub async fn run_with_election_thread(
+    options: Options,
+    environment: Environment,
+    config: Config,
+    cancel: CancellationToken,
+) -> Result<(), Error> {
+    options.validate()?;
+    let Some(candidate) = Candidate::new(&options, &environment) else {
+        return work(&options, &environment, Tenure::unlimited(), cancel).await;
+    };
+    let elector = move || {
+        let client = client(config).map_err(|error| LeadershipLost(error.to_string()))?;
+        Ok::<_, Error>(candidate.elector(&client))
+    };
+    let work = |tenure| work(&options, &environment, tenure, cancel.clone());
+    election::lead_on_own_thread(elector, cancel.clone(), work).await
+}
+
+/// All that leader election needs besides a client.
+struct Candidate {
+    namespace: String,
+    settings: election::Settings,
+    identity: String,
+    clock: Clock,
+    metrics: Metrics,
+    pulses: Option<Pulses>,
+}
+
+impl Candidate {
+    /// `None`: leader election is disabled.
+    fn new(options: &Options, environment: &Environment) -> Option<Self> {
+        let given = &options.leader_election;
+        given.enabled.then(|| Self {
+            namespace: options.namespace.clone(),
+            settings: election::Settings {
+                lease_duration: given.lease_duration.0,
+                renew_deadline: given.renew_deadline.0,
+                retry_period: given.retry_period.0,
+            },
+            identity: environment.identity.clone(),
+            clock: environment.clock.clone(),
+            metrics: environment.metrics.clone(),
+            pulses: environment.pulses.clone(),
+        })
+    }
+
+    fn elector(self, client: &Client) -> Elector {
+        let layers = Layers {
+            cluster: "control",
+            user_agent: ELECTION_AGENT,
+            limit: RateLimit::new(0.0, 0),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+        };
+        let (readiness, metrics) = (self.metrics.readiness().clone(), self.metrics);
+        Elector::new(
+            layered(client, layers),
+            &self.namespace,
+            LEASE,
+            self.identity,
+            self.settings,
+            self.clock,
+        )
+        .observed_by(move |candidacy| readiness.set(activity_of(candidacy)))
+        .measured_by(move |late| metrics.observe_renewal(late))
+        .lingering(defect!(LeadershipCheckedOncePerPass))
+        .renewing_by_pulse(self.pulses)
+    }
+}
+
+/// The activity of a candidate that does not lead.
 pub(crate) fn activity_of(candidacy: Candidacy) -> Activity {
     match candidacy {
         Candidacy::Unknown => Activity::Starting,
@@ -160,18 +215,19 @@ async fn work(
         machine_names: MachineNames::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
+            honours_min_ready_seconds: options.honour_min_ready_seconds,
         },
     });
     let safety = Safety {
         controllers: Arc::clone(&controllers),
         settings: safety_settings(options),
     };
-    let ended = tokio::select! {
+    let all_ended = tokio::select! {
         biased;
-        ended = Box::pin(controllers.run(&control, target.as_ref(), cancel)) => ended,
+        all_ended = Box::pin(controllers.run(&control, target.as_ref(), cancel)) => all_ended,
         never = Box::pin(safety.run()) => match never {},
     };
-    if !ended || guard.is_collecting() {
+    if !all_ended || guard.is_collecting() {
         tenure.let_expire();
     }
     Ok(())
@@ -205,7 +261,7 @@ fn safety_settings(options: &Options) -> safety::Settings {
             timeout: given.apiserver_check_timeout.0,
         },
         orphans: orphans::Settings::every(given.orphan_vms_period.0),
-        // The collection would clean up after the first of these defects.
+        // The collection would hide the effect of the first of these defects.
         housekeeping: options.controllers.contains(&Controller::Safety)
             && !defect!(CreationAndDeletionAtOnce | OrphansNeverCollected),
     }
@@ -218,7 +274,10 @@ fn settings(options: &Options) -> Settings {
         creation_timeout: options.machine.creation_timeout.0,
         health_timeout: options.machine.health_timeout.0,
         drain_timeout: options.machine.drain_timeout.0,
-        max_evict_retries: u32::try_from(options.machine.max_evict_retries).unwrap_or(0),
+        max_evict_retries: options
+            .machine
+            .max_evict_retries
+            .map(|retries| u32::try_from(retries).unwrap_or(0)),
         detach_timeout: options.machine.pv_detach_timeout.0,
         reattach_timeout: options.machine.pv_reattach_timeout.0,
         in_place_update_timeout: options.machine.in_place_update_timeout.0,

@@ -1,9 +1,9 @@
-//! Decoding and encoding of the Kubernetes types that the crates above use, compiled once.
+//! Decoding and encoding of the Kubernetes types that dependent crates use, compiled once.
 //!
-//! A generic function is compiled in the first crate that uses it with a type, and crates that depend on that one share the
-//! result (below opt-level 2). The code that reads and writes these types is large: compiled in `controllers`, `fakecloud`
-//! and `mcm` each, and once more in the tests of each, it took more than half of the build. Nothing has to call these
-//! functions; what they are made of is found by the compiler.
+//! The compiler instantiates a generic function in the first crate that uses it with a type, and dependent crates share
+//! the instance (below opt-level 2). The serialization code of these types is large: instantiated in `controllers`,
+//! `fakecloud` and `mcm`, and again in the tests of each, it took more than half of the build time. No crate needs to
+//! call these functions; their instances suffice.
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
@@ -21,27 +21,27 @@ use kube::api::WatchEvent;
 use kube::core::ObjectList;
 use serde_json::{Result, Value};
 
-/// The ways in which one type is read and written.
+/// The conversions of one type.
 #[derive(Debug)]
 pub struct Codec<T: Clone> {
-    /// From the body of a response.
+    /// Decodes the body of a response.
     pub read: fn(&str) -> Result<T>,
-    /// From the body of a list.
+    /// Decodes the body of a list.
     pub read_list: fn(&str) -> Result<ObjectList<T>>,
-    /// From a line of a watch.
+    /// Decodes a line of a watch.
     pub read_event: fn(&str) -> Result<WatchEvent<T>>,
-    /// From a dynamic value.
+    /// Converts from a dynamic value.
     pub from_value: fn(Value) -> Result<T>,
-    /// To a dynamic value.
+    /// Converts to a dynamic value.
     pub to_value: fn(&T) -> Result<Value>,
-    /// To the body of a request.
+    /// Encodes the body of a request.
     pub write: fn(&T) -> Result<Vec<u8>>,
 }
 
 macro_rules! codecs {
     ($($name:ident: $kind:ty,)*) => {
         $(
-            #[doc = concat!("Of ", stringify!($kind), ".")]
+            #[doc = concat!("The codec of ", stringify!($kind), ".")]
             pub static $name: Codec<$kind> = Codec {
                 read: |text| serde_json::from_str(text),
                 read_list: |text| serde_json::from_str(text),

@@ -1,8 +1,8 @@
-//! What an error of the API means, and its text.
+//! Classification and formatting of API errors.
 
 use std::error::Error as _;
 
-/// An API error in one line, with its cause: `ServiceError` alone helps nobody.
+/// An API error in one line, with its causes, because `ServiceError` alone is not helpful.
 pub fn brief(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return format!("{} ({} {})", status.message, status.code, status.reason);
@@ -23,22 +23,22 @@ pub fn brief(error: &kube::Error) -> String {
     text
 }
 
-/// Whether somebody else wrote the object meanwhile.
+/// Whether the object changed meanwhile.
 pub fn is_conflict(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason != "AlreadyExists")
 }
 
-/// Whether an object of that name is there already.
+/// Whether an object with that name already exists.
 pub fn is_already_exists(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.reason == "AlreadyExists")
 }
 
-/// Whether the object is not there.
+/// Whether the object does not exist.
 pub fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// Whether the server does not allow it now (429): of an eviction, that a disruption budget does not.
+/// Whether the server temporarily refuses the request (429); an eviction, because of a disruption budget.
 pub fn is_too_many_requests(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 429)
 }

@@ -1,4 +1,4 @@
-//! Events of the core group: a repeated one is counted in one object instead of being written again.
+//! Events of the core group: a repetition increases the count of the existing event.
 
 use std::collections::BTreeMap;
 
@@ -10,69 +10,69 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
-/// Beyond this many different events the one that was repeated least recently is forgotten, and begins anew.
-const REMEMBERED: usize = 4096;
+/// The maximum number of remembered events; beyond it the least recently repeated one is forgotten.
+const MAX_REMEMBERED: usize = 4096;
 /// The API server refuses longer messages.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// How events are named, counted and signed.
+/// How events are named and counted, and their source.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// For how long after an event its repetition is counted; `None`: for as long as it is remembered.
+    /// How long after an event its repetition is counted; `None`: as long as the event is remembered.
     pub repetition: Option<SignedDuration>,
-    /// Whether the same event about another version of the object begins anew.
+    /// Whether the same event about another version of the object is a new event.
     pub per_version: bool,
-    /// Draws what follows the object's name in the event's name.
+    /// Generates the suffix of the event's name.
     pub suffix: fn(&mut Stream) -> String,
     /// The host of `source`, and `reportingInstance`; `None`: none.
     pub host: Option<String>,
 }
 
-/// What happened.
+/// An occurrence to record.
 #[derive(Clone, Debug)]
 pub struct Occurrence {
-    /// Which component reports it.
+    /// The reporting component.
     pub component: String,
     /// The object.
     pub about: ObjectReference,
     /// `Normal` or `Warning`.
     pub type_: &'static str,
-    /// One word.
+    /// A CamelCase reason.
     pub reason: String,
-    /// For people; longer than 1024 characters it is cut.
+    /// A human-readable message; truncated to 1024 characters.
     pub message: String,
 }
 
 /// The request that records an event.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// Creates it.
+    /// Creates the event.
     Create(Box<Event>),
-    /// Counts one more.
+    /// Increases the event's count.
     Count {
         /// The event's namespace.
         namespace: String,
-        /// Its name.
+        /// The event's name.
         name: String,
         /// The merge patch.
         patch: Value,
     },
 }
 
-/// Remembers which events were recorded.
+/// Remembers recorded events and counts repetitions.
 #[derive(Debug)]
 pub struct Recorder {
     clock: Clock,
     names: Stream,
     settings: Settings,
-    seen: BTreeMap<Sameness, Seen>,
+    recorded: BTreeMap<EventKey, RecordedEvent>,
 }
 
-/// What makes two events the same.
+/// The fields that identify repetitions of an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Sameness {
+struct EventKey {
     component: String,
-    /// API version, kind, namespace, name, uid and, where it counts, version.
+    /// API version, kind, namespace, name, uid and, if versions are distinguished, resourceVersion.
     object: [Option<String>; 6],
     type_: &'static str,
     reason: String,
@@ -80,69 +80,69 @@ struct Sameness {
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct RecordedEvent {
     name: String,
     count: i32,
     last: Timestamp,
 }
 
 impl Recorder {
-    /// A recorder that draws the events' names from `names`.
+    /// A recorder that generates the events' names from `names`.
     pub fn new(clock: Clock, names: Stream, settings: Settings) -> Self {
         Self {
             clock,
             names,
             settings,
-            seen: BTreeMap::new(),
+            recorded: BTreeMap::new(),
         }
     }
 
-    /// What to [`send`].
+    /// Returns the request to [`send`] for an occurrence.
     pub fn record(&mut self, mut occurrence: Occurrence) -> Record {
-        occurrence.message = cut(occurrence.message);
+        occurrence.message = truncated(occurrence.message);
         let (now, repetition) = (self.clock.now(), self.settings.repetition);
-        let sameness = self.sameness(&occurrence);
-        if let Some(seen) = self.seen.get_mut(&sameness)
-            && counts(seen, now, repetition)
+        let key = self.key(&occurrence);
+        if let Some(event) = self.recorded.get_mut(&key)
+            && is_repetition(event, now, repetition)
         {
-            seen.count = seen.count.saturating_add(1);
-            seen.last = now;
+            event.count = event.count.saturating_add(1);
+            event.last = now;
             return Record::Count {
                 namespace: namespace(&occurrence.about),
-                name: seen.name.clone(),
-                patch: json!({ "count": seen.count, "lastTimestamp": Time(now) }),
+                name: event.name.clone(),
+                patch: json!({ "count": event.count, "lastTimestamp": Time(now) }),
             };
         }
-        self.begin(occurrence, sameness, now)
+        self.create(occurrence, key, now)
     }
 
-    /// As [`Self::record`], where the server has the event no more that was to be counted.
-    pub fn record_anew(&mut self, mut occurrence: Occurrence) -> Record {
-        occurrence.message = cut(occurrence.message);
-        let sameness = self.sameness(&occurrence);
+    /// Returns the request to [`send`] if the event to count does not exist any more: always creates an event.
+    pub fn record_new(&mut self, mut occurrence: Occurrence) -> Record {
+        occurrence.message = truncated(occurrence.message);
+        let key = self.key(&occurrence);
         let now = self.clock.now();
-        self.begin(occurrence, sameness, now)
+        self.create(occurrence, key, now)
     }
 
-    fn begin(&mut self, occurrence: Occurrence, sameness: Sameness, now: Timestamp) -> Record {
-        if !self.seen.contains_key(&sameness) {
+    fn create(&mut self, occurrence: Occurrence, key: EventKey, now: Timestamp) -> Record {
+        if !self.recorded.contains_key(&key) {
             self.make_room(now);
         }
         let suffix = (self.settings.suffix)(&mut self.names);
         let name = format!("{}.{suffix}", occurrence.about.name.as_deref().unwrap_or_default());
-        let seen = Seen {
+        let event = RecordedEvent {
             name: name.clone(),
             count: 1,
             last: now,
         };
-        self.seen.insert(sameness, seen);
+        self.recorded.insert(key, event);
         Record::Create(Box::new(self.event(name, occurrence, now)))
     }
 
-    fn sameness(&self, occurrence: &Occurrence) -> Sameness {
+    fn key(&self, occurrence: &Occurrence) -> EventKey {
         let about = &occurrence.about;
         let version = about.resource_version.clone().filter(|_| self.settings.per_version);
-        Sameness {
+        EventKey {
             component: occurrence.component.clone(),
             object: [
                 about.api_version.clone(),
@@ -160,13 +160,13 @@ impl Recorder {
 
     fn make_room(&mut self, now: Timestamp) {
         let repetition = self.settings.repetition;
-        if self.seen.len() >= REMEMBERED {
-            self.seen.retain(|_, seen| counts(seen, now, repetition));
+        if self.recorded.len() >= MAX_REMEMBERED {
+            self.recorded.retain(|_, event| is_repetition(event, now, repetition));
         }
-        if self.seen.len() >= REMEMBERED {
-            let oldest = self.seen.iter().min_by_key(|(_, seen)| seen.last);
-            let oldest = oldest.map(|(sameness, _)| sameness.clone());
-            oldest.map(|oldest| self.seen.remove(&oldest));
+        if self.recorded.len() >= MAX_REMEMBERED {
+            let oldest = self.recorded.iter().min_by_key(|(_, event)| event.last);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.map(|oldest| self.recorded.remove(&oldest));
         }
     }
 
@@ -196,12 +196,12 @@ impl Recorder {
     }
 }
 
-/// Whether one more of `seen` is a repetition.
-fn counts(seen: &Seen, now: Timestamp, repetition: Option<SignedDuration>) -> bool {
-    repetition.is_none_or(|repetition| now.duration_since(seen.last) < repetition)
+/// Whether another occurrence of `event` is a repetition.
+fn is_repetition(event: &RecordedEvent, now: Timestamp, repetition: Option<SignedDuration>) -> bool {
+    repetition.is_none_or(|repetition| now.duration_since(event.last) < repetition)
 }
 
-fn cut(message: String) -> String {
+fn truncated(message: String) -> String {
     match message.char_indices().nth(LONGEST_MESSAGE) {
         Some((end, _)) => message[..end].to_owned(),
         None => message,
@@ -214,7 +214,7 @@ fn namespace(about: &ObjectReference) -> String {
     namespace.unwrap_or_else(|| "default".to_owned())
 }
 
-/// The reference to an object in its present version.
+/// A reference to an object in its current version.
 pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
     ObjectReference {
         api_version: Some(K::api_version(&()).into_owned()),
@@ -231,7 +231,7 @@ pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
 ///
 /// # Errors
 ///
-/// The API's; that the event which is to be counted is not there is one of them.
+/// Returns the error of the API; NotFound if the event to count does not exist any more.
 pub async fn send(client: &Client, record: &Record) -> kube::Result<()> {
     match record {
         Record::Create(event) => {
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The count that a record stands for.
+    /// The event's count after a record.
     fn count(record: Record) -> i64 {
         match record {
             Record::Create(event) => event.count.unwrap().into(),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_repetition_is_counted_while_it_follows_soon() {
+    async fn a_repetition_is_counted_within_its_period() {
         let mut recorder = recorder(Some(SignedDuration::from_mins(10)), false);
         let mut counted = Vec::new();
         for minutes in [5, 5, 10] {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_version_is_the_same_event_unless_versions_count() {
+    async fn another_version_is_the_same_event_unless_versions_are_distinguished() {
         for (per_version, expected) in [(false, [1, 2]), (true, [1, 1])] {
             let mut recorder = recorder(None, per_version);
             let counted = ["1", "2"].map(|version| count(recorder.record(occurrence(version, "again"))));
@@ -310,12 +310,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_event_is_forgotten_first() {
         let mut recorder = recorder(None, false);
-        for number in 0..=REMEMBERED {
+        for number in 0..=MAX_REMEMBERED {
             recorder.record(occurrence("1", &number.to_string()));
             recorder.clock.sleep(std::time::Duration::from_secs(1)).await;
         }
         assert_eq!(count(recorder.record(occurrence("1", "1"))), 2);
         assert_eq!(count(recorder.record(occurrence("1", "0"))), 1);
-        assert_eq!(recorder.seen.len(), REMEMBERED);
+        assert_eq!(recorder.recorded.len(), MAX_REMEMBERED);
     }
 }

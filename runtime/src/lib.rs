@@ -1,4 +1,4 @@
-//! What every controller shell needs, whatever it controls. Knows Kubernetes, not machines.
+//! Building blocks of Kubernetes controllers, independent of machines.
 
 pub mod backoff;
 pub mod codec;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-/// The reference to the object's controller; at most one is.
+/// The reference to the object's controller, if it has one.
 pub fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     let references = metadata.owner_references.as_deref().unwrap_or_default();
     references.iter().find(|reference| reference.controller == Some(true))
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_no_controller() {
+    fn an_owner_is_not_necessarily_a_controller() {
         let reference = |uid: &str, controller: Option<bool>| OwnerReference {
             uid: uid.to_owned(),
             controller,

@@ -13,7 +13,7 @@ impl Selection {
     /// Selects nothing.
     pub const NOTHING: Self = Self(None);
 
-    /// What the selector selects: everything if it is empty, nothing if an operator is unknown or lacks its values.
+    /// Parses a selector. It selects everything if it is empty, and nothing if an operator is unknown or has no values.
     pub fn of(selector: &LabelSelector) -> Self {
         Self(Selector::try_from(selector.clone()).ok())
     }
@@ -56,8 +56,8 @@ mod tests {
     #[case::one_of(json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["0", "1"] }] }), true)]
     #[case::none_of(json!({ "matchExpressions": [{ "key": "a", "operator": "NotIn", "values": ["1"] }] }), false)]
     #[case::none_of_what_is_missing(json!({ "matchExpressions": [{ "key": "b", "operator": "NotIn", "values": ["1"] }] }), true)]
-    #[case::there(json!({ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }), true)]
-    #[case::not_there(json!({ "matchExpressions": [{ "key": "a", "operator": "DoesNotExist" }] }), false)]
+    #[case::exists(json!({ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }), true)]
+    #[case::does_not_exist(json!({ "matchExpressions": [{ "key": "a", "operator": "DoesNotExist" }] }), false)]
     #[case::unknown_operator(json!({ "matchExpressions": [{ "key": "a", "operator": "Resembles", "values": ["1"] }] }), false)]
     #[case::both(json!({ "matchLabels": { "a": "1" }, "matchExpressions": [{ "key": "b", "operator": "Exists" }] }), false)]
     fn labels_are_selected(#[case] selector: Value, #[case] expected: bool) {

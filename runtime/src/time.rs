@@ -1,9 +1,9 @@
-//! Times as the API writes them: `Time` has whole seconds, `MicroTime` microseconds.
+//! Time formats of the API: `Time` has whole seconds, `MicroTime` microseconds.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-/// The time without the part of a second.
+/// The time without fractions of a second.
 pub fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_beyond_the_precision_is_cut_off() {
+    fn times_are_truncated_to_their_precision() {
         let time: Timestamp = "2026-01-31T12:00:00.987654999Z".parse().unwrap();
         assert_eq!(whole_seconds(time).to_string(), "2026-01-31T12:00:00Z");
         assert_eq!(time_text(time), "2026-01-31T12:00:00Z");

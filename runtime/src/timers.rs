@@ -1,11 +1,11 @@
-//! Timers by key, as a plain value that is given the time: no task and no sleep for each key.
+//! Timers by key, as a plain value without tasks: the caller passes the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-/// Each key has at most one deadline. Keys of equal deadlines come in their order, so that nothing depends on the order
-/// in which they were set.
+/// Each key has at most one deadline. Keys with equal deadlines are ordered by key, so that the result does not depend
+/// on the order in which they were set.
 #[derive(Clone, Debug)]
 pub struct Timers<K> {
     by_key: BTreeMap<K, Timestamp>,
@@ -22,7 +22,7 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Ord + Clone> Timers<K> {
-    /// Sets the key's deadline, in the place of the one that it has.
+    /// Sets the key's deadline, and replaces an existing one.
     pub fn set(&mut self, key: K, at: Timestamp) {
         if let Some(previous) = self.by_key.insert(key.clone(), at) {
             self.by_time.remove(&(previous, key.clone()));
@@ -54,7 +54,7 @@ impl<K: Ord + Clone> Timers<K> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Takes out the first key whose deadline has come.
+    /// Removes and returns the first key whose deadline has passed.
     pub fn pop(&mut self, now: Timestamp) -> Option<K> {
         if self.next()? > now {
             return None;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_out_by_time_and_then_in_order() {
+    fn keys_are_returned_by_time_and_then_by_key() {
         let mut timers = Timers::default();
         for (key, second) in [("c", 1), ("b", 2), ("a", 2), ("d", 9)] {
             timers.set(key, at(second));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_due_at_its_latest_setting_only() {
+    fn a_key_is_due_at_its_last_set_deadline() {
         let mut timers = Timers::default();
         timers.set("a", at(1));
         timers.set("a", at(5));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_deadline_wins_when_asked_for() {
+    fn set_earlier_keeps_the_earlier_deadline() {
         let mut timers = Timers::default();
         for (key, second) in [("a", 5), ("a", 7), ("b", 5), ("b", 3)] {
             timers.set_earlier(key, at(second));

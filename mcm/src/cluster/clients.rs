@@ -1,5 +1,6 @@
-//! Clients of the two clusters, and what every request of this process goes through.
+//! Clients of the two clusters, and the layers that every request passes.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,42 +19,65 @@ use crate::Error;
 use crate::metrics::Metrics;
 use crate::options::{IN_CLUSTER, NO_CLUSTER, Options};
 
-/// How long a request may take; a watch: how long its first byte may take.
+/// The timeout of a request; for a watch, of its first byte.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a connection may take to be made.
+/// The timeout of establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client of `config` without kube's own retries: they repeat every POST up to fifteen times and
-/// turn a refused eviction into minutes.
+/// A client for `config` without kube's retries: they repeat every POST up to fifteen times, so that a
+/// refused eviction would take minutes.
 ///
 /// # Errors
-/// When credentials or certificates in `config` are not usable.
+/// If credentials or certificates in `config` are unusable.
 pub fn client(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     Client::try_from(config)
 }
 
-/// The clients that the flags name: the cluster with the machines, and the one that nodes join.
+/// The clusters that the flags name.
+pub struct Clusters {
+    /// A client of the cluster with the machines.
+    pub control: Client,
+    /// A client of the cluster that nodes join.
+    pub target: Option<Client>,
+    /// The configuration of `control`, for the client of leader election on a thread of its own.
+    pub control_config: Config,
+}
+
+impl fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clusters")
+            .field("server", &self.control_config.cluster_url)
+            .field("target", &self.target.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Connects to the clusters that the flags name.
 ///
 /// # Errors
-/// When a kubeconfig cannot be read or used; the error names its flag.
-pub async fn from_options(options: &Options) -> Result<(Client, Option<Client>), Error> {
+/// If a kubeconfig cannot be read or used; the error names its flag.
+pub async fn from_options(options: &Options) -> Result<Clusters, Error> {
     let target_flag = ("--target-kubeconfig", options.target_kubeconfig.as_str());
     let control_flag = match options.control_kubeconfig.as_str() {
         "" => target_flag,
         path => ("--control-kubeconfig", path),
     };
-    let control = open(control_flag).await?;
+    let (control, control_config) = open(control_flag).await?;
     let target = match target_flag.1 {
         NO_CLUSTER => None,
         path if path == control_flag.1 => Some(control.clone()),
-        _ => Some(open(target_flag).await?),
+        _ => Some(open(target_flag).await?.0),
     };
-    Ok((control, target))
+    Ok(Clusters {
+        control,
+        target,
+        control_config,
+    })
 }
 
-async fn open((flag, path): (&'static str, &str)) -> Result<Client, Error> {
+async fn open((flag, path): (&'static str, &str)) -> Result<(Client, Config), Error> {
     let failed = |reason: String| Error::Kubeconfig {
         flag,
         path: path.to_owned(),
@@ -67,34 +91,35 @@ async fn open((flag, path): (&'static str, &str)) -> Result<Client, Error> {
             .await
             .map_err(|error| failed(error.to_string()))?
     };
-    client(config).map_err(|error| failed(error.to_string()))
+    let client = client(config.clone()).map_err(|error| failed(error.to_string()))?;
+    Ok((client, config))
 }
 
-/// What [`layered`] does to requests.
+/// The layers that [`layered`] adds.
 #[derive(Clone, Debug)]
 pub(crate) struct Layers {
     /// Label of the cluster in metrics.
     pub(crate) cluster: &'static str,
-    /// What the server sees as this client's name.
+    /// The user agent of the client's requests.
     pub(crate) user_agent: &'static str,
     pub(crate) limit: RateLimit,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
 }
 
-/// The user agent of the controllers. What stands before the slash becomes the field manager.
+/// The user agent of the controllers. The API server uses the part before the slash as the field manager.
 pub(crate) const CONTROLLER_AGENT: &str = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"));
-/// The user agent of leader election, so that its requests can be told apart.
+/// The user agent of leader election, which identifies its requests.
 pub(crate) const ELECTION_AGENT: &str = concat!(
     "machine-controller-manager/",
     env!("CARGO_PKG_VERSION"),
     " (leader-election)"
 );
 
-/// The user agent of what is looked at before the controllers start.
+/// The user agent of the preflight checks.
 const PREFLIGHT_AGENT: &str = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
 
-/// `client` for what is looked at before the controllers start.
+/// `client` with the user agent of the preflight checks.
 pub(crate) fn preflight(client: &Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let client = client.clone();
@@ -107,7 +132,7 @@ pub(crate) fn preflight(client: &Client) -> Client {
     Client::new(service, namespace)
 }
 
-/// `client` behind these layers, whatever its transport is.
+/// Adds layers to `client`.
 pub(crate) fn layered(client: &Client, layers: Layers) -> Client {
     let namespace = client.default_namespace().to_owned();
     let client = client.clone();
@@ -128,19 +153,19 @@ impl Layers {
         let method = request.method().clone();
         let path = request.uri().path().to_owned();
         let watch = request.uri().query().is_some_and(|query| query.contains("watch="));
-        let answer = tokio::time::timeout(REQUEST_TIMEOUT, exchange(client, request, watch)).await;
-        let answer = answer.unwrap_or_else(|_| {
+        let result = tokio::time::timeout(REQUEST_TIMEOUT, exchange(client, request, watch)).await;
+        let result = result.unwrap_or_else(|_| {
             Err(format!("{method} {path}: no answer within {} s", REQUEST_TIMEOUT.as_secs()).into())
         });
-        let code = answer.as_ref().map_or(0, |response| response.status().as_u16());
+        let code = result.as_ref().map_or(0, |response| response.status().as_u16());
         self.metrics.count_request(self.cluster, method.as_str(), code);
         tracing::trace!(cluster = self.cluster, %method, path, code, "request");
-        answer
+        result
     }
 }
 
-/// The whole answer, so that one that stops half-way runs into the timeout as well; of a watch only
-/// its beginning.
+/// Sends a request and reads the whole body, so that the timeout covers it; for a watch it returns after
+/// the headers.
 async fn exchange(client: Client, request: Request<Body>, watch: bool) -> Result<Response<Body>, BoxError> {
     let response = client.send(request).await?;
     if watch {
@@ -151,17 +176,17 @@ async fn exchange(client: Client, request: Request<Body>, watch: bool) -> Result
     Ok(Response::from_parts(parts, Body::from(bytes)))
 }
 
-/// At most `qps` requests a second, with `burst` more at once. Clones share the limit.
+/// Allows `qps` requests per second, with a burst of `burst` more. Clones share the limit.
 #[derive(Clone, Debug)]
 pub(crate) struct RateLimit {
     interval: Option<Duration>,
     burst: u32,
-    /// When a request would come that keeps to the rate exactly.
+    /// When the next request is due at exactly this rate.
     next: Arc<Mutex<Timestamp>>,
 }
 
 impl RateLimit {
-    /// No limit where `qps` is not above zero.
+    /// There is no limit unless `qps` is positive.
     pub(crate) fn new(qps: f32, burst: i32) -> Self {
         Self {
             interval: (qps > 0.0).then(|| Duration::from_secs_f32(1.0 / qps)),
@@ -170,15 +195,15 @@ impl RateLimit {
         }
     }
 
-    /// Takes the next place; gives how long to wait for it.
+    /// Reserves the next slot; returns how long to wait for it.
     fn reserve(&self, now: Timestamp) -> Duration {
         let Some(interval) = self.interval else {
             return Duration::ZERO;
         };
         let mut next = self.next.lock();
-        let place = (*next).max(now);
-        *next = place.checked_add(interval).unwrap_or(Timestamp::MAX);
-        let wait = Duration::try_from(place.duration_since(now)).unwrap_or_default();
+        let slot = (*next).max(now);
+        *next = slot.checked_add(interval).unwrap_or(Timestamp::MAX);
+        let wait = Duration::try_from(slot.duration_since(now)).unwrap_or_default();
         wait.saturating_sub(interval * self.burst)
     }
 }
@@ -188,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_limit_lets_the_burst_through_and_spaces_the_rest() {
+    fn a_rate_limit_allows_the_burst_and_spaces_further_requests() {
         let limit = RateLimit::new(10.0, 2);
         let now = Timestamp::from_second(1000).unwrap();
         let waits: Vec<_> = (0..5).map(|_| limit.reserve(now).as_millis()).collect();
@@ -198,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_waits() {
+    fn without_a_rate_no_request_waits() {
         let limit = RateLimit::new(0.0, 0);
         assert_eq!(limit.reserve(Timestamp::MIN), Duration::ZERO);
         assert_eq!(limit.reserve(Timestamp::MIN), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Records events on objects of the control cluster. A repetition is counted for as long as this process remembers the event.
+//! Records events on objects of the control cluster. Repetitions increase the count of the first event.
 
 use clock::{Clock, Stream};
 use kube::{Client, Resource};
@@ -15,7 +15,7 @@ const COMPONENT: &str = "machine-controller-manager";
 pub(crate) struct EventRecorder(Mutex<Recorder>);
 
 impl EventRecorder {
-    /// A recorder that draws the events' names from `names`.
+    /// A recorder that generates the events' names from `names`.
     pub(crate) fn new(clock: Clock, host: String, names: Stream) -> Self {
         let settings = Settings {
             repetition: None,
@@ -26,7 +26,7 @@ impl EventRecorder {
         Self(Mutex::new(Recorder::new(clock, names, settings)))
     }
 
-    /// Records an event about `object`, or counts one more of the same.
+    /// Records an event about `object`, or increases the count of the same event.
     pub(crate) async fn record<K: Resource<DynamicType = ()>>(
         &self,
         client: &Client,
@@ -45,8 +45,8 @@ impl EventRecorder {
         let record = self.0.lock().record(occurrence.clone());
         match send(client, &record).await {
             Err(error) if matches!(record, Record::Count { .. }) && is_not_found(&error) => {
-                let anew = self.0.lock().record_anew(occurrence);
-                send(client, &anew).await
+                let create = self.0.lock().record_new(occurrence);
+                send(client, &create).await
             }
             sent => sent,
         }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_same_event_again_is_counted_and_another_is_another() {
+    async fn repeated_events_are_counted_and_different_events_are_separate() {
         let (server, clock) = (TestServer::default(), clock());
         let recorder = recorder(clock.clone());
         for message in ["no quota", "no quota", "no quota", "no network"] {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_expired_on_the_server_starts_anew() {
+    async fn an_event_that_expired_on_the_server_is_created_again() {
         let (server, recorder) = (TestServer::default(), recorder(clock()));
         fail(&recorder, &server, "no quota").await;
         let name = server.all(EVENTS)[0]["metadata"]["name"].as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_message_is_cut_to_what_the_server_takes() {
+    async fn a_long_message_is_truncated() {
         let (server, recorder) = (TestServer::default(), recorder(clock()));
         fail(&recorder, &server, &"ä".repeat(2000)).await;
         assert_eq!(server.all(EVENTS)[0]["message"].as_str().unwrap().chars().count(), 1024);

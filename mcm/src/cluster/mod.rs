@@ -1,12 +1,12 @@
-//! How this process reaches its clusters: clients, checks at the start, and the recorder of events.
+//! Access to the clusters: clients, preflight checks, and the event recorder.
 //!
-//! What must not live here: what is read or written about machines, sets and deployments, and when.
+//! It must not contain requests for machines, sets or deployments.
 
 mod clients;
 mod event_recorder;
 mod preflight;
 
 pub(crate) use self::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
-pub use self::clients::{client, from_options};
+pub use self::clients::{Clusters, client, from_options};
 pub(crate) use self::event_recorder::EventRecorder;
 pub use self::preflight::{check_clusters, check_driver};

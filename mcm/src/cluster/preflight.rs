@@ -1,4 +1,4 @@
-//! What must be there before the program is of any use, looked at once at its start.
+//! Checks at the start that clusters and driver respond.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::clients::preflight;
 use crate::Error;
 use crate::error::brief;
 
-/// How long an API server may take to answer at the start.
+/// How long to wait for an API server at the start.
 const CLUSTER_DEADLINE: Duration = Duration::from_secs(10);
-/// How long a driver may take to answer at the start. Later outages are waited for.
+/// How long to wait for a driver at the start. Later the controller waits for the end of an outage.
 const DRIVER_DEADLINE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(1);
 const REQUIRED: [&str; 2] = ["machineclasses", "machines"];
 
-/// Whether both clusters answer, and the one with the machines serves their kinds.
+/// Checks that both clusters respond, and that the control cluster serves the machine API.
 ///
 /// # Errors
-/// When one does not answer within ten seconds, or does not serve them.
+/// If one does not respond within ten seconds, or does not serve the kinds.
 pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &Clock) -> Result<(), Error> {
     let control = &preflight(control);
     reach("control", control, clock).await?;
@@ -80,10 +80,10 @@ async fn reach(cluster: &'static str, client: &Client, clock: &Clock) -> Result<
     }
 }
 
-/// Whether a driver answers at `address`. Whatever it answers will do: it is asked about no volumes.
+/// Checks that a driver responds at `address`, with a call without volumes. Any response except an outage is accepted.
 ///
 /// # Errors
-/// When nothing answers within twenty seconds.
+/// If no driver responds within twenty seconds.
 pub async fn check_driver(driver: &dyn Driver, address: &str, clock: &Clock) -> Result<(), Error> {
     let mut reason = String::from("no answer");
     let attempts = async {

@@ -13,10 +13,10 @@ use crate::{Error, Metrics};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Takes the address; nothing is answered before [`serve`].
+/// Binds the address; requests are served by [`serve`].
 ///
 /// # Errors
-/// When the address is not to be had.
+/// If the address cannot be bound.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|error| Error::Listen {
         address: address.to_string(),
@@ -24,10 +24,10 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
-/// Answers until `cancel`.
+/// Serves requests until `cancel`.
 ///
 /// # Errors
-/// When the listener fails.
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: CancellationToken) -> std::io::Result<()> {
     let readiness = metrics.readiness().clone();
     let ready = move || async move {
@@ -38,9 +38,9 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
         };
         (status, activity.describe())
     };
-    let stops = cancel.clone();
+    let stopping = cancel.clone();
     let router = Router::new()
-        .route("/healthz", get(move || async move { health(&stops) }))
+        .route("/healthz", get(move || async move { health(&stopping) }))
         .route("/readyz", get(ready))
         .route(
             "/metrics",
@@ -51,7 +51,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
         .await
 }
 
-/// In upstream's words. Whoever asks on a connection that is open when the stop begins is told so.
+/// The health in upstream's format. During a stop, requests on open connections receive `Unhealthy`.
 fn health(cancel: &CancellationToken) -> (StatusCode, &'static str) {
     if cancel.is_cancelled() {
         (StatusCode::INTERNAL_SERVER_ERROR, "Unhealthy")
@@ -72,13 +72,13 @@ mod tests {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
     }
 
     #[tokio::test]
-    async fn health_and_metrics_are_served_until_the_stop() {
+    async fn health_and_metrics_are_served_until_cancellation() {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (cancel, metrics) = (CancellationToken::new(), Metrics::new());
@@ -101,22 +101,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_stops_is_unhealthy() {
+    async fn a_stopping_process_is_unhealthy() {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let cancel = CancellationToken::new();
         let story = async {
             let mut early = TcpStream::connect(address).await.unwrap();
             early.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n").await.unwrap();
-            // Connections are accepted in their order: the early one is open when this one was answered.
+            // Connections are accepted in order: the early one is open once this one received a response.
             assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
             cancel.cancel();
             early.write_all(b"Connection: close\r\n\r\n").await.unwrap();
-            let mut answer = String::new();
-            early.read_to_string(&mut answer).await.unwrap();
+            let mut response = String::new();
+            early.read_to_string(&mut response).await.unwrap();
             assert!(
-                answer.starts_with("HTTP/1.1 500") && answer.ends_with("Unhealthy"),
-                "{answer}"
+                response.starts_with("HTTP/1.1 500") && response.ends_with("Unhealthy"),
+                "{response}"
             );
         };
         let (served, ()) = tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_in_use_is_one_clear_line() {
+    async fn a_port_in_use_is_reported_in_one_line() {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let error = bind(address).await.unwrap_err().to_string();

@@ -1,7 +1,6 @@
-//! What can be measured of the controller and how it is served: metrics in a registry of their own, readiness, and the
-//! endpoints of both.
+//! Metrics registry, readiness, and their HTTP endpoints.
 //!
-//! What must not live here: global state; two controllers in one process have two registries.
+//! There is no global state: two controllers in one process have separate registries.
 
 pub mod http;
 mod owners;
@@ -38,6 +37,7 @@ struct Inner {
     sets: Arc<OnceLock<Cache<MachineSet>>>,
     deployments: Arc<OnceLock<Cache<MachineDeployment>>>,
     stale: Counter,
+    late_renewals: Histogram,
     readiness: Readiness,
     requests: Family<RequestLabels, Counter>,
     driver_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
@@ -62,7 +62,7 @@ struct Durations {
 
 type VmGauge = Family<VmLabels, Gauge<f64, AtomicU64>>;
 
-/// For calls of a cloud, which take anything between some milliseconds and two minutes.
+/// A histogram for cloud calls, which take between some milliseconds and two minutes.
 fn seconds() -> Histogram {
     Histogram::new([0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0])
 }
@@ -153,7 +153,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// A registry with every metric at its beginning.
+    /// A registry with all metrics at their initial values.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("mcm");
         let inner = Inner {
@@ -162,6 +162,7 @@ impl Metrics {
             sets: Arc::default(),
             deployments: Arc::default(),
             stale: Counter::default(),
+            late_renewals: seconds(),
             readiness: Readiness::default(),
             requests: Family::default(),
             driver_seconds: Family::new_with_constructor(seconds),
@@ -177,7 +178,7 @@ impl Metrics {
         };
         registry.register(
             "machine_controller_frozen",
-            "1 while an API server is away and no VM is made or deleted",
+            "1 while an API server does not respond and no VM is created or deleted",
             inner.frozen.clone(),
         );
         registry.register(
@@ -186,8 +187,13 @@ impl Metrics {
             inner.stale.clone(),
         );
         registry.register(
+            "leader_election_renewal_lateness_seconds",
+            "How long after it was due each renewal of the Lease began: time during which the process did not run",
+            inner.late_renewals.clone(),
+        );
+        registry.register(
             "orphan_vms",
-            "VMs that looked like orphans, by what became of them: collected, refused or failed",
+            "VMs that looked like orphans, by outcome: collected, refused or failed",
             inner.orphans.clone(),
         );
         registry.register(
@@ -207,7 +213,7 @@ impl Metrics {
         );
         registry.register(
             "kube_api_requests",
-            "Requests to Kubernetes API servers by status code; 0: no answer",
+            "Requests to Kubernetes API servers by status code; 0: no response",
             inner.requests.clone(),
         );
         registry.register(
@@ -223,7 +229,7 @@ impl Metrics {
         for (name, help, family) in [
             (
                 "machine_create_duration_seconds",
-                "From a machine's creation to its VM's",
+                "From a machine's creation to its VM's creation",
                 &inner.durations.create,
             ),
             (
@@ -233,12 +239,12 @@ impl Metrics {
             ),
             (
                 "machine_join_duration_seconds",
-                "From a machine's creation to its node's health",
+                "From a machine's creation until its node is healthy",
                 &inner.durations.join,
             ),
             (
                 "machine_delete_duration_seconds",
-                "From a machine's deletion to its VM's",
+                "From a machine's deletion to its VM's deletion",
                 &inner.durations.delete,
             ),
         ] {
@@ -265,36 +271,41 @@ impl Metrics {
         Self(Arc::new(inner))
     }
 
-    /// The text that a scrape gets.
+    /// The metrics in text form.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.0.registry.lock();
         if prometheus_client::encoding::text::encode(&mut text, &registry).is_err() {
-            tracing::error!("the metrics cannot be written");
+            tracing::error!("the metrics cannot be encoded");
         }
         text
     }
 
-    /// What the process is doing.
+    /// The activity of the process.
     pub fn readiness(&self) -> &Readiness {
         &self.0.readiness
     }
 
-    /// Shows these machines from now on.
+    /// Exports metrics of these machines from now on.
     pub(crate) fn show(&self, machines: Cache<Machine>) {
         if self.0.machines.set(machines).is_err() {
-            tracing::warn!("a second controller shares these metrics: its machines are not shown");
+            tracing::warn!("a second controller shares these metrics: its machines are not exported");
         }
     }
 
-    /// Shows these sets and deployments from now on.
+    /// Exports metrics of these sets and deployments from now on.
     pub(crate) fn show_owners(&self, sets: Cache<MachineSet>, deployments: Cache<MachineDeployment>) {
         if self.0.sets.set(sets).is_err() || self.0.deployments.set(deployments).is_err() {
-            tracing::warn!("a second controller shares these metrics: its sets and deployments are not shown");
+            tracing::warn!("a second controller shares these metrics: its sets and deployments are not exported");
         }
     }
 
     /// Counts machines that a set deleted because their nodes were unhealthy for too long.
+    /// A renewal of the Lease began `late`.
+    pub(crate) fn observe_renewal(&self, late: Duration) {
+        self.0.late_renewals.observe(late.as_secs_f64());
+    }
+
     pub(crate) fn count_stale(&self, machines: usize) {
         self.0.stale.inc_by(u64::try_from(machines).unwrap_or_default());
     }
@@ -368,7 +379,7 @@ impl Metrics {
     }
 }
 
-/// Whether this process leads at the moment of the scrape.
+/// Exports whether this process leads at the time of the scrape.
 #[derive(Debug)]
 struct LeaderCollector(Readiness);
 
@@ -384,7 +395,7 @@ impl Collector for LeaderCollector {
     }
 }
 
-/// Metrics of the machines that there are at the moment of the scrape; nothing of a deleted one stays.
+/// Exports metrics of the machines that exist at the time of the scrape; those of deleted machines disappear.
 struct MachineCollector(Arc<OnceLock<Cache<Machine>>>);
 
 impl fmt::Debug for MachineCollector {

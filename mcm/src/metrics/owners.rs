@@ -1,6 +1,6 @@
-//! Metrics of the sets and deployments that there are at the moment of the scrape; nothing of a deleted one stays.
+//! Metrics of the sets and deployments that exist at the time of the scrape; those of deleted objects disappear.
 //!
-//! MachineNames and labels are upstream's.
+//! Names and labels are upstream's.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::condition_number;
 use crate::cache::Cache;
 
-/// The caches of sets and deployments, once there are some.
+/// Exports metrics from the caches of sets and deployments, once they are set.
 pub(super) struct OwnerCollector {
     pub(super) sets: Arc<OnceLock<Cache<MachineSet>>>,
     pub(super) deployments: Arc<OnceLock<Cache<MachineDeployment>>>,
@@ -29,7 +29,7 @@ impl fmt::Debug for OwnerCollector {
 }
 
 type Labels = Vec<(&'static str, String)>;
-/// One line: its labels and its value.
+/// One sample: labels and value.
 type Line = (Labels, i64);
 
 impl Collector for OwnerCollector {
@@ -59,7 +59,7 @@ impl Collector for OwnerCollector {
     }
 }
 
-/// A metric's name, what it says, and its lines about one object.
+/// A metric's name, its help text, and its samples for one object.
 type Row<K> = (&'static str, &'static str, fn(&K) -> Vec<Line>);
 
 const SETS: [Row<MachineSet>; 9] = [
@@ -101,7 +101,7 @@ const SETS: [Row<MachineSet>; 9] = [
     ("machine_set_status_ready_replicas", READY, |set| {
         one(&set.metadata, set.status.ready_replicas)
     }),
-    ("machine_set_status_replicas", THERE, |set| {
+    ("machine_set_status_replicas", EXISTING, |set| {
         one(&set.metadata, set.status.replicas)
     }),
 ];
@@ -116,7 +116,7 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
     }),
     (
         "machine_deployment_info_spec_paused",
-        "1 while it does not roll out",
+        "1 while the deployment is paused",
         |given| one(&given.metadata, i32::from(given.spec.paused)),
     ),
     ("machine_deployment_info_spec_replicas", "Wanted machines", |given| {
@@ -129,12 +129,12 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
     ),
     (
         "machine_deployment_info_spec_rolling_update_max_surge",
-        "Machines that a rolling update may have too many; a share in machines",
+        "Machines that a rolling update may create beyond the replicas; a percentage is converted to machines",
         |given| bound(given, |bounds| bounds.surge),
     ),
     (
         "machine_deployment_info_spec_rolling_update_max_unavailable",
-        "Machines that a rolling update may be short of; a share in machines",
+        "Machines that may be unavailable during a rolling update; a percentage is converted to machines",
         |given| bound(given, |bounds| bounds.unavailable),
     ),
     (
@@ -149,7 +149,7 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
     ),
     (
         "machine_deployment_info_spec_rollback_to_revision",
-        "The revision that is gone back to; 0: the one before",
+        "The revision to roll back to; 0: the previous one",
         |given| {
             let revision = given.spec.rollback_to.as_ref().map(|rollback| rollback.revision);
             maybe(&given.metadata, revision)
@@ -166,7 +166,7 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
     }),
     (
         "machine_deployment_status_unavailable_replicas",
-        "Machines that are ordered and not available",
+        "Wanted machines that are not available",
         |given| one(&given.metadata, given.status.unavailable_replicas),
     ),
     ("machine_deployment_status_ready_replicas", READY, |given| {
@@ -177,12 +177,12 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
         "Machines of the newest template",
         |given| one(&given.metadata, given.status.updated_replicas),
     ),
-    ("machine_deployment_status_replicas", THERE, |given| {
+    ("machine_deployment_status_replicas", EXISTING, |given| {
         one(&given.metadata, given.status.replicas)
     }),
     (
         "machine_deployment_status_collision_count",
-        "MachineNames of sets that were taken already",
+        "Collisions of names of sets",
         |given| maybe(&given.metadata, given.status.collision_count.map(i64::from)),
     ),
     ("machine_deployment_failed_machines", FAILED, |given| {
@@ -194,7 +194,7 @@ const AVAILABLE: &str = "Machines that have been ready for long enough";
 const CONDITIONS: &str = "Conditions: True 1, False 0, Unknown 2";
 const FAILED: &str = "Always 1: a machine that failed";
 const READY: &str = "Machines in phase Running";
-const THERE: &str = "Machines, those that are being deleted among them";
+const EXISTING: &str = "Machines, including those that are being deleted";
 
 type Metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -1,21 +1,21 @@
-//! What this process is doing, as probes and one metric tell it.
+//! The activity of this process, for probes and one metric.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a process is doing.
+/// The activity of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Activity {
-    /// Clusters and driver have not answered yet, or the Lease cannot be read.
+    /// Clusters or driver have not responded yet, or the Lease cannot be read.
     Starting,
-    /// Another process works; this one takes over when that ends.
+    /// Another process leads; this process takes over when that one ends.
     Standby,
-    /// It leads and fills its caches.
+    /// It leads and is filling its caches.
     Syncing,
     /// It leads and works.
     Working,
-    /// It ends.
+    /// It is stopping.
     Stopping,
 }
 
@@ -28,8 +28,8 @@ impl Activity {
         Self::Stopping,
     ];
 
-    /// Whether a rollout may go on to the next replica: this one works, or would take over. A standby
-    /// counts as ready, because the old leader goes only after the new process is.
+    /// Whether a rollout of `mcm` may continue with the next replica. A standby counts as ready, because the
+    /// old leader is stopped only after the new process is ready.
     pub fn is_ready(self) -> bool {
         matches!(self, Self::Standby | Self::Working)
     }
@@ -39,7 +39,7 @@ impl Activity {
         matches!(self, Self::Syncing | Self::Working)
     }
 
-    /// What a person reads.
+    /// A human-readable description.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Starting => "starting: the clusters, the Lease or the driver have not answered yet",
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_activity_can_be_told_and_a_new_process_is_starting() {
+    fn every_activity_can_be_set_and_a_new_process_is_starting() {
         let readiness = Readiness::default();
         assert_eq!(readiness.get(), Activity::Starting);
         for activity in Activity::ALL {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standby_is_ready_so_that_a_rolling_update_goes_on() {
+    fn a_standby_is_ready_so_that_a_rolling_update_continues() {
         let ready: Vec<_> = Activity::ALL
             .into_iter()
             .filter(|activity| activity.is_ready())

@@ -1,4 +1,4 @@
-//! The names and labels that dashboards rely on.
+//! Names and labels of metrics, on which dashboards rely.
 
 use kube::runtime::watcher::Event;
 use mcm_api::machine::CurrentStatus;
@@ -19,7 +19,7 @@ fn machine() -> Machine {
 }
 
 #[test]
-fn a_scrape_shows_upstreams_names() {
+fn a_scrape_has_upstreams_names() {
     let metrics = Metrics::new();
     let cache = Cache::new();
     metrics.show(cache.clone());
@@ -52,7 +52,7 @@ fn a_scrape_shows_upstreams_names() {
 }
 
 #[test]
-fn nothing_of_a_deleted_machine_is_shown() {
+fn metrics_of_a_deleted_machine_disappear() {
     let metrics = Metrics::new();
     let cache = Cache::new();
     metrics.show(cache.clone());
@@ -62,7 +62,7 @@ fn nothing_of_a_deleted_machine_is_shown() {
 }
 
 #[test]
-fn a_scrape_shows_sets_and_deployments_as_upstream_does() {
+fn a_scrape_has_upstreams_metrics_of_sets_and_deployments() {
     let metrics = Metrics::new();
     let (sets, deployments) = (Cache::new(), Cache::new());
     metrics.show_owners(sets.clone(), deployments.clone());
@@ -108,6 +108,6 @@ fn a_scrape_shows_sets_and_deployments_as_upstream_does() {
     }
     assert!(
         !text.contains("mcm_machine_deployment_info_spec_revision_history_limit{"),
-        "it is not set"
+        "the limit is not set"
     );
 }

@@ -27,11 +27,12 @@ fn elector(server: &TestServer, identity: &str, clock: &Clock) -> Elector {
     Elector::new(client, "default", lease, identity, Settings::default(), clock.clone())
 }
 
-/// The same, and where it tells what it is doing.
+/// An elector that reports its activity to the returned readiness.
 fn observed(server: &TestServer, identity: &str, clock: &Clock) -> (Elector, Readiness) {
     let readiness = Readiness::default();
-    let told = readiness.clone();
-    let elector = elector(server, identity, clock).observed_by(move |candidacy| told.set(activity_of(candidacy)));
+    let observer = readiness.clone();
+    let observe = move |candidacy| observer.set(activity_of(candidacy));
+    let elector = elector(server, identity, clock).observed_by(observe);
     (elector, readiness)
 }
 
@@ -47,13 +48,13 @@ async fn work_until(cancel: CancellationToken) -> Result<(), Error> {
     Ok(())
 }
 
-/// That of a candidate that never leads.
+/// The work of a candidate that never leads.
 async fn no_work() -> Result<(), Error> {
     unreachable!()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_leads_renews_and_gives_the_lease_back() {
+async fn the_only_candidate_leads_renews_and_releases_the_lease() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
@@ -73,7 +74,7 @@ async fn the_first_leads_renews_and_gives_the_lease_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_did_not_end_leaves_the_lease_to_expire() {
+async fn the_lease_expires_after_work_that_did_not_end() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
         tenure.let_expire();
@@ -84,7 +85,7 @@ async fn work_that_did_not_end_leaves_the_lease_to_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_lease_is_unreadable() {
+async fn a_candidate_is_ready_once_it_has_read_the_lease() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let first = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let (second, readiness) = observed(&server, "b", &clock);
@@ -114,7 +115,7 @@ async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_le
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
+async fn a_release_without_a_response_times_out() {
     let (server, clock) = (TestServer::default(), clock());
     let started = clock.now();
     let leading = elector(&server, "a", &clock).lead(CancellationToken::new(), |_| async {
@@ -127,12 +128,12 @@ async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
+async fn another_candidate_takes_over_after_a_crash_of_the_leader() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     {
         let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
-        let gone = clock.sleep(Duration::from_secs(5));
-        tokio::select! { _ = leading => unreachable!(), () = gone => {} }
+        let crash = clock.sleep(Duration::from_secs(5));
+        tokio::select! { _ = leading => unreachable!(), () = crash => {} }
     }
     let started = clock.now();
     let took_over = Rc::new(Cell::new(None));
@@ -168,18 +169,18 @@ async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_in_other_hands_ends_the_work_at_once() {
+async fn another_holder_of_the_lease_ends_the_work_at_once() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         let mut lease = server.get(PATH).unwrap();
-        lease["spec"]["holderIdentity"] = json!("thief");
+        lease["spec"]["holderIdentity"] = json!("intruder");
         server.put(PATH, lease);
     };
     let (result, ()) = tokio::join!(leading, story);
-    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("thief")));
-    assert_eq!(holder(&server), "thief");
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("intruder")));
+    assert_eq!(holder(&server), "intruder");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,11 +192,11 @@ async fn a_deleted_lease_ends_the_work() {
         server.remove(PATH);
     };
     let (result, ()) = tokio::join!(leading, story);
-    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("gone")));
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("deleted")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
+async fn a_cancelled_candidate_ends_without_work() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     server.set_down(true);
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| no_work());
@@ -208,13 +209,13 @@ async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
+async fn a_paused_leader_may_not_act_before_it_renews() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
         let started = clock.now();
         assert!(tenure.holds(started));
         let limit = started.checked_add(Settings::default().renew_deadline).unwrap();
-        assert!(!tenure.holds(limit), "others may lead by then");
+        assert!(!tenure.holds(limit), "another process may lead at that time");
         Ok::<(), Error>(())
     });
     leading.await.unwrap();
@@ -227,16 +228,16 @@ fn renewals(server: &TestServer) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_pulse_ends() {
+async fn a_leader_with_a_pulse_leads_without_renewals_until_the_pulse_ends() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     let started = clock.now();
     let leading = elector(&server, "a", &clock)
-        .beating(Some(pulses.clone()))
+        .renewing_by_pulse(Some(pulses.clone()))
         .lead(cancel.clone(), |tenure| {
             let (clock, cancel, server, pulses) = (&clock, cancel.clone(), &server, &pulses);
             async move {
-                // An odd second, so that no look falls on a beat.
+                // An odd second, so that no check coincides with a beat.
                 clock.sleep(Duration::from_secs(1)).await;
                 for _ in 0..60 {
                     clock.sleep(Duration::from_secs(61)).await;
@@ -248,7 +249,7 @@ async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_
                 assert_eq!(renewals(server), 0, "the last beat was a second ago");
                 clock.sleep(Duration::from_millis(200)).await;
                 assert_eq!(renewals(server), 1);
-                assert_eq!(pulses.last("a", clock.now()), None, "the pulse begins anew");
+                assert_eq!(pulses.last("a", clock.now()), None, "the pulse restarts");
                 cancel.cancel();
                 Ok::<(), Error>(())
             }
@@ -257,12 +258,12 @@ async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_
     assert_eq!(clock.now().duration_since(started).as_secs(), 1 + 60 * 61 + 1);
 }
 
-/// Whether a leader that beats unheard and then stands still for so long leads on.
-async fn leads_after_standing_still_for(pause: Duration) -> bool {
+/// Whether a leader with a pulse still leads after the pulse ends and the leader pauses for this time.
+async fn leads_after_pause(pause: Duration) -> bool {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     let leading = elector(&server, "a", &clock)
-        .beating(Some(pulses.clone()))
+        .renewing_by_pulse(Some(pulses.clone()))
         .lead(cancel.clone(), |_| work_until(cancel.clone()));
     let mut leading = pin!(leading);
     tokio::select! {
@@ -277,25 +278,26 @@ async fn leads_after_standing_still_for(pause: Duration) -> bool {
     ended.is_ok()
 }
 
+/// A process that could not try to renew tries once more until the Lease expires.
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_stood_still_counts_from_its_last_beat() {
-    assert!(leads_after_standing_still_for(Duration::from_millis(8_999)).await);
-    assert!(!leads_after_standing_still_for(Duration::from_millis(9_000)).await);
+async fn the_lease_duration_counts_from_the_last_beat() {
+    assert!(leads_after_pause(Duration::from_millis(13_999)).await);
+    assert!(!leads_after_pause(Duration::from_millis(14_000)).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_gone_beats_no_more() {
+async fn a_crash_ends_the_pulse() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     {
         let leading = elector(&server, "a", &clock)
-            .beating(Some(pulses.clone()))
+            .renewing_by_pulse(Some(pulses.clone()))
             .lead(cancel.clone(), |_| work_until(cancel.clone()));
-        let gone = clock.sleep(Duration::from_secs(101));
-        tokio::select! { _ = leading => unreachable!(), () = gone => {} }
+        let crash = clock.sleep(Duration::from_secs(101));
+        tokio::select! { _ = leading => unreachable!(), () = crash => {} }
     }
-    let gone = clock.now();
+    let crashed = clock.now();
     clock.sleep(Duration::from_secs(100)).await;
     let last = pulses.last("a", clock.now()).unwrap();
-    assert_eq!(gone.duration_since(last).as_secs(), 1);
+    assert_eq!(crashed.duration_since(last).as_secs(), 1);
 }

@@ -1,10 +1,11 @@
-//! Leader election over one Lease: reading and writing it, each write a compare-and-swap, and running the work only while
-//! this process leads.
+//! Leader election with one Lease: reads and writes it, with a compare-and-swap for each write, and runs the work only
+//! while this process leads.
 //!
-//! The rules are those of [`step`]. What must not live here: what the work is.
+//! The rules are in [`step`]. The work is generic.
 
 pub mod step;
 mod tenure;
+mod thread;
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,18 +21,19 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::step::Settings;
 use self::step::{ObservedLease, Step, View};
+use self::tenure::PulseRenewal;
 pub use self::tenure::Tenure;
-use self::tenure::Unheard;
+pub use self::thread::lead_on_own_thread;
 use crate::error::brief;
 
-/// How long the Lease may take to be given back at the end.
+/// The timeout of releasing the Lease at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// This process does not lead any more, and why.
+/// This process does not lead any more; contains the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeadershipLost(pub String);
 
-/// What a candidate knows while it does not lead.
+/// The state of a candidate that does not lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidacy {
     /// The Lease cannot be read.
@@ -45,19 +47,20 @@ pub struct Elector {
     api: Api<Lease>,
     /// The name of the Lease that all candidates compete for.
     lease: String,
-    /// Never goes back: a wall clock that is set back must not make a leadership last longer.
+    /// A monotonic clock: setting back the wall clock must not extend the leadership.
     clock: Clock,
     wall: Clock,
     tenure: Tenure,
     observer: Box<dyn Fn(Candidacy) + Send + Sync>,
+    lateness: Box<dyn Fn(Duration) + Send + Sync>,
     lingers: bool,
     settings: Settings,
     view: View,
-    /// Labels and annotations of the Lease, which are somebody else's.
+    /// Name, namespace and foreign metadata of the Lease, which writes preserve.
     metadata: ObjectMeta,
 }
 
-/// How far an attempt came.
+/// The result of an attempt.
 enum Attempt {
     Written,
     WaitUntil(Timestamp),
@@ -74,7 +77,7 @@ impl std::fmt::Debug for Elector {
 }
 
 impl Elector {
-    /// A candidate for the Lease of that name.
+    /// A candidate for the Lease `lease`.
     pub fn new(
         client: Client,
         namespace: &str,
@@ -95,31 +98,40 @@ impl Elector {
             wall: clock,
             tenure: Tenure::until(Timestamp::MIN),
             observer: Box::new(|_| ()),
+            lateness: Box::new(|_| ()),
             lingers: false,
             settings,
             view: View {
                 lease: None,
                 identity,
                 renewed_at: None,
+                failed: false,
             },
             metadata,
         }
     }
 
-    /// Tells `observer` what this candidate knows while it does not lead.
+    /// Calls `observer` with the state of this candidate while it does not lead.
     pub fn observed_by(mut self, observer: impl Fn(Candidacy) + Send + Sync + 'static) -> Self {
         self.observer = Box::new(observer);
         self
     }
 
-    /// Whether the work goes on for a moment after leadership is lost, which it must not in production.
+    /// Calls `lateness` before each renewal with the time that has passed since the renewal was due: how long this
+    /// process or its thread did not run.
+    pub fn measured_by(mut self, lateness: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.lateness = Box::new(lateness);
+        self
+    }
+
+    /// Sets whether the work continues briefly after leadership is lost. It must not in production.
     pub fn lingering(self, lingers: bool) -> Self {
         Self { lingers, ..self }
     }
 
-    /// Renews only where a renewal would be missed, if the pulses tell where.
-    pub fn beating(mut self, pulses: Option<Pulses>) -> Self {
-        self.tenure = self.tenure.beating(pulses.map(|pulses| Unheard {
+    /// Replaces renewals by pulses while those are uninterrupted; `None`: always renews.
+    pub fn renewing_by_pulse(mut self, pulses: Option<Pulses>) -> Self {
+        self.tenure = self.tenure.renewing_by_pulse(pulses.map(|pulses| PulseRenewal {
             pulses,
             name: self.view.identity.clone(),
             clock: self.wall.clone(),
@@ -128,9 +140,9 @@ impl Elector {
         self
     }
 
-    /// Runs `work` while this process leads, and gives the Lease back when the work ends. Returns
-    /// without having worked when `cancel` comes first. `work` is dropped when leadership is lost; then,
-    /// as after [`Tenure::let_expire`], the Lease is left to expire.
+    /// Runs `work` while this process leads, and releases the Lease when the work ends. Returns without
+    /// starting it if `cancel` is cancelled first. Drops `work` when leadership is lost; the Lease then
+    /// expires, as after [`Tenure::let_expire`].
     ///
     /// # Errors
     /// What `work` returns, or [`LeadershipLost`].
@@ -150,7 +162,7 @@ impl Elector {
             let mut work = pin!(work(self.tenure.clone()));
             tokio::select! {
                 biased;
-                reason = self.hold() => {
+                reason = self.keep_renewing() => {
                     if self.lingers {
                         let _ = tokio::time::timeout(RELEASE_TIMEOUT, &mut work).await;
                     }
@@ -160,16 +172,16 @@ impl Elector {
             }
         };
         if result.is_err() || self.tenure.expires() {
-            tracing::info!(lease = self.lease, "the lease is left to expire");
+            tracing::info!(lease = self.lease, "the lease will expire");
         } else {
             self.release().await;
         }
         result
     }
 
-    /// Tries until this process leads.
+    /// Tries to acquire the Lease until this process leads.
     async fn acquire(&mut self) {
-        let mut seen_holder = None;
+        let mut last_holder = None;
         loop {
             let wait = match self.attempt().await {
                 Ok(Attempt::Written) => return,
@@ -180,18 +192,18 @@ impl Elector {
                 Ok(Attempt::Lost) => self.settings.retry_period,
                 Err(error) => {
                     (self.observer)(Candidacy::Unknown);
-                    tracing::warn!(lease = self.lease, error, "no attempt at leading succeeded yet");
+                    tracing::warn!(lease = self.lease, error, "acquiring the lease failed");
                     self.settings.retry_period
                 }
             };
             let holder = self.holder();
-            if holder != seen_holder {
+            if holder != last_holder {
                 tracing::info!(
                     lease = self.lease,
                     holder = holder.as_deref().unwrap_or_default(),
                     "waiting to lead"
                 );
-                seen_holder = holder;
+                last_holder = holder;
             }
             self.clock.sleep(wait).await;
             if let Err(error) = self.observe().await {
@@ -200,20 +212,24 @@ impl Elector {
         }
     }
 
-    /// Renews until that is no longer possible; says why.
-    async fn hold(&mut self) -> String {
+    /// Renews the Lease until leadership is lost; returns the reason.
+    async fn keep_renewing(&mut self) -> String {
         let mut last_error = None;
-        self.rest().await;
+        self.renew_by_pulse().await;
         loop {
             match self.attempt().await {
                 Ok(Attempt::Written) => {
                     last_error = None;
-                    self.rest().await;
+                    self.renew_by_pulse().await;
                 }
-                Ok(Attempt::WaitUntil(time)) => self.clock.sleep_until(time).await,
+                Ok(Attempt::WaitUntil(time)) => {
+                    self.clock.sleep_until(time).await;
+                    self.report_lateness(time);
+                }
                 Ok(Attempt::Lost) => return self.why_lost(last_error),
                 Err(error) => {
-                    tracing::warn!(lease = self.lease, %error, "the lease was not renewed");
+                    tracing::warn!(lease = self.lease, %error, "renewing the lease failed");
+                    self.view.failed = true;
                     self.clock.sleep(self.settings.retry_period.min(self.time_left())).await;
                     if let Err(error) = self.observe().await {
                         tracing::debug!(lease = self.lease, error, "the lease cannot be read");
@@ -224,10 +240,23 @@ impl Elector {
         }
     }
 
-    /// Leads on after a write for as long as nobody would miss a renewal.
-    async fn rest(&mut self) {
+    fn report_lateness(&self, due: Timestamp) {
+        let late = Duration::try_from(self.clock.now().duration_since(due)).unwrap_or_default();
+        (self.lateness)(late);
+        if late > self.settings.retry_period {
+            let milliseconds = late.as_millis();
+            tracing::warn!(
+                lease = self.lease,
+                milliseconds,
+                "the lease is renewed late: this process did not run"
+            );
+        }
+    }
+
+    /// Leads without renewals after a write while a pulse replaces them.
+    async fn renew_by_pulse(&mut self) {
         let Some(renewed_at) = self.view.renewed_at else { return };
-        if let Some(last) = self.tenure.rest(renewed_at).await {
+        if let Some(last) = self.tenure.renew_by_pulse(renewed_at).await {
             self.view.renewed_at = Some(last);
         }
     }
@@ -235,7 +264,7 @@ impl Elector {
     fn why_lost(&self, last_error: Option<String>) -> String {
         let lease = &self.lease;
         match self.holder() {
-            None => format!("the lease {lease} is gone"),
+            None => format!("the lease {lease} was deleted"),
             Some(holder) if holder != self.view.identity => format!("the lease {lease} is held by {holder:?}"),
             Some(_) => {
                 let error = last_error.unwrap_or_else(|| "this process was too slow".to_owned());
@@ -244,7 +273,7 @@ impl Elector {
         }
     }
 
-    /// One step of the rules.
+    /// Performs one step of the rules.
     async fn attempt(&mut self) -> Result<Attempt, String> {
         if self.view.lease.is_none() && self.view.renewed_at.is_none() {
             self.observe().await?;
@@ -269,6 +298,7 @@ impl Elector {
             Step::Lost => return Ok(Attempt::Lost),
         }
         self.view.renewed_at = Some(now);
+        self.view.failed = false;
         let until = wall.checked_add(self.settings.renew_deadline);
         self.tenure.extend(until.unwrap_or(Timestamp::MAX));
         Ok(Attempt::Written)
@@ -282,16 +312,17 @@ impl Elector {
             return;
         };
         let released = tokio::time::timeout(RELEASE_TIMEOUT, self.replace(spec, version)).await;
-        let released = released.unwrap_or_else(|_| Err(format!("no answer within {} ms", RELEASE_TIMEOUT.as_millis())));
+        let timed_out = |_| Err(format!("no response within {} ms", RELEASE_TIMEOUT.as_millis()));
+        let released = released.unwrap_or_else(timed_out);
         match released {
-            Ok(()) => tracing::info!(lease = self.lease, "the lease is given back"),
-            Err(error) => tracing::warn!(lease = self.lease, error, "the lease could not be given back"),
+            Ok(()) => tracing::info!(lease = self.lease, "the lease is released"),
+            Err(error) => tracing::warn!(lease = self.lease, error, "releasing the lease failed"),
         }
     }
 
     async fn observe(&mut self) -> Result<(), String> {
         let found = self.within(self.api.get_opt(&self.lease)).await?;
-        self.saw(found);
+        self.store(found);
         Ok(())
     }
 
@@ -301,7 +332,7 @@ impl Elector {
             spec: Some(spec),
         };
         let written = self.within(self.api.create(&PostParams::default(), &lease)).await?;
-        self.saw(Some(written));
+        self.store(Some(written));
         Ok(())
     }
 
@@ -317,16 +348,16 @@ impl Elector {
         let written = self
             .within(self.api.replace(&self.lease, &PostParams::default(), &lease))
             .await?;
-        self.saw(Some(written));
+        self.store(Some(written));
         Ok(())
     }
 
-    /// A request that cannot outlast the leadership.
+    /// Performs a request with a timeout, so that it does not outlast the leadership.
     async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
         let limit = (self.settings.renew_deadline / 2).min(self.time_left());
         match tokio::time::timeout(limit, request).await {
             Ok(result) => result.map_err(|error| brief(&error)),
-            Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
+            Err(_) => Err(format!("no response within {} ms", limit.as_millis())),
         }
     }
 
@@ -334,13 +365,12 @@ impl Elector {
         let Some(renewed_at) = self.view.renewed_at else {
             return self.settings.renew_deadline;
         };
-        let deadline = renewed_at
-            .checked_add(self.settings.renew_deadline)
-            .unwrap_or(Timestamp::MAX);
-        self.clock.until(deadline)
+        let limit = step::give_up_after(self.view.failed, &self.settings);
+        self.clock
+            .until(renewed_at.checked_add(limit).unwrap_or(Timestamp::MAX))
     }
 
-    fn saw(&mut self, lease: Option<Lease>) {
+    fn store(&mut self, lease: Option<Lease>) {
         let Some(lease) = lease else {
             self.view.lease = None;
             return;

@@ -1,7 +1,7 @@
-//! Leader election over one Lease, as a pure step: what to write next, or how long to wait.
+//! Leader election with one Lease, as a pure function: the next write, or how long to wait.
 //!
 //! Every write is a compare-and-swap on the Lease's resourceVersion. Times in the Lease are never compared with the
-//! local clock: whether another holder is gone is judged by how long ago this process saw the Lease change.
+//! local clock: another holder counts as expired by the time since this process observed a change of the Lease.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 /// The periods of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Others take over this long after they last saw the holder renew.
+    /// Other candidates take over this long after the last renewal that they observed.
     pub lease_duration: Duration,
-    /// A leader that could not renew for this long steps down; shorter than the lease's duration.
+    /// A leader that could not renew for this long stops leading; shorter than the lease duration.
     pub renew_deadline: Duration,
-    /// The time between two attempts.
+    /// The interval between attempts.
     pub retry_period: Duration,
 }
 
@@ -30,39 +30,41 @@ impl Default for Settings {
     }
 }
 
-/// The Lease as this process saw it last.
+/// The Lease as this process last observed it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedLease {
     /// Its content.
     pub spec: LeaseSpec,
-    /// The version that a write must name.
+    /// The version that a write must replace.
     pub resource_version: String,
-    /// When this process first saw this version, by its own clock.
+    /// When this process first observed this version, by its own clock.
     pub observed_at: Timestamp,
 }
 
-/// What one candidate knows.
+/// The input of a candidate's decision.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// The Lease; `None`: there is none.
+    /// The Lease; `None`: it does not exist.
     pub lease: Option<ObservedLease>,
     /// The name under which this process is a candidate; unique to it.
     pub identity: String,
     /// When this process last wrote the Lease as its holder; `None`: it does not lead.
     pub renewed_at: Option<Timestamp>,
+    /// Whether an attempt to renew failed since then.
+    pub failed: bool,
 }
 
-/// What a candidate does next.
+/// The next step of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Take the Lease: create it where `resource_version` is `None`, else replace that version.
+    /// Acquire the Lease: create it if `resource_version` is `None`, or else replace that version.
     Acquire {
         /// The content to write.
         spec: LeaseSpec,
         /// The version to replace.
         resource_version: Option<String>,
     },
-    /// Go on leading: replace that version.
+    /// Renew the Lease: replace that version.
     Renew {
         /// The content to write.
         spec: LeaseSpec,
@@ -75,8 +77,8 @@ pub enum Step {
     Lost,
 }
 
-/// The next step of a candidate. After a failed write the caller reads the Lease again, waits for a
-/// retry period and asks again.
+/// Decides the next step of a candidate. After a failed write the caller reads the Lease again, waits
+/// for a retry period and decides again.
 pub fn step(view: &View, settings: &Settings, now: Timestamp) -> Step {
     let Some(lease) = &view.lease else {
         return match view.renewed_at {
@@ -90,7 +92,7 @@ pub fn step(view: &View, settings: &Settings, now: Timestamp) -> Step {
     let holder = lease.spec.holder_identity.as_deref().unwrap_or_default();
     match view.renewed_at {
         Some(_) if holder != view.identity => Step::Lost,
-        Some(renewed_at) if now >= after(renewed_at, settings.renew_deadline) => Step::Lost,
+        Some(renewed_at) if now >= after(renewed_at, give_up_after(view.failed, settings)) => Step::Lost,
         Some(renewed_at) if now < after(renewed_at, settings.retry_period) => {
             Step::Wait(after(renewed_at, settings.retry_period))
         }
@@ -99,6 +101,17 @@ pub fn step(view: &View, settings: &Settings, now: Timestamp) -> Step {
             resource_version: lease.resource_version.clone(),
         },
         None => candidate(view, lease, holder, settings, now),
+    }
+}
+
+/// How long after its last renewal a leader stops trying. A process that could not try within the renew deadline, for
+/// example because it was stopped, tries once more while no other candidate can have taken the Lease over: until then it
+/// does not act, and the write fails if the Lease has changed.
+pub(super) fn give_up_after(failed: bool, settings: &Settings) -> Duration {
+    if failed {
+        settings.renew_deadline
+    } else {
+        settings.lease_duration
     }
 }
 
@@ -121,8 +134,8 @@ fn candidate(view: &View, lease: &ObservedLease, holder: &str, settings: &Settin
     Step::Wait(expiry.min(after(now, settings.retry_period)))
 }
 
-/// The content with which a leader that stops gives the Lease back, so that the next one need not
-/// wait; `None`: this process does not hold it. It replaces the version that the view names.
+/// The content with which a stopping leader releases the Lease, so that the next leader need not wait;
+/// `None`: this process does not hold it. It replaces the version in the view.
 pub fn release(view: &View, now: Timestamp) -> Option<LeaseSpec> {
     let lease = view.lease.as_ref()?;
     let held = lease.spec.holder_identity.as_deref() == Some(view.identity.as_str());
@@ -151,13 +164,13 @@ fn held_by(view: &View, old: Option<&LeaseSpec>, settings: &Settings, now: Times
     }
 }
 
-/// Rounded up: others go by what the Lease says, and must not take over before its holder stands down.
+/// Rounds up: other candidates use the duration in the Lease, and must not take over before its holder stops leading.
 fn whole_seconds(duration: Duration) -> i32 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(seconds.max(1)).unwrap_or(i32::MAX)
 }
 
-/// `time` plus `duration`; the end of time where that lies beyond it.
+/// `time` plus `duration`, saturating at [`Timestamp::MAX`].
 fn after(time: Timestamp, duration: Duration) -> Timestamp {
     time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
@@ -192,6 +205,7 @@ mod tests {
             lease,
             identity: "me".to_owned(),
             renewed_at,
+            failed: false,
         }
     }
 
@@ -219,12 +233,12 @@ mod tests {
 
     #[rstest]
     #[case::no_lease(None, 0, "acquire new transitions=0")]
-    #[case::given_back(Some(lease("", at(0))), 0, "acquire 7 transitions=4")]
+    #[case::released(Some(lease("", at(0))), 0, "acquire 7 transitions=4")]
     #[case::held_by_another(Some(lease("other", at(0))), 1, "wait until 3")]
     #[case::another_is_about_to_expire(Some(lease("other", at(0))), 14, "wait until 15")]
     #[case::another_has_expired(Some(lease("other", at(0))), 15, "acquire 7 transitions=4")]
-    #[case::held_by_an_earlier_self(Some(lease("me", at(0))), 1, "acquire 7 transitions=3")]
-    fn a_candidate_takes_a_lease_that_is_free_or_expired(
+    #[case::held_by_the_same_identity(Some(lease("me", at(0))), 1, "acquire 7 transitions=3")]
+    fn a_candidate_acquires_a_free_or_expired_lease(
         #[case] lease: Option<ObservedLease>,
         #[case] now: i64,
         #[case] expected: &str,
@@ -233,37 +247,47 @@ mod tests {
     }
 
     #[rstest]
-    #[case::just_renewed(Some(lease("me", at(0))), 1, "wait until 2")]
-    #[case::due(Some(lease("me", at(0))), 2, "renew 7")]
-    #[case::last_moment(Some(lease("me", at(0))), 9, "renew 7")]
-    #[case::renew_deadline(Some(lease("me", at(0))), 10, "lost")]
-    #[case::taken_by_another(Some(lease("other", at(1))), 1, "lost")]
-    #[case::deleted(None, 1, "lost")]
+    #[case::just_renewed(Some(lease("me", at(0))), false, 1, "wait until 2")]
+    #[case::due(Some(lease("me", at(0))), false, 2, "renew 7")]
+    #[case::after_a_failed_attempt(Some(lease("me", at(0))), true, 9, "renew 7")]
+    #[case::attempts_failed_until_the_renew_deadline(Some(lease("me", at(0))), true, 10, "lost")]
+    #[case::stopped_beyond_the_renew_deadline(Some(lease("me", at(0))), false, 14, "renew 7")]
+    #[case::stopped_for_as_long_as_the_lease(Some(lease("me", at(0))), false, 15, "lost")]
+    #[case::taken_by_another(Some(lease("other", at(1))), false, 1, "lost")]
+    #[case::deleted(None, false, 1, "lost")]
     fn a_leader_renews_until_its_deadline(
         #[case] lease: Option<ObservedLease>,
+        #[case] failed: bool,
         #[case] now: i64,
         #[case] expected: &str,
     ) {
-        assert_eq!(outcome(&view(lease, Some(at(0))), at(now)), expected);
+        let view = View {
+            failed,
+            ..view(lease, Some(at(0)))
+        };
+        assert_eq!(outcome(&view, at(now)), expected);
     }
 
     #[test]
     fn two_processes_never_lead_at_the_same_time() {
         let settings = Settings::default();
-        for observed_later in 0..5 {
-            let renewed = at(0);
-            let seen_by_other = at(observed_later);
-            let stands_down =
-                (0..).find(|s| step(&view(Some(lease("me", at(0))), Some(renewed)), &settings, at(*s)) == Step::Lost);
+        for (observed_later, failed) in (0..5).zip([false, true].into_iter().cycle()) {
+            let observed_by_other = at(observed_later);
+            let leader = View {
+                failed,
+                ..view(Some(lease("me", at(0))), Some(at(0)))
+            };
+            let stops = (0..).find(|s| step(&leader, &settings, at(*s)) == Step::Lost);
             let takes_over = (0..).find(|s| {
                 let other = View {
-                    lease: Some(lease("me", seen_by_other)),
+                    lease: Some(lease("me", observed_by_other)),
                     identity: "other".to_owned(),
                     renewed_at: None,
+                    failed: false,
                 };
                 matches!(step(&other, &settings, at(*s)), Step::Acquire { .. })
             });
-            assert!(stands_down.unwrap() < takes_over.unwrap());
+            assert!(stops.unwrap() <= takes_over.unwrap());
         }
     }
 
@@ -271,19 +295,19 @@ mod tests {
     #[case::whole(15_000, 15)]
     #[case::half(2_500, 3)]
     #[case::less_than_one(300, 1)]
-    fn the_lease_never_says_less_than_its_holder_counts_on(#[case] millis: u64, #[case] seconds: i32) {
+    fn the_duration_in_the_lease_is_rounded_up(#[case] millis: u64, #[case] seconds: i32) {
         let settings = Settings {
             lease_duration: Duration::from_millis(millis),
             ..Settings::default()
         };
         let Step::Acquire { spec, .. } = step(&view(None, None), &settings, at(0)) else {
-            panic!("a free lease is taken");
+            panic!("a free lease is not acquired");
         };
         assert_eq!(spec.lease_duration_seconds, Some(seconds));
     }
 
     #[test]
-    fn a_leader_that_stops_gives_the_lease_back() {
+    fn a_stopping_leader_releases_the_lease() {
         let released = release(&view(Some(lease("me", at(0))), Some(at(0))), at(1)).unwrap();
         assert_eq!(released.holder_identity.as_deref(), Some(""));
         assert_eq!(released.lease_transitions, Some(3));

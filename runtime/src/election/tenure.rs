@@ -1,4 +1,4 @@
-//! Until when a process leads, and where it does so without renewing.
+//! The time until which a process leads, with or without renewals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,51 +10,51 @@ use parking_lot::Mutex;
 
 use super::step::Settings;
 
-/// Until when this process leads for certain, by the wall clock; renewals move it on.
+/// The time until which this process certainly leads, by the wall clock; renewals extend it.
 #[derive(Clone, Debug)]
 pub struct Tenure {
     until: Arc<Mutex<Timestamp>>,
     expires: Arc<AtomicBool>,
-    unheard: Option<Unheard>,
+    pulse: Option<PulseRenewal>,
 }
 
-/// Renewals that need not be made, as nobody would miss them: the pulse says the same.
+/// Renewals by a pulse instead of requests, in a simulated world.
 #[derive(Clone, Debug)]
-pub(super) struct Unheard {
+pub(super) struct PulseRenewal {
     pub(super) pulses: Pulses,
-    /// Under which name this process beats: its identity.
+    /// The name of the pulse: the identity of this process.
     pub(super) name: String,
     /// The clock of the pulses.
     pub(super) clock: Clock,
     pub(super) settings: Settings,
 }
 
-/// A process that beats. It stops beating when this is dropped, whatever the reason: a crash, or that it leads no more.
-struct Beating<'a>(&'a Unheard);
+/// A running pulse. Dropping it ends the pulse, for example in a crash or when leadership ends.
+struct RunningPulse<'a>(&'a PulseRenewal);
 
-impl Drop for Beating<'_> {
+impl Drop for RunningPulse<'_> {
     fn drop(&mut self) {
         self.0.pulses.end(&self.0.name, self.0.clock.now());
     }
 }
 
-impl Unheard {
-    /// Beats after a renewal at `renewed_at` for as long as it may; answers the last beat, if there was one.
-    async fn beat(&self, renewed_at: Timestamp) -> Option<Timestamp> {
+impl PulseRenewal {
+    /// Runs a pulse after a renewal at `renewed_at` for as long as allowed; returns its last beat, if any.
+    async fn run(&self, renewed_at: Timestamp) -> Option<Timestamp> {
         let period = self.settings.retry_period;
         let until = self.pulses.begin(&self.name, renewed_at, period)?;
-        let beating = Beating(self);
+        let running = RunningPulse(self);
         tokio::select! {
             biased;
             () = self.pulses.ended(&self.name) => {}
-            // The beat after that one is to be heard.
+            // The next renewal after this time must be a request.
             () = self.clock.sleep_until(until.checked_sub(period).unwrap_or(until)) => {}
         }
-        drop(beating);
+        drop(running);
         self.pulses.last(&self.name, self.clock.now())
     }
 
-    /// Until when the beats until `now` let it lead.
+    /// The time until which the beats before `now` extend the leadership.
     fn leads_until(&self, now: Timestamp) -> Option<Timestamp> {
         let last = self.pulses.last(&self.name, now)?;
         last.checked_add(self.settings.renew_deadline).ok()
@@ -62,7 +62,7 @@ impl Unheard {
 }
 
 impl Tenure {
-    /// That of a process that competes with no other.
+    /// The tenure of a process without leader election.
     pub fn unlimited() -> Self {
         Self::until(Timestamp::MAX)
     }
@@ -71,16 +71,16 @@ impl Tenure {
         Self {
             until: Arc::new(Mutex::new(until)),
             expires: Arc::default(),
-            unheard: None,
+            pulse: None,
         }
     }
 
-    pub(super) fn beating(self, unheard: Option<Unheard>) -> Self {
-        Self { unheard, ..self }
+    pub(super) fn renewing_by_pulse(self, pulse: Option<PulseRenewal>) -> Self {
+        Self { pulse, ..self }
     }
 
-    /// Has the Lease expire instead of being given back, because something that this process began may
-    /// still have an effect: whoever leads next should not begin the same at once.
+    /// Lets the Lease expire instead of releasing it, because an operation of this process may still have
+    /// an effect: the next leader should not repeat it at once.
     pub fn let_expire(&self) {
         self.expires.store(true, Ordering::Relaxed);
     }
@@ -89,26 +89,26 @@ impl Tenure {
         self.expires.load(Ordering::Relaxed)
     }
 
-    /// Whether this process leads at that time.
+    /// Whether this process leads at `now`.
     pub fn holds(&self, now: Timestamp) -> bool {
         let renewed = *self.until.lock();
-        let beaten = self.unheard.as_ref().and_then(|unheard| unheard.leads_until(now));
-        now < beaten.map_or(renewed, |beaten| beaten.max(renewed))
+        let by_pulse = self.pulse.as_ref().and_then(|pulse| pulse.leads_until(now));
+        now < by_pulse.map_or(renewed, |by_pulse| by_pulse.max(renewed))
     }
 
-    /// Whether this process need not renew, as nothing would miss it.
-    pub fn is_unheard(&self) -> bool {
-        let unheard = self.unheard.as_ref();
-        unheard.is_some_and(|unheard| unheard.pulses.beats(&unheard.name))
+    /// Whether a pulse currently replaces the renewals of this process.
+    pub fn renews_by_pulse(&self) -> bool {
+        let pulse = self.pulse.as_ref();
+        pulse.is_some_and(|pulse| pulse.pulses.beats(&pulse.name))
     }
 
     pub(super) fn extend(&self, until: Timestamp) {
         *self.until.lock() = until;
     }
 
-    /// Leads on after a renewal at `renewed_at` without another one, where that is allowed and for as long as it is;
-    /// answers which would have been the last.
-    pub(super) async fn rest(&self, renewed_at: Timestamp) -> Option<Timestamp> {
-        self.unheard.as_ref()?.beat(renewed_at).await
+    /// Leads without renewals after the one at `renewed_at` while a pulse replaces them; returns the time of the last
+    /// replaced renewal, if any.
+    pub(super) async fn renew_by_pulse(&self, renewed_at: Timestamp) -> Option<Timestamp> {
+        self.pulse.as_ref()?.run(renewed_at).await
     }
 }

@@ -1,4 +1,4 @@
-//! What is missing at the start is one clear line, in the time that was promised.
+//! Preflight checks: missing requirements are reported in one line, within the deadline.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,22 @@ fn clock() -> Clock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_with_the_kinds_will_do() {
+async fn a_server_that_serves_the_kinds_passes() {
     let server = TestServer::serving(&["machines", "machineclasses"]);
     check_clusters(&server.client(), Some(&server.client()), &clock())
         .await
         .unwrap();
     let agents: Vec<String> = server.agents().into_iter().collect();
     let expected = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
-    assert_eq!(agents, [expected], "every request says whose it is");
+    assert_eq!(
+        agents,
+        [expected],
+        "every request has the user agent of the preflight checks"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_kinds_are_named_with_the_remedy() {
+async fn missing_kinds_are_reported_with_the_fix() {
     let error = check_clusters(&TestServer::serving(&["machines"]).client(), None, &clock())
         .await
         .unwrap_err()
@@ -40,7 +44,7 @@ async fn missing_kinds_are_named_with_the_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_ends_the_start_after_ten_seconds() {
+async fn an_unresponsive_server_fails_the_check_after_ten_seconds() {
     let (server, clock) = (TestServer::serving(&[]), clock());
     server.set_down(true);
     let started = clock.now();
@@ -55,7 +59,7 @@ async fn a_server_that_does_not_answer_ends_the_start_after_ten_seconds() {
     assert_eq!(clock.now().duration_since(started).as_secs(), 10);
 }
 
-/// Answers every call with that code.
+/// A driver that fails every call with this code.
 #[derive(Debug)]
 struct Always(Code);
 
@@ -97,7 +101,7 @@ impl Driver for Always {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_is_not_there_ends_the_start_after_twenty_seconds() {
+async fn an_absent_driver_fails_the_check_after_twenty_seconds() {
     let clock = clock();
     let started = clock.now();
     let error = check_driver(&Always(Code::Unavailable), "grpc://cloud:1", &clock)
@@ -109,7 +113,7 @@ async fn a_driver_that_is_not_there_ends_the_start_after_twenty_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_answers_anything_is_there() {
+async fn a_driver_that_responds_with_an_error_passes() {
     check_driver(&Always(Code::Unimplemented), "grpc://cloud:1", &clock())
         .await
         .unwrap();
