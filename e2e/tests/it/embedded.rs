@@ -4,14 +4,16 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
 
+use clock::Clock;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 use stage::plane::envtest;
 use stage::ports::free_port;
 
-use crate::drydock::{drydock_program, holds_secret, said};
+use crate::drydock::{drydock_program, holds_secret, printed};
 use crate::existing::assert_none_is_required;
 
 const FAILS: &str = "
@@ -37,9 +39,9 @@ fn a_failed_run_leaves_a_report_without_secrets_at_any_log_level() {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     let replay = "replay: drydock run --file fails.yaml --stage embedded --seed 1";
-    assert!(said(&output).contains(replay), "{}", said(&output));
+    assert!(printed(&output).contains(replay), "{}", printed(&output));
     let report = folder.path().join(".drydock/reports/embedded-fails-1");
     for file in [
         "narrative.txt",
@@ -80,34 +82,40 @@ fn another_controller_is_tested_by_the_same_scenario() {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 /// Starts `drydock up` with this temporary folder; returns it with its output when it is up.
 fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
+    up_with(folder, &[])
+}
+
+/// The same with more arguments.
+fn up_with(folder: &Path, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = drydock_program()
         .arg("up")
+        .args(arguments)
         .env("TMPDIR", folder)
         .current_dir(folder)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut output, mut words) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-    while !words.contains("Ctrl-C ends everything") {
-        assert!(output.read_line(&mut words).unwrap() > 0, "it ended: {words}");
+    let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    while !printed.contains("Ctrl-C ends everything") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
     }
-    (child, output, words)
+    (child, output, printed)
 }
 
 /// A connection to the fakecloud of `up`, which closes when that process ends.
-fn tie(words: &str) -> TcpStream {
-    let address = words.split("answers gRPC on ").nth(1).unwrap();
+fn connection(printed: &str) -> TcpStream {
+    let address = printed.split("answers gRPC on ").nth(1).unwrap();
     TcpStream::connect(address.split(';').next().unwrap()).unwrap()
 }
 
-fn wait_for_end(mut tie: TcpStream) {
+fn wait_for_end(mut connection: TcpStream) {
     // Either end of file or a reset; the server's greeting comes first.
-    let _ = tie.read_to_end(&mut Vec::new());
+    let _ = connection.read_to_end(&mut Vec::new());
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -117,22 +125,36 @@ fn signal(child: &Child, signal: Signal) {
 #[test]
 fn ctrl_c_leaves_no_process_and_no_file_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, _output, words) = up(folder.path());
-    let tie = tie(&words);
+    let (mut child, _output, printed) = up(folder.path());
+    let connection = connection(&printed);
     signal(&child, Signal::SIGINT);
     assert!(child.wait().unwrap().success());
-    wait_for_end(tie);
+    wait_for_end(connection);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn child_processes_end_when_drydock_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, _output, words) = up(folder.path());
-    let tie = tie(&words);
+    let (mut child, _output, printed) = up(folder.path());
+    let connection = connection(&printed);
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
-    wait_for_end(tie);
+    wait_for_end(connection);
+}
+
+#[test]
+fn a_controller_that_exits_is_restarted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, mut output, mut printed) = up_with(folder.path(), &["--controller", "echo broken; exit 3"]);
+    while !printed.contains("restarting it in 10 s") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
+    }
+    let first = "the controller ended (exit status: 3); last log line: broken; restarting it\n";
+    assert!(printed.contains(first), "{printed}");
+    signal(&child, Signal::SIGINT);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -145,13 +167,13 @@ fn a_port_in_use_fails_with_one_clear_line() {
         .env("TMPDIR", folder.path())
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(
-        said(&output).contains(&format!("127.0.0.1:{port}: the address is in use")),
+        printed(&output).contains(&format!("127.0.0.1:{port}: the address is in use")),
         "{}",
-        said(&output)
+        printed(&output)
     );
-    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+    assert_eq!(printed(&output).lines().count(), 1, "{}", printed(&output));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -185,13 +207,89 @@ fn has_file(folder: &Path, name: &str) -> bool {
 
 /// The command lines of processes that mention this folder.
 fn processes_of(folder: &Path) -> Vec<String> {
+    commands_of(folder).into_iter().map(|(_, command)| command).collect()
+}
+
+/// The process ids and commands of processes with this folder in their command.
+fn commands_of(folder: &Path) -> Vec<(Pid, String)> {
     let name = folder.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
-        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(name))
+        .filter_map(|entry| {
+            let process = entry.file_name().to_str()?.parse().ok()?;
+            let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+            Some((
+                Pid::from_raw(process),
+                String::from_utf8_lossy(&command).replace('\0', " "),
+            ))
+        })
+        .filter(|(_, command)| command.contains(name))
         .collect()
+}
+
+/// The process of mcm among those.
+fn mcm_of(folder: &Path) -> Option<Pid> {
+    let mcm = |command: &str| {
+        command
+            .split(' ')
+            .next()
+            .is_some_and(|program| program.ends_with("/mcm"))
+    };
+    let mut commands = commands_of(folder).into_iter();
+    commands.find(|(_, command)| mcm(command)).map(|(process, _)| process)
+}
+
+/// The process of mcm, once its log says that it leads.
+async fn leader(folder: &Path, printed: &str) -> Pid {
+    let logs = printed.split("logs are in ").nth(1).unwrap().lines().next().unwrap();
+    let log = Path::new(logs).join("mcm.log");
+    while !std::fs::read_to_string(&log).unwrap_or_default().contains("leading") {
+        Clock::wall().sleep(Duration::from_millis(100)).await;
+    }
+    mcm_of(folder).unwrap()
+}
+
+/// Stops mcm for a time. The Lease of `drydock up` lasts ten seconds.
+async fn stop_for(mcm: Pid, seconds: u64) {
+    kill(mcm, Signal::SIGSTOP).unwrap();
+    Clock::wall().sleep(Duration::from_secs(seconds)).await;
+    kill(mcm, Signal::SIGCONT).unwrap();
+}
+
+/// A leader renews within the last third of the Lease if it could not try before.
+#[tokio::test]
+async fn a_stop_shorter_than_the_lease_keeps_leadership() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, output, printed) = up(folder.path());
+    let mcm = leader(folder.path(), &printed).await;
+    stop_for(mcm, 7).await;
+    Clock::wall().sleep(Duration::from_secs(3)).await;
+    assert_eq!(
+        mcm_of(folder.path()),
+        Some(mcm),
+        "mcm lost leadership and was restarted"
+    );
+    end(child, output);
+}
+
+#[tokio::test]
+async fn a_stop_longer_than_the_lease_ends_leadership_and_mcm_is_restarted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, mut output, mut printed) = up(folder.path());
+    let mcm = leader(folder.path(), &printed).await;
+    stop_for(mcm, 11).await;
+    while !printed.contains("restarting it") {
+        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
+    }
+    assert!(printed.contains("leadership is lost"), "{printed}");
+    end(child, output);
+}
+
+/// Ends `drydock up` by Ctrl-C.
+fn end(mut child: Child, output: BufReader<ChildStdout>) {
+    signal(&child, Signal::SIGINT);
+    assert!(child.wait().unwrap().success());
+    drop(output);
 }
 
 #[rstest]
@@ -227,6 +325,6 @@ fn two_worlds_side_by_side_do_not_disturb_each_other() {
     };
     for child in [run(), run()] {
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", printed(&output));
     }
 }

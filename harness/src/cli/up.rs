@@ -1,11 +1,10 @@
-//! `drydock up`: a world to play with, until Ctrl-C.
+//! `drydock up`: runs a world for interactive use until Ctrl-C.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
-use stage::Stage;
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
@@ -17,39 +16,39 @@ use super::running_world::{Announced, World};
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 
-/// Where kubectl puts what names no namespace, as the examples do.
+/// The default namespace of kubectl, which the examples use.
 const NAMESPACE: &str = "default";
-/// Where a start that fails leaves its logs.
+/// The folder for the logs of a failed start.
 const REPORTS: &str = ".drydock/reports";
-/// With more nodes than these, kubelets renew their Leases as seldom as in production.
+/// With more nodes, kubelets renew their Leases with the production period.
 const MANY: u32 = 100;
 
 #[derive(Args, Debug)]
 pub(super) struct Up {
-    /// What the control plane is
+    /// The kind of control plane
     #[arg(long, default_value = "embedded", value_enum)]
     stage: StageKind,
 
     #[command(flatten)]
     on: StageArguments,
 
-    /// Leaves parts out, for people who bring their own; without fakecloud there is no mcm either
+    /// Omits parts, to be replaced by your own; without fakecloud there is no mcm either
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
 
-    /// The API server's port (stage embedded); 0: any that is free
+    /// The API server's port (stage embedded); 0: any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// A command that replaces mcm; it gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment
+    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE
     #[arg(long, value_name = "COMMAND", conflicts_with = "without")]
     controller: Option<String>,
 
-    /// How long VMs boot, instead of a moment
+    /// Boot time of VMs; the default is short
     #[arg(long, value_name = "TIME")]
     boot_delay: Option<DurationExpression>,
 
-    /// How many kubelets are expected beside those of --nodes: many renew their Leases seldom
+    /// Number of expected kubelets in addition to those of --nodes; with many, Leases are renewed less often
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     kubelets: u32,
 
@@ -65,7 +64,7 @@ pub(super) struct Up {
 enum Part {
     /// The machine controller manager.
     Mcm,
-    /// The fake cloud, and mcm with it: what is left is the control plane.
+    /// The fake cloud and mcm: only the control plane runs.
     Fakecloud,
 }
 
@@ -81,7 +80,7 @@ impl Up {
         self.population.check()?;
         if alone && self.population.nodes() > 0 {
             return Err(Usage(
-                "--nodes are fakecloud's: without fakecloud there are none".to_owned(),
+                "--nodes needs fakecloud: without fakecloud there are none".to_owned(),
             ));
         }
         if self.stage == StageKind::Kind {
@@ -125,7 +124,7 @@ impl Up {
     }
 }
 
-/// Short ones. Many nodes that renew their Leases twice a second would leave no time for anything else.
+/// Short timeouts, except for the Leases of many nodes: renewals twice a second would use all CPU time.
 fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
     let short = match stage {
         StageKind::Envtest => Timeouts::on_etcd(),
@@ -140,7 +139,7 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
         production.lease_period,
         production.node_grace
     );
-    // While they all join at once, mcm's own Lease is renewed late on a small machine.
+    // On a small host, mcm renews its own Lease late while all nodes join at once.
     Timeouts {
         lease_period: production.lease_period,
         node_grace: production.node_grace,
@@ -149,7 +148,7 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
     }
 }
 
-/// Until Ctrl-C, or until something breaks.
+/// Runs until Ctrl-C, or until a part fails.
 async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended {
     let mut interrupts = Interrupts::new()?;
     let options = on.kind_options(Path::new(REPORTS));
@@ -168,7 +167,7 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
         tokio::select! {
             biased;
             ended = &mut ending => break ended,
-            () = interrupts.next() => eprintln!("drydock: still removing the cluster; wait"),
+            () = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
         }
     };
     ended?;
@@ -178,7 +177,7 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
     }
 }
 
-/// Deploys a world, tells a person of it, and returns when something breaks.
+/// Deploys a world, prints how to use it, and returns the reason when a part fails.
 async fn deployed(cluster: &Cluster, population: &Population) -> String {
     let mut up = match cluster.up().await {
         Ok(up) => up,
@@ -205,13 +204,13 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
     tokio::select! {
         biased;
         reason = up.trouble() => return reason,
-        settled = population.settle(&world, &namespace) => tell(settled),
+        settled = population.settle(&world, &namespace) => print_error(settled),
     }
     print_end();
     up.trouble().await
 }
 
-/// Lets `drydock nodes` find the world. Without that it is still a world.
+/// Lets `drydock nodes` find the world. A failure is only printed.
 fn announce(world: &World) -> Option<Announced> {
     let announced = Announced::new(Path::new("."), world);
     if let Ok(Some(announced)) = announced {
@@ -224,14 +223,14 @@ fn announce(world: &World) -> Option<Announced> {
     None
 }
 
-/// Nodes or pods that are not there in time do not end the world: a person may want to see why.
-fn tell(settled: Result<(), Usage>) {
+/// Prints an error. If nodes or pods are not ready in time, the world continues to run for inspection.
+fn print_error(settled: Result<(), Usage>) {
     if let Err(Usage(reason)) = settled {
         eprintln!("drydock: {reason}");
     }
 }
 
-/// Ends only when something breaks.
+/// Runs until the control plane ends. Programs that exit are restarted.
 async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, population: Population) -> Ended {
     let mut plane = match stage {
         StageKind::Embedded => {
@@ -244,7 +243,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
         }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
             return Err(Usage(format!(
-                "drydock up starts a cluster of its own, on stage embedded, envtest or kind; stage {stage} is for drydock run"
+                "drydock up starts its own cluster, on stage embedded, envtest or kind; stage {stage} is for drydock run"
             )));
         }
     };
@@ -263,7 +262,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
     );
     if without_mcm {
         say!(
-            "mcm is left out. For example: mcm --driver=grpc://{} \\",
+            "mcm does not run. Start it for example with: mcm --driver=grpc://{} \\",
             stage.cloud_address()
         );
         say!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
@@ -274,13 +273,16 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
         kubeconfig: Some(stage.kubeconfig().to_owned()),
     };
     let _announced = announce(&world);
+    let settle = async {
+        print_error(population.settle(&world, NAMESPACE).await);
+        print_end();
+        std::future::pending().await
+    };
     tokio::select! {
         biased;
-        reason = stage.trouble() => return Err(Usage(reason)),
-        settled = population.settle(&world, NAMESPACE) => tell(settled),
+        reason = stage.keep_running(|exit| say!("{exit}")) => Err(Usage(reason)),
+        never = settle => never,
     }
-    print_end();
-    Err(Usage(stage.trouble().await))
 }
 
 fn print_up(kubeconfig: &Path) {

@@ -1,7 +1,7 @@
-//! Child processes that end with this one, whatever ends it.
+//! Child processes that end when this process ends, for any reason.
 //!
-//! A child is started through a tether: this executable once more, which asks the kernel for SIGKILL at its parent's
-//! death and then becomes the program.
+//! A child starts through a tether: a second instance of this executable, which asks the kernel to send it SIGKILL when
+//! its parent dies, and then executes the program.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,47 +18,47 @@ use tokio::process::{Child, Command};
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why a child process does not run.
+/// Errors of starting and running a child process.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
-    /// The path of this executable, beside which the others are, is unknown.
-    #[error("cannot tell where this program is: {0}")]
+    /// The path of this executable, whose folder holds the other programs, is unknown.
+    #[error("cannot determine the path of this program: {0}")]
     UnknownLocation(#[source] std::io::Error),
     /// The program is not built.
-    #[error("there is no {name} beside {}: build it with `make build`", beside.display())]
+    #[error("{name} is not in the folder of {}: build it with `make build`", beside.display())]
     NotBuilt {
         /// The program.
         name: String,
         /// This executable.
         beside: PathBuf,
     },
-    /// The operating system does not start it, or its log cannot be opened.
+    /// The operating system does not start the program, or its log cannot be opened.
     #[error("cannot start {program}: {source}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It ended by itself.
+    /// The process ended unexpectedly.
     #[error(transparent)]
     Ended(#[from] Ended),
 }
 
-/// How a child process ended by itself.
+/// An unexpected end of a child process.
 #[derive(Debug, thiserror::Error)]
-#[error("{program} ended ({status}){}", shown(last_line.as_deref()))]
+#[error("{program} ended ({status}){}", log_suffix(last_line.as_deref()))]
 pub struct Ended {
     /// The program.
     pub program: String,
-    /// Its exit status, or why that is unknown.
+    /// The exit status, or the error of waiting for it.
     pub status: String,
-    /// The last line of its log that is not empty.
+    /// The last non-empty line of its log.
     pub last_line: Option<String>,
 }
 
-fn shown(last_line: Option<&str>) -> String {
-    last_line.map_or_else(String::new, |line| format!("; its last words: {line}"))
+fn log_suffix(last_line: Option<&str>) -> String {
+    last_line.map_or_else(String::new, |line| format!("; last log line: {line}"))
 }
 
 /// The arguments of the hidden command `tether`.
@@ -74,18 +74,18 @@ pub struct Tether {
 }
 
 impl Tether {
-    /// Becomes the program; returns only when it cannot, with the reason.
+    /// Replaces this process with the program. Returns only on failure, with the reason.
     pub fn become_it(self) -> String {
         #[cfg(target_os = "linux")]
         if let Err(error) = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL) {
-            return format!("cannot tie a process to its parent: {error}");
+            return format!("cannot request a signal at the parent's death: {error}");
         }
-        // The parent may have died before the kernel was asked.
+        // The parent may have died before the call of prctl.
         if nix::unistd::getppid() != Pid::from_raw(self.parent) {
-            return "the parent is gone".to_owned();
+            return "the parent process has ended".to_owned();
         }
         let Some((program, arguments)) = self.command.split_first() else {
-            return "no program is named".to_owned();
+            return "no program is specified".to_owned();
         };
         let error = std::process::Command::new(program).args(arguments).exec();
         format!("cannot start {}: {error}", program.display())
@@ -95,17 +95,17 @@ impl Tether {
 /// A program to start.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What it is called in messages.
+    /// The name in messages.
     pub name: String,
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// Variables to set.
+    /// Environment variables to set.
     pub environment: Vec<(String, OsString)>,
-    /// Where its output goes, appended.
+    /// The file that its output is appended to.
     pub log: PathBuf,
 }
 
-/// A started program; killed with its whole process group when dropped.
+/// A started program. Dropping it kills its whole process group.
 #[derive(Debug)]
 pub struct Running {
     name: String,
@@ -115,10 +115,10 @@ pub struct Running {
 }
 
 impl Program {
-    /// Starts it, in a process group of its own.
+    /// Starts the program in a new process group.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the program cannot be started.
     pub fn start(&self) -> Result<Running, ChildError> {
         let cannot = |source| ChildError::Start {
             program: self.name.clone(),
@@ -151,14 +151,14 @@ impl Program {
     }
 }
 
-/// The process group of a started program, for stopping it and letting it go on.
+/// The process group of a started program, which can be stopped and continued.
 #[derive(Clone, Copy, Debug)]
 pub struct Group(Option<Pid>);
 
 impl Group {
-    /// Has it stand still, or go on (SIGSTOP, SIGCONT).
-    pub fn stand_still(self, still: bool) {
-        let signal = if still { Signal::SIGSTOP } else { Signal::SIGCONT };
+    /// Stops (SIGSTOP) or continues (SIGCONT) the processes of the group.
+    pub fn set_stopped(self, stopped: bool) {
+        let signal = if stopped { Signal::SIGSTOP } else { Signal::SIGCONT };
         if let Self(Some(group)) = self {
             let _ = killpg(group, signal);
         }
@@ -166,12 +166,17 @@ impl Group {
 }
 
 impl Running {
-    /// Its process group.
+    /// The process group of the program.
     pub fn group(&self) -> Group {
         Group(self.group)
     }
 
-    /// Returns when it ends by itself.
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Returns when the process ends unexpectedly.
     pub async fn ended(&mut self) -> Ended {
         let status = match self.child.wait().await {
             Ok(status) => status.to_string(),
@@ -184,13 +189,13 @@ impl Running {
         }
     }
 
-    /// Ends it without notice.
+    /// Kills the process group with SIGKILL.
     pub async fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait().await;
     }
 
-    /// Asks it to end, and ends it when it does not.
+    /// Sends SIGTERM, and kills the process group after a grace period.
     pub async fn stop(mut self) {
         self.signal(Signal::SIGTERM);
         if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
@@ -207,9 +212,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A process that was waited for has given its id back; others of its group may live on.
+        // After a wait the process id is free again, but other processes of the group may still run.
         self.signal(Signal::SIGKILL);
-        // It is gone before anything else goes, above all the folder that it may write into.
+        // Wait for its end before other values are dropped: it may still write into a folder that is about to be
+        // removed.
         if self.child.id().is_some()
             && let Some(process) = self.group
         {
@@ -218,7 +224,7 @@ impl Drop for Running {
     }
 }
 
-/// The last line of a log that is not empty.
+/// The last non-empty line of a log.
 fn last_line(log: &Path) -> Option<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     text.lines()
@@ -228,10 +234,11 @@ fn last_line(log: &Path) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The program that runs, to start it once more. Of one that was built anew meanwhile, Linux still has the file that runs.
+/// The path of the running executable, for starting a second instance. On Linux the path refers to the running file
+/// even after a rebuild has replaced it.
 ///
 /// # Errors
-/// When the system does not tell where it is.
+/// When the operating system does not provide the path.
 pub fn this_program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
@@ -239,10 +246,10 @@ pub fn this_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// The program of that name beside this executable, or in a build folder above a test's.
+/// The program of that name in the folder of this executable or, for tests, in its parent folder.
 ///
 /// # Errors
-/// [`ChildError::NotBuilt`] says what to build.
+/// [`ChildError::NotBuilt`] if neither folder has the program.
 pub fn beside(name: &str) -> Result<PathBuf, ChildError> {
     let this = std::env::current_exe().map_err(ChildError::UnknownLocation)?;
     this.ancestors()

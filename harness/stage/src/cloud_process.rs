@@ -1,4 +1,4 @@
-//! fakecloud as a process of its own: its ledger lies in a folder, so that it outlives the process.
+//! fakecloud as a separate process. Its ledger is in a folder, so that it survives a restart.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use super::StageError;
 use super::child::{Ended, Program, Running};
 use super::ports::{self, PortError};
 
-/// What it is called, and its log.
+/// The program name in messages.
 const NAME: &str = "fakecloud";
 
-/// Dropping it kills it.
+/// A fakecloud process. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct CloudProcess {
     program: Program,
-    /// Where it listens, also after a restart.
+    /// The port, which stays the same after a restart.
     port: u16,
-    /// `None` between its end and its next start.
+    /// `None` between a kill and the next start.
     running: Option<Running>,
     clock: Clock,
 }
 
 impl CloudProcess {
-    /// Starts the program with these arguments, its log and its ledger in `folder`, on a free port.
+    /// Starts the program with these arguments on a free port, with its log and ledger in `folder`.
     pub(super) async fn start(
         program: PathBuf,
         arguments: Vec<OsString>,
@@ -53,12 +53,12 @@ impl CloudProcess {
         })
     }
 
-    /// HOST:PORT of it.
+    /// HOST:PORT of fakecloud.
     pub(super) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Performs a step.
+    /// Performs an action of a step.
     pub(super) async fn perform(&mut self, action: ProcessAction) -> Result<(), StageError> {
         match action {
             ProcessAction::KillLeader => return Err(StageError::NoLeader(Process::Fakecloud)),
@@ -78,7 +78,7 @@ impl CloudProcess {
         Ok(())
     }
 
-    /// Returns when it ends by itself.
+    /// Returns when the process ends unexpectedly.
     pub(super) async fn ended(&mut self) -> Ended {
         match &mut self.running {
             Some(running) => running.ended().await,
@@ -86,7 +86,12 @@ impl CloudProcess {
         }
     }
 
-    /// Asks it to end, and ends it when it does not.
+    /// Removes a process that has ended, so that it can be started again.
+    pub(super) fn remove_ended(&mut self) {
+        self.running.take_if(|running| running.has_ended());
+    }
+
+    /// Stops the process gracefully, and kills it after a grace period.
     pub(super) async fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop().await;

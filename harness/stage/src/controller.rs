@@ -1,5 +1,5 @@
-//! What acts on the machines on a wall-clock stage: processes that speak with API server and cloud directly, or behind
-//! gates.
+//! The controller of machines on a wall-clock stage: processes that reach the API server and the cloud directly or
+//! through gates.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,37 +16,37 @@ use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs};
 use super::supervised::crash_at;
 
-/// What acts on the machines.
+/// The controller of the machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Controller {
-    /// Our mcm.
+    /// The mcm of this workspace.
     Mcm,
-    /// A shell command that gets KUBECONFIG (of the control cluster), TARGET_KUBECONFIG, FAKECLOUD_ADDRESS and
-    /// DRYDOCK_NAMESPACE by environment.
+    /// A shell command with the environment variables KUBECONFIG (of the control cluster), TARGET_KUBECONFIG,
+    /// FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE.
     Command(String),
-    /// Nothing: a person brings one.
+    /// None: the user starts one.
     None,
 }
 
-/// Where what acts on the machines finds things.
+/// Paths, addresses and settings that a controller needs.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
-    /// The program mcm.
+    /// The mcm executable.
     pub(super) mcm: PathBuf,
-    /// What named durations are worth.
+    /// Values of the named durations.
     pub(super) timeouts: &'a Timeouts,
     /// The namespace of machines.
     pub(super) namespace: &'a str,
-    /// How it reaches the API servers.
+    /// The kubeconfigs of the API servers.
     pub(super) kubeconfigs: &'a Kubeconfigs,
     /// HOST:PORT of the driver.
     pub(super) driver: &'a str,
-    /// Where logs go.
+    /// The folder for logs.
     pub(super) folder: &'a Path,
 }
 
 impl Controller {
-    /// What a replica of it is started from; `None`: there is none.
+    /// The recipe of a replica; `None` without a controller.
     pub(super) fn recipe(self, places: &Places) -> Option<Recipe> {
         let ours = self == Self::Mcm;
         let (name, command): (&str, Vec<OsString>) = match self {
@@ -82,17 +82,17 @@ impl Controller {
     }
 }
 
-/// The processes that act on the machines.
+/// The controller processes.
 #[derive(Debug)]
-pub(super) enum Acting {
-    /// They speak with API server and cloud directly.
+pub(super) enum ControllerProcesses {
+    /// Processes that reach API server and cloud directly.
     Direct(Replicas),
-    /// What they say passes gates.
+    /// Processes whose requests pass gates.
     Gated(Gated),
 }
 
-impl Acting {
-    /// Performs a step; `client` and `namespace` tell who leads.
+impl ControllerProcesses {
+    /// Performs an action of a step. `client` and `namespace` are for reading the Lease of the leader.
     pub(super) async fn perform(
         &mut self,
         action: ProcessAction,
@@ -106,7 +106,7 @@ impl Acting {
         }
     }
 
-    /// Arms a crash.
+    /// Arms a crash at an effect.
     pub(super) fn crash(&self, crash: &Crash) -> Result<(), StageError> {
         match (self, crash.process) {
             (Self::Gated(gated), Process::Mcm) => crash_at(&gated.mcm.group, crash),
@@ -114,7 +114,7 @@ impl Acting {
         }
     }
 
-    /// Lets the one that leads stand still.
+    /// Pauses the leader.
     pub(super) async fn pause(
         &self,
         process: Process,
@@ -129,7 +129,16 @@ impl Acting {
         }
     }
 
-    /// Returns, with a sentence, when one ends that nobody ended.
+    /// Removes the processes that have ended, so that they can be started again. Returns whether they can be.
+    pub(super) fn remove_ended(&mut self) -> bool {
+        match self {
+            Self::Direct(mcm) => mcm.remove_ended(),
+            Self::Gated(_) => return false,
+        }
+        true
+    }
+
+    /// Returns the reason when a process ends unexpectedly.
     pub(super) async fn ended(&mut self) -> String {
         match self {
             Self::Direct(mcm) => mcm.ended().await.to_string(),
@@ -137,7 +146,7 @@ impl Acting {
         }
     }
 
-    /// Ends them; the files in `folder` that tell what they did.
+    /// Stops the processes. Returns the names of their log and trace files in `folder`.
     pub(super) async fn stop(self, folder: &Path) -> Vec<String> {
         match self {
             Self::Direct(mut mcm) => {

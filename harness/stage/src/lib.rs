@@ -1,7 +1,7 @@
 //! Stages: the worlds that scenarios run on (`sim`, `embedded`, `envtest`, `kubeconfig`, `kind`).
 //!
-//! A stage brings up control planes, the simulated cloud and mcm, hands the running world to a [`Performer`], and takes
-//! everything down again. It does not know what a scenario means or how a run is judged.
+//! A stage starts control planes, the simulated cloud and mcm, passes the running world to a [`Performer`], and stops
+//! everything afterwards. It does not interpret scenarios or judge runs.
 
 mod apply;
 pub mod audit;
@@ -27,6 +27,7 @@ pub mod processes;
 mod proxy;
 mod pulses;
 mod replicas;
+mod restarts;
 pub mod result;
 pub mod role;
 mod session_run;
@@ -67,142 +68,142 @@ use crate::plane::{FileError, KubeconfigError, PlaneError};
 use crate::ports::PortError;
 use crate::setup::SetupError;
 
-/// The namespace of a scenario's objects on a stage whose cluster nobody shares.
+/// The namespace of a scenario's objects on a stage with a dedicated cluster.
 pub const NAMESPACE: &str = "drydock";
 
-/// Why a world does not come up, does not do what a step asks for, or is not removed.
+/// Errors of starting a world, performing a step and removing the world.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// A program does not start.
     #[error(transparent)]
     Child(#[from] ChildError),
-    /// A program does not listen.
+    /// A program does not listen on its port.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// fakecloud does not do what is asked for.
+    /// A call to fakecloud fails.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// A control plane does not start, or gives no account.
+    /// A control plane does not start, or provides no credentials.
     #[error(transparent)]
     Plane(#[from] PlaneError),
     /// A kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// A file is not written.
+    /// A file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A cluster that exists cannot be used, or is not left as it was.
+    /// An existing cluster cannot be used or cleaned up.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// A kind cluster cannot be used, or is not left as it was.
+    /// A kind cluster cannot be used or cleaned up.
     #[error(transparent)]
     Kind(#[from] KindError),
-    /// Objects that every world has are not written.
+    /// The common objects of every world cannot be written.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Objects of `deploy/` are not written.
+    /// The objects of `deploy/` cannot be written.
     #[error(transparent)]
     Deploy(#[from] DeployError),
-    /// A rule for the API server is wrong.
+    /// A fault rule for the API server is invalid.
     #[error(transparent)]
     Rule(#[from] InvalidRule),
-    /// The leader of mcm is not known.
+    /// The leader of mcm is unknown.
     #[error(transparent)]
     Leader(#[from] LeaderError),
-    /// The defect to plant is unknown, or none can be planted.
+    /// The defect is unknown, or this build has no defects.
     #[error(transparent)]
     Mutant(#[from] MutantError),
     /// The address of the driver cannot be parsed.
-    #[error("{address:?} is no address of a driver: {source}")]
+    #[error("{address:?} is not an address of a driver: {source}")]
     DriverAddress {
         /// The address.
         address: String,
-        /// What is wrong with it.
+        /// The cause.
         source: tonic::transport::Error,
     },
-    /// The process does not end and start on this stage.
-    #[error("{0} are no process of their own on this stage: only mcm and fakecloud end and start")]
+    /// This stage cannot stop and start the process.
+    #[error("{0} are not a separate process on this stage: only mcm and fakecloud can be stopped and started")]
     NoProcess(Process),
-    /// The process has no replicas of which one leads.
+    /// The process has no leader election.
     #[error("{0} has no leader: kill it")]
     NoLeader(Process),
-    /// A crash at an effect is asked for where effects are not counted.
+    /// A step requests a crash at an effect, but this run does not count effects.
     #[error("the effects of {0} are not counted in this run")]
     NotCounted(Process),
-    /// A crash at an effect is asked for on a cluster.
+    /// A step requests a crash at an effect of a pod.
     #[error("the effects of a pod are not counted: kill it with the step `process`")]
     PodNotCounted,
-    /// A crash is asked for at an effect that the process has had.
-    #[error("{process} have {effects} effects behind them: effect {effect} is past")]
+    /// A step requests a crash at an effect that has already happened.
+    #[error("{process} already had {effects} effects: effect {effect} is in the past")]
     EffectPassed {
         /// The process.
         process: Process,
-        /// How many effects it has had.
+        /// The number of effects so far.
         effects: u64,
         /// The effect.
         effect: u64,
     },
-    /// A pause is asked for where the requests of the process pass no gate.
-    #[error("{0} cannot stand still in this run")]
+    /// A step requests a pause, but the requests of the process pass no gate.
+    #[error("{0} cannot be paused in this run")]
     NoPause(Process),
-    /// A pause is asked for on a stage that has no gates.
-    #[error("{0} stands still where its requests pass a gate: on stages sim, embedded, envtest and kubeconfig")]
+    /// A step requests a pause on a stage without gates.
+    #[error("{0} can be paused only where its requests pass a gate: on stages sim, embedded, envtest and kubeconfig")]
     NoGate(Process),
-    /// The stage does not tell the requests of one replica from those of another.
-    #[error("the requests of {holder} look like those of any mcm on this stage: use `by: mcm`")]
+    /// The stage cannot distinguish the requests of replicas.
+    #[error("this stage cannot distinguish the requests of {holder} from those of other replicas: use `by: mcm`")]
     NoAgent {
-        /// The replica, as it holds the Lease.
+        /// The replica, by its identity in the Lease.
         holder: String,
     },
-    /// The simulation has more events than its limit.
-    #[error("it runs away: more than {limit} events (limits.events) and no end")]
+    /// The simulation exceeds its limit of events.
+    #[error("it runs away: more than {limit} events (limits.events)")]
     TooManyEvents {
         /// The limit.
         limit: u64,
     },
-    /// The simulation takes more virtual time than its limit.
-    #[error("it runs away: {} of virtual time (limits.virtualTime) and no end", short(*limit))]
+    /// The simulation exceeds its limit of virtual time.
+    #[error("it runs away: more than {} of virtual time (limits.virtualTime)", short(*limit))]
     TooLong {
         /// The limit.
         limit: Duration,
     },
-    /// What a run made is left, after the run itself failed.
+    /// The run failed, and so did the cleanup after it.
     #[error("{run}; then {left}")]
     Untidy {
         /// Why the run failed.
         #[source]
         run: Box<StageError>,
-        /// What is left.
+        /// Why the cleanup failed.
         left: Box<StageError>,
     },
 }
 
-/// A world that is up: the four CRDs, the class `class-a` with its Secret, the cloud and mcm.
+/// A running world: the four CRDs, the class `class-a` with its Secret, the cloud and mcm.
 pub trait Stage {
-    /// The time that observations are stamped with.
+    /// The clock of observations.
     fn clock(&self) -> &Clock;
 
-    /// What named durations are worth.
+    /// The values of named durations.
     fn timeouts(&self) -> &Timeouts;
 
-    /// Where the scenario's namespaced objects live, and mcm's Lease.
+    /// The namespace of the scenario's objects and of mcm's Lease.
     fn namespace(&self) -> &str;
 
-    /// A client of the API server that holds machines, as the harness itself.
+    /// The harness's client of the control cluster.
     fn client(&self) -> kube::Client;
 
-    /// Clients of that one and of the one that nodes join, which may be the same.
+    /// The harness's clients of the control cluster and the target cluster, which may be the same.
     fn clusters(&self) -> Clusters {
         Clusters::one(self.client())
     }
 
-    /// A client of the fake cloud's controls.
+    /// A client of the fake cloud's control API.
     fn cloud(&self) -> CloudClient;
 
-    /// Ends or starts a process. Done when what was to start is up.
+    /// Stops or starts a process. Returns after a started process is up.
     ///
     /// # Errors
-    /// When the process does not start, or the leader that is to be killed is not known.
+    /// When the process does not start, or the leader to kill is unknown.
     fn process(&mut self, process: Process, action: ProcessAction) -> impl Future<Output = Result<(), StageError>>;
 
     /// Arms a crash at an effect.
@@ -211,22 +212,23 @@ pub trait Stage {
     /// When this stage cannot count effects.
     fn crash(&mut self, crash: &Crash) -> Result<(), StageError>;
 
-    /// Records what the scenario does to the world against its will, and whom an injected fault struck:
-    /// `target` is what is struck. Only a stage with a trace has somewhere to record it.
+    /// Records a disturbance by the scenario or a hit of an injected fault in the trace; `target` is what it affects.
+    /// Stages without a trace ignore it.
     fn fault(&self, target: &str, what: &str);
 
-    /// Tells which steps are left, the one that begins among them.
+    /// Announces the remaining steps, including the one that starts now.
     fn ahead(&mut self, _steps: &[Step]) {}
 
-    /// The fault rules of the API server, where it is ours.
+    /// The fault rules of the API server; `None` unless it is the embedded server.
     fn api_faults(&self) -> Option<Faults> {
         None
     }
 
-    /// A pattern of the client that one mcm is to the API server: that which holds the Lease as `holder`; `None`: all.
+    /// A pattern that matches the client name of one mcm at the API server: of the replica with the identity
+    /// `holder`, or of all replicas if `None`.
     ///
     /// # Errors
-    /// When this stage cannot tell one from another.
+    /// When this stage cannot distinguish replicas.
     fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, StageError> {
         match holder {
             None => Ok(format!("*:{MCM_ACCOUNT}")),
@@ -236,52 +238,54 @@ pub trait Stage {
         }
     }
 
-    /// What the controller asks of the API server about one object, from now on; once. `None`: the server is not ours.
+    /// Streams the controller's future requests that concern one object. `None` unless the server is the embedded
+    /// one. Called once.
     fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
         None
     }
 
-    /// Lets the process of that name that leads stand still for a while.
+    /// Pauses the leader among the processes of that name for a while.
     ///
     /// # Errors
-    /// When this stage cannot.
+    /// When this stage cannot pause processes.
     fn pause(&mut self, process: Process, _: Duration) -> impl Future<Output = Result<(), StageError>> {
         std::future::ready(Err(StageError::NoGate(process)))
     }
 
-    /// Whether the plan of the run, beside the scenario, may disturb the controller at any time.
+    /// Whether the plan of the run, apart from the scenario, may disturb the controller at any time.
     fn is_disturbed(&self) -> bool {
         false
     }
 
-    /// When whoever holds mcm's Lease renewed it last without a request, which happens only where nobody would miss one.
+    /// When the holder of mcm's Lease last renewed it through a pulse, without a request.
     fn unheard_renewal(&self, _holder: &str) -> Option<Timestamp> {
         None
     }
 
-    /// Whether a crash at an effect ended the mcm that held the Lease as `holder`. Only a stage that knows says so.
+    /// Whether a crash at an effect ended the mcm with the identity `holder`. Stages that do not record crashes return
+    /// `false`.
     fn has_crashed(&self, _holder: &str) -> bool {
         false
     }
 
-    /// Returns, with a sentence, when a part of the world ends that nobody ended.
+    /// Returns the reason when a part of the world ends unexpectedly.
     fn trouble(&mut self) -> impl Future<Output = String>;
 }
 
-/// Performs a scenario on a stage that is up.
+/// Performs a scenario on a running stage.
 pub trait Performer: Sync {
     /// Performs `scenario` on `stage` and judges it.
     fn perform<S: Stage>(&self, stage: &mut S, scenario: &Scenario) -> impl Future<Output = ScenarioOutcome>;
 }
 
-/// The Lease by which one of several mcm leads.
+/// The Lease of mcm's leader election.
 pub const LEASE: &str = "machine-controller-manager";
-/// How long a step waits for somebody to lead.
+/// How long a step waits for a leader.
 const LEADER_LIMIT: Duration = Duration::from_mins(1);
-/// How often it looks meanwhile.
+/// The interval of reads of the Lease meanwhile.
 const LEADER_PROBE: Duration = Duration::from_millis(100);
 
-/// Why the leader of mcm is not known.
+/// Errors of finding the leader of mcm.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaderError {
     /// The Lease cannot be read.
@@ -289,49 +293,49 @@ pub enum LeaderError {
     Read {
         /// The namespace of the Lease.
         namespace: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// No mcm leads in time.
+    /// No mcm becomes the leader in time.
     #[error("no mcm leads: the Lease {namespace}/{LEASE} has no holder")]
     NoHolder {
         /// The namespace of the Lease.
         namespace: String,
     },
-    /// The holder is not among the processes that run.
-    #[error("the Lease {namespace}/{LEASE} is held by {holder:?}, which is none of the processes that run")]
+    /// The holder is not one of the running processes.
+    #[error("the Lease {namespace}/{LEASE} is held by {holder:?}, which is not one of the running processes")]
     NoProcess {
         /// The namespace of the Lease.
         namespace: String,
         /// The holder.
         holder: String,
     },
-    /// The holder is not among the pods of mcm.
-    #[error("the Lease {namespace}/{LEASE} is held by {holder:?}, which is none of the pods")]
+    /// The holder is not one of the pods of mcm.
+    #[error("the Lease {namespace}/{LEASE} is held by {holder:?}, which is not one of the pods")]
     NoPod {
         /// The namespace of the Lease.
         namespace: String,
         /// The holder.
         holder: String,
     },
-    /// The holder is not among the replicas behind gates.
-    #[error("the Lease is held by {holder:?}, which is none of the replicas of this run")]
+    /// The holder is not one of the replicas behind gates.
+    #[error("the Lease is held by {holder:?}, which is not one of the replicas of this run")]
     NoReplica {
         /// The holder.
         holder: String,
     },
 }
 
-/// Why a defect is not planted.
+/// Errors of planting a defect.
 #[derive(Debug, thiserror::Error)]
 pub enum MutantError {
-    /// The build has no defects.
-    #[error("this build has no mutants, so none called {name:?}")]
+    /// This build has no defects.
+    #[error("this build has no mutants, so mutant {name:?} is not available")]
     NotBuilt {
-        /// The defect that is asked for.
+        /// The requested defect.
         name: String,
     },
-    /// There is no defect of that name.
+    /// No defect has that name.
     #[error("there is no mutant {name:?}; there are {}", known_mutants())]
     Unknown {
         /// The name.
@@ -344,14 +348,14 @@ fn known_mutants() -> String {
     known.join(", ")
 }
 
-/// Who holds the Lease of mcm in `namespace`: its identity, which begins with the host name of its process. Waits until
-/// somebody does.
+/// Waits until the Lease of mcm in `namespace` has a holder. Returns the holder's identity, which begins with the host
+/// name of its process.
 ///
 /// # Errors
 /// When the Lease cannot be read, or has no holder after a minute of the stage's clock.
 pub async fn leader(client: &kube::Client, namespace: &str, clock: &Clock) -> Result<String, LeaderError> {
     let leases: kube::Api<Lease> = kube::Api::namespaced(client.clone(), namespace);
-    let looking = async {
+    let holder = async {
         loop {
             let lease = leases.get_opt(LEASE).await;
             let lease = lease.map_err(|source| LeaderError::Read {
@@ -365,14 +369,15 @@ pub async fn leader(client: &kube::Client, namespace: &str, clock: &Clock) -> Re
             }
         }
     };
-    tokio::time::timeout(LEADER_LIMIT, looking).await.unwrap_or_else(|_| {
+    tokio::time::timeout(LEADER_LIMIT, holder).await.unwrap_or_else(|_| {
         Err(LeaderError::NoHolder {
             namespace: namespace.to_owned(),
         })
     })
 }
 
-/// The process of that name among `names` whose identity a Lease's holder has: its name and a suffix.
+/// The index of the process in `names` that the identity of a Lease's holder belongs to. The identity is the process's
+/// name and a suffix.
 pub fn holder_among<'a>(holder: &str, names: impl IntoIterator<Item = &'a str>) -> Option<usize> {
     let of = |name: &str| {
         let rest = holder.strip_prefix(name);
@@ -381,7 +386,7 @@ pub fn holder_among<'a>(holder: &str, names: impl IntoIterator<Item = &'a str>) 
     names.into_iter().position(of)
 }
 
-/// The names of so many mcm: `mcm`, or `mcm-0`, `mcm-1` and so on.
+/// The names of the replicas of mcm: `mcm` for one, else `mcm-0`, `mcm-1` and so on.
 pub fn names_of_mcm(replicas: u32) -> Vec<String> {
     match replicas {
         0 | 1 => vec!["mcm".to_owned()],
@@ -394,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_known_by_its_host_name() {
+    fn a_holder_is_found_by_its_host_name() {
         let names = ["mcm-1", "mcm-10"];
         assert_eq!(holder_among("mcm-10_7f3a", names), Some(1));
         assert_eq!(holder_among("mcm-1_7f3a", names), Some(0));
@@ -403,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mcm_has_the_plain_name() {
+    fn a_single_mcm_has_no_number_in_its_name() {
         assert_eq!(names_of_mcm(1), ["mcm"]);
         assert_eq!(names_of_mcm(2), ["mcm-0", "mcm-1"]);
     }

@@ -1,5 +1,5 @@
-//! Stages on which fakecloud and mcm are processes of their own, on the wall clock: `embedded`, `envtest` and
-//! `kubeconfig`, which differ in the control plane alone.
+//! Wall-clock stages on which fakecloud and mcm are separate processes: `embedded`, `envtest` and `kubeconfig`, which
+//! differ only in the control plane.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,12 +24,12 @@ use super::cloud::CloudClient;
 use super::cloud_process::CloudProcess;
 use super::clusters::Clusters;
 pub use super::controller::Controller;
-use super::controller::{Acting, Places};
+use super::controller::{ControllerProcesses, Places};
 use super::gated::{self, Gated};
 use super::plane::{PlaneError, Planes, client_of, private_file};
 use super::replicas::Replicas;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
-use super::supervised::tell_of_process;
+use super::supervised::narrate_processes;
 use super::{Stage, StageError};
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
@@ -37,7 +37,7 @@ use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::plan::{effects, hits, schedule};
 use crate::result::StageResult;
 
-/// Runs a job on control planes that are up, and ends them. `start` is given back once the world is up.
+/// Runs a job on running control planes, and stops them afterwards. Releases the permit `start` when the world is up.
 pub async fn run(
     job: &Job,
     performer: &impl Performer,
@@ -69,7 +69,7 @@ pub async fn run(
                 Ok(()) => {
                     drop(start);
                     let mut outcome = Box::pin(performer.perform(&mut stage, &job.plan.scenario)).await;
-                    let hits = stage.tell(&mut outcome, &job.plan.disturbances);
+                    let hits = stage.add_disturbances(&mut outcome, &job.plan.disturbances);
                     (Ok(outcome), hits, stage.end().await)
                 }
                 Err(error) => (Err(error.into()), Vec::new(), stage.end().await),
@@ -85,48 +85,48 @@ pub async fn run(
     }
 }
 
-/// Whether something strikes mcm at an effect or has it stand still: its requests then pass a gate.
+/// Whether a crash at an effect or a pause hits mcm, so that its requests have to pass a gate.
 fn needs_gates(job: &Job) -> bool {
     let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
     effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
 }
 
-/// What is to be started.
+/// What to start.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed of uids and delays.
+    /// The seed of UIDs and delays.
     pub seed: u64,
-    /// How the cloud behaves.
+    /// The behavior of the cloud.
     pub cloud: Cloud,
-    /// How many of what acts on the machines.
+    /// The number of replicas of the controller.
     pub replicas: u32,
-    /// What acts on the machines.
+    /// The controller of the machines.
     pub controller: Controller,
-    /// What named durations are worth.
+    /// Values of the named durations.
     pub timeouts: Timeouts,
-    /// What disturbs the run on top of what a scenario does.
+    /// Disturbances in addition to the steps of the scenario.
     pub disturbances: Vec<Disturbance>,
-    /// Whether what mcm does is counted, so that something can strike it at an effect.
+    /// Whether to count mcm's effects, so that disturbances can hit it at an effect.
     pub gates: bool,
-    /// Whether mcm has no target cluster.
+    /// Whether mcm runs without a target cluster.
     pub no_target: bool,
 }
 
-/// A world on the wall clock; dropping it ends its processes and removes its files.
+/// A world on the wall clock. Dropping it ends its processes and removes its files.
 pub struct ProcessStage {
     clock: Clock,
     timeouts: Timeouts,
     client: kube::Client,
     namespace: String,
     cloud: CloudClient,
-    fakecloud: CloudProcess,
-    mcm: Acting,
+    pub(super) fakecloud: CloudProcess,
+    pub(super) mcm: ControllerProcesses,
     disturbed: bool,
     schedule: schedule::Log,
     scheduled: JoinSet<String>,
     cloud_address: String,
     // Last: the processes above may still write into its folder while they end.
-    planes: Planes,
+    pub(super) planes: Planes,
 }
 
 impl std::fmt::Debug for ProcessStage {
@@ -140,10 +140,10 @@ impl std::fmt::Debug for ProcessStage {
 }
 
 impl ProcessStage {
-    /// Starts fakecloud and what acts on the machines, and waits until they are up.
+    /// Starts fakecloud and the controller, and waits until they are up.
     ///
     /// # Errors
-    /// What could not be started.
+    /// The first part that does not start.
     pub async fn start(planes: Planes, plan: Plan) -> Result<Self, StageError> {
         let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
         let clock = Clock::wall();
@@ -163,7 +163,7 @@ impl ProcessStage {
         let cloud_address = fakecloud.address();
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
 
-        let acting = acting(&plan, &planes, &timeouts, mcm_program, &cloud_address);
+        let acting = start_controller(&plan, &planes, &timeouts, mcm_program, &cloud_address);
         let mcm = acting.await?;
         let schedule = schedule::Log::default();
         let handles = schedule::Handles {
@@ -201,26 +201,26 @@ impl ProcessStage {
         &self.cloud_address
     }
 
-    /// Where the processes log.
+    /// The folder of the processes' logs.
     pub fn folder(&self) -> &Path {
         self.planes.control.folder()
     }
 
-    /// Adds to a run what disturbed it; how often each disturbance struck.
-    fn tell(&self, outcome: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
-        self.schedule.tell(&mut outcome.narrative);
+    /// Adds the disturbances of a run to its narrative. Returns the number of hits of each disturbance.
+    fn add_disturbances(&self, outcome: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
+        self.schedule.add_to(&mut outcome.narrative);
         let group = match &self.mcm {
-            Acting::Gated(gated) => {
-                tell_of_process(&mut outcome.narrative, &gated.trace);
+            ControllerProcesses::Gated(gated) => {
+                narrate_processes(&mut outcome.narrative, &gated.trace);
                 Some(&gated.mcm.group)
             }
-            Acting::Direct(_) => None,
+            ControllerProcesses::Direct(_) => None,
         };
         let (faults, api) = (&outcome.world.faults, self.planes.control.api_faults());
         hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
     }
 
-    /// Ends everything, and hands the logs over.
+    /// Stops everything and returns the logs.
     pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
         self.scheduled.shutdown().await;
         let mut names = vec!["fakecloud.log".to_owned()];
@@ -294,21 +294,21 @@ impl Stage for ProcessStage {
             ended = self.fakecloud.ended() => ended.to_string(),
             reason = self.mcm.ended() => reason,
             Some(ended) = self.scheduled.join_next() => {
-                ended.unwrap_or_else(|error| format!("what follows the plan broke: {error}"))
+                ended.unwrap_or_else(|error| format!("the task that runs the scheduled disturbances failed: {error}"))
             }
             reason = self.planes.trouble() => reason,
         }
     }
 }
 
-/// Starts what acts on the machines.
-async fn acting(
+/// Starts the controller.
+async fn start_controller(
     plan: &Plan,
     planes: &Planes,
     timeouts: &Timeouts,
     mcm: PathBuf,
     driver: &str,
-) -> Result<Acting, StageError> {
+) -> Result<ControllerProcesses, StageError> {
     let plane = &planes.control;
     if let Some(faults) = plane.api_faults() {
         hits::add_rules(&plan.disturbances, &faults)?;
@@ -329,7 +329,7 @@ async fn acting(
             no_target: plan.no_target,
         };
         let gated = Gated::start(&recipe, plan.replicas, &plan.disturbances)?;
-        return Ok(Acting::Gated(gated));
+        return Ok(ControllerProcesses::Gated(gated));
     }
     let places = Places {
         mcm,
@@ -342,10 +342,11 @@ async fn acting(
     let recipe = plan.controller.clone().recipe(&places);
     let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), Clock::wall());
     mcm.start().await?;
-    Ok(Acting::Direct(mcm))
+    Ok(ControllerProcesses::Direct(mcm))
 }
 
-/// Ours has a service account with its roles. Another controller may need others: it is the administrator.
+/// Our mcm uses its service account with the roles of `deploy/`. Another controller may need other permissions, so it
+/// gets the administrator's kubeconfig.
 async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, PlaneError> {
     let (control, target) = match plan.controller {
         Controller::Mcm => {

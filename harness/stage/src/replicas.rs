@@ -1,4 +1,4 @@
-//! The processes of mcm on a wall-clock stage: one or several from one command, of which the holder of the Lease leads.
+//! The processes of mcm on a wall-clock stage: one or several replicas of one command with leader election.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use super::child::{Ended, Program, Running};
 use super::ports::{PortError, start};
 use super::{LeaderError, StageError, holder_among, leader, names_of_mcm};
 
-/// What each replica is started from.
+/// Settings of each replica.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
-    /// Command and environment; name and log are each replica's own.
+    /// Command and environment. Each replica has its own name and log.
     pub(super) program: Program,
-    /// Whether it is our mcm, which takes a port for its metrics and is up when it listens.
+    /// Whether the program is our mcm, which gets a port for its metrics and is up when it listens on that port.
     pub(super) ours: bool,
 }
 
-/// Dropping it kills them.
+/// The replicas. Dropping this kills them.
 #[derive(Debug)]
 pub(super) struct Replicas {
     clock: Clock,
@@ -35,7 +35,7 @@ struct Slot {
 }
 
 impl Replicas {
-    /// `count` replicas that log into `folder`; none runs yet. Each sees its name as its host's.
+    /// Prepares `count` replicas that log into `folder`, without starting them. Each has its name as its host name.
     pub(super) fn new(recipe: Option<Recipe>, count: u32, folder: &Path, clock: Clock) -> Self {
         let ours = recipe.as_ref().is_some_and(|recipe| recipe.ours);
         let slot = |recipe: &Recipe, name: String| {
@@ -61,12 +61,12 @@ impl Replicas {
         Self { clock, ours, slots }
     }
 
-    /// The files that they log into.
+    /// The names of the log files.
     pub(super) fn logs(&self) -> impl Iterator<Item = String> {
         self.slots.iter().map(|slot| format!("{}.log", slot.name))
     }
 
-    /// Starts those that do not run, and waits until they are up.
+    /// Starts the replicas that do not run, and waits until they are up.
     pub(super) async fn start(&mut self) -> Result<(), PortError> {
         for slot in self.slots.iter_mut().filter(|slot| slot.running.is_none()) {
             slot.start(self.ours, &self.clock).await?;
@@ -74,7 +74,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Performs a step; `client` and `namespace` tell who leads.
+    /// Performs an action of a step. `client` and `namespace` are for reading the Lease of the leader.
     pub(super) async fn perform(
         &mut self,
         action: ProcessAction,
@@ -110,21 +110,28 @@ impl Replicas {
         Ok(())
     }
 
-    /// Ends them without notice.
+    /// Kills the replicas.
     async fn kill(&mut self) {
         for running in self.slots.iter_mut().filter_map(|slot| slot.running.take()) {
             running.kill().await;
         }
     }
 
-    /// Asks them to end, and ends them when they do not.
+    /// Stops the replicas gracefully, and kills them after a grace period.
     pub(super) async fn stop(&mut self) {
         let running = self.slots.iter_mut().filter_map(|slot| slot.running.take());
         let mut ends: FuturesUnordered<_> = running.map(Running::stop).collect();
         while ends.next().await.is_some() {}
     }
 
-    /// Returns when one ends by itself.
+    /// Removes the replicas that have ended, so that they can be started again.
+    pub(super) fn remove_ended(&mut self) {
+        for slot in &mut self.slots {
+            slot.running.take_if(|running| running.has_ended());
+        }
+    }
+
+    /// Returns when a replica ends unexpectedly.
     pub(super) async fn ended(&mut self) -> Ended {
         let running = self.slots.iter_mut().filter_map(|slot| slot.running.as_mut());
         let mut ends: FuturesUnordered<_> = running.map(Running::ended).collect();
@@ -136,7 +143,7 @@ impl Replicas {
 }
 
 impl Slot {
-    /// Ours gets a port for its metrics.
+    /// Starts the replica; our mcm on a free port, for its metrics.
     async fn start(&mut self, ours: bool, clock: &Clock) -> Result<(), PortError> {
         if !ours {
             self.running = Some(self.program.start()?);
