@@ -28,6 +28,10 @@ const LIMIT: Duration = Duration::from_mins(10);
 const IDLE: Duration = Duration::from_secs(30);
 /// The number of small deployments, and the machines of each.
 const SMALL: (u32, u32) = (200, 5);
+/// The number of machines that are rolled one at a time.
+const ONE_BY_ONE: u32 = 300;
+/// The number of large deployments, and the machines of each.
+const LARGE: (u32, u32) = (5, 1000);
 const CLASSES: [&str; 2] = ["class-a", "class-b"];
 
 /// Rolls deployments of these sizes, and idles with small ones.
@@ -36,6 +40,8 @@ pub async fn measure(figures: &mut Figures, sizes: &[u32], small: bool) -> Resul
         roll(figures, *size).await.with_context(|| format!("{size} machines"))?;
     }
     if small {
+        roll_one_by_one(figures).await.context("one at a time")?;
+        several(figures).await.context("several deployments")?;
         rest(figures).await.context("small deployments")?;
     }
     Ok(())
@@ -46,8 +52,16 @@ async fn roll(figures: &mut Figures, size: u32) -> Result<()> {
     let world = World::start(size).await?;
     world.deployment("roll", 0, size.div_ceil(10)).await?;
 
+    let from = kernel::cpu_seconds(world.mcm)?;
     let (seconds, most) = world.scaled(&clock, "roll", json!({ "replicas": size }), size).await?;
+    let up = kernel::cpu_seconds(world.mcm)? - from;
     figures.add(format!("0 to {size} machines: time"), seconds, "s", None);
+    figures.add(
+        format!("0 to {size} machines: memory of mcm, peak"),
+        kernel::peak_mebibytes(world.mcm)?,
+        "MiB",
+        None,
+    );
     figures.add(
         format!("0 to {size} machines: most at a time"),
         most as f64,
@@ -86,12 +100,66 @@ async fn roll(figures: &mut Figures, size: u32) -> Result<()> {
         None,
     );
 
+    let from = kernel::cpu_seconds(world.mcm)?;
     let (seconds, most) = world.scaled(&clock, "roll", json!({ "replicas": 0 }), 0).await?;
+    let down = kernel::cpu_seconds(world.mcm)? - from;
     figures.add(format!("{size} to 0 machines: time"), seconds, "s", None);
+    figures.add(format!("0 to {size} to 0 machines: CPU of mcm"), up + down, "s", None);
     figures.add(
         format!("{size} to 0 machines: most at a time"),
         most as f64,
         "machines",
+        None,
+    );
+    world.drydock.process.stop().await
+}
+
+/// Rolls a deployment with a surge of one machine.
+async fn roll_one_by_one(figures: &mut Figures) -> Result<()> {
+    let clock = Clock::wall();
+    let world = World::start(ONE_BY_ONE).await?;
+    world.deployment("roll", 0, 1).await?;
+    let size = json!({ "replicas": ONE_BY_ONE });
+    world.scaled(&clock, "roll", size, ONE_BY_ONE).await?;
+    let from = kernel::cpu_seconds(world.mcm)?;
+    let template = json!({ "template": { "spec": { "class": { "name": CLASSES[1] } } } });
+    let (seconds, _) = world.scaled(&clock, "roll", template, ONE_BY_ONE).await?;
+    let name = format!("{ONE_BY_ONE} machines rolled one at a time");
+    figures.add(format!("{name}: time"), seconds, "s", None);
+    let cpu = kernel::cpu_seconds(world.mcm)? - from;
+    figures.add(format!("{name}: CPU of mcm"), cpu, "s", None);
+    world.drydock.process.stop().await
+}
+
+/// Scales several large deployments from zero and to zero.
+async fn several(figures: &mut Figures) -> Result<()> {
+    let (deployments, machines) = LARGE;
+    let clock = Clock::wall();
+    let world = World::start(deployments * machines).await?;
+    let names: Vec<String> = (0..deployments).map(|number| format!("large-{number}")).collect();
+    for name in &names {
+        world.deployment(name, 0, 1).await?;
+    }
+    let all = deployments * machines;
+    for (what, size) in [
+        (format!("0 to {all} machines in {deployments} sets"), machines),
+        (format!("{all} to 0 machines in {deployments} sets"), 0),
+    ] {
+        let (from, cpu) = (clock.now(), kernel::cpu_seconds(world.mcm)?);
+        for name in &names {
+            let patch = Patch::Merge(json!({ "spec": { "replicas": size } }));
+            world.deployments().patch(name, &PatchParams::default(), &patch).await?;
+        }
+        world.steady(&clock, deployments, size).await?;
+        figures.add(format!("{what}: time"), seconds_since(&clock, from), "s", None);
+        let cpu = kernel::cpu_seconds(world.mcm)? - cpu;
+        figures.add(format!("{what}: CPU of mcm"), cpu, "s", None);
+    }
+    let peak = kernel::peak_mebibytes(world.mcm)?;
+    figures.add(
+        format!("{all} machines in {deployments} sets: memory of mcm, peak"),
+        peak,
+        "MiB",
         None,
     );
     world.drydock.process.stop().await
@@ -105,20 +173,8 @@ async fn rest(figures: &mut Figures) -> Result<()> {
     for number in 0..deployments {
         world.deployment(&format!("small-{number}"), machines, 1).await?;
     }
-    let api = world.deployments();
-    let steady = async {
-        loop {
-            let listed = api.list(&ListParams::default()).await?;
-            let steady = |one: &MachineDeployment| is_steady(one, machines);
-            if listed.items.len() == deployments as usize && listed.items.iter().all(steady) {
-                return anyhow::Ok(seconds_since(&clock, from));
-            }
-            clock.sleep(Duration::from_millis(200)).await;
-        }
-    };
-    let seconds = tokio::time::timeout(LIMIT, steady)
-        .await
-        .context("they are not steady")??;
+    world.steady(&clock, deployments, machines).await?;
+    let seconds = seconds_since(&clock, from);
     let name = format!("{deployments} deployments of {machines}");
     figures.add(format!("{name}: time to steady"), seconds, "s", None);
     let before = kernel::cpu_seconds(world.mcm)?;
@@ -174,6 +230,24 @@ impl World {
         };
         world.classes().await?;
         Ok(world)
+    }
+
+    /// Waits until there are this number of deployments, each steady with this number of machines.
+    async fn steady(&self, clock: &Clock, deployments: u32, machines: u32) -> Result<()> {
+        let api = self.deployments();
+        let steady = async {
+            loop {
+                let listed = api.list(&ListParams::default()).await?;
+                let steady = |one: &MachineDeployment| is_steady(one, machines);
+                if listed.items.len() == deployments as usize && listed.items.iter().all(steady) {
+                    return anyhow::Ok(());
+                }
+                clock.sleep(Duration::from_millis(200)).await;
+            }
+        };
+        tokio::time::timeout(LIMIT, steady)
+            .await
+            .context("they are not steady")?
     }
 
     fn deployments(&self) -> Api<MachineDeployment> {

@@ -1,4 +1,4 @@
-//! The Secrets of bootstrap tokens, by which new nodes join.
+//! The Secrets of bootstrap tokens, with which new nodes join.
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -18,24 +18,24 @@ const TOKEN_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const TOKEN_LENGTH: usize = 16;
 
 impl ActionExecutor {
-    /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
-    /// timeout later. One without a readable end never does.
-    fn ends_too_early(&self, secret: &Secret, token: &BootstrapToken) -> bool {
+    /// Whether a token expires before its machine's creation timeout, for example because the timeout was raised later.
+    /// A token without a readable expiration does not expire.
+    fn expires_too_early(&self, secret: &Secret, token: &BootstrapToken) -> bool {
         if defect!(ExpiredTokenUsedAgain) {
             return false;
         }
-        let ends = secret.data.as_ref().and_then(|data| data.get("expiration"));
-        let ends = ends.and_then(|ends| std::str::from_utf8(&ends.0).ok()?.parse::<Timestamp>().ok());
-        ends.is_some_and(|ends| ends < token.needed_until)
+        let expiration = secret.data.as_ref().and_then(|data| data.get("expiration"));
+        let expiration = expiration.and_then(|text| std::str::from_utf8(&text.0).ok()?.parse::<Timestamp>().ok());
+        expiration.is_some_and(|expiration| expiration < token.needed_until)
     }
 
-    /// The secret part of the token: that of the Secret that is there, else a fresh one.
+    /// Returns the secret part of the token, from the existing Secret or from a new one.
     pub(super) async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
         let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = token.owner.secret_name();
         if let Some(secret) = api.get_opt(&name).await? {
             let part = secret_part(&secret, &token.owner)?;
-            if !self.ends_too_early(&secret, token) {
+            if !self.expires_too_early(&secret, token) {
                 return Ok(part);
             }
             let preconditions = Preconditions {
@@ -44,12 +44,12 @@ impl ActionExecutor {
             };
             delete(&api, &name, preconditions, None).await?;
         }
-        let drawn = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
+        let generated = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
         match api
-            .create(&PostParams::default(), &token_secret(&name, token, &drawn))
+            .create(&PostParams::default(), &token_secret(&name, token, &generated))
             .await
         {
-            Ok(_) => Ok(drawn),
+            Ok(_) => Ok(generated),
             Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?, &token.owner),
             Err(error) => Err(error),
         }
@@ -70,7 +70,7 @@ impl ActionExecutor {
     }
 }
 
-/// Whether a token's Secret says of itself that it is that machine's.
+/// Whether the description in a token's Secret identifies that machine.
 fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
     let description = secret.data.as_ref().and_then(|data| data.get("description"));
     description.is_some_and(|description| description.0 == owner.description.as_bytes())
@@ -79,8 +79,8 @@ fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
 fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
     if !belongs_to(secret, owner) {
         return Err(refused(&format!(
-            "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine goes on when that one \
-             has joined or is deleted, or when you delete a Secret that no machine needs",
+            "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine continues when that \
+             machine has joined or is deleted, or when you delete a Secret that no machine needs",
             secret.name_any()
         )));
     }
@@ -94,12 +94,12 @@ fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
         })
 }
 
-fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
+fn token_secret(name: &str, token: &BootstrapToken, secret_part: &str) -> Secret {
     let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
     let data = [
         ("description", token.owner.description.clone()),
         ("token-id", token.owner.id.clone()),
-        ("token-secret", drawn.to_owned()),
+        ("token-secret", secret_part.to_owned()),
         (
             "expiration",
             token.expiration.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

@@ -1,6 +1,6 @@
-//! The migration of a class of a provider's own kind to a MachineClass, as upstream did it until 2023.
+//! Migrates a class of a former, provider-specific kind to a MachineClass, as upstream did until 2023.
 //!
-//! Each step looks at what is there, so that it can be done again after any of them.
+//! Each step checks the current state, so that the migration can be repeated after a failure of any step.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -19,7 +19,7 @@ const VERSION: &str = "v1alpha1";
 const MIGRATED: &str = "machine.sapcloud.io/migrated";
 
 impl ActionExecutor {
-    /// Makes a MachineClass of the class, points everything to it, and marks the old one.
+    /// Creates a MachineClass from the class, updates all references to it, and marks the old class.
     pub(crate) async fn migrate(&self, kind: &str, name: &str) -> kube::Result<()> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, VERSION, kind));
         let olds: Api<DynamicObject> = Api::namespaced_with(self.control.clone(), &self.state.namespace, &resource);
@@ -35,21 +35,21 @@ impl ActionExecutor {
             (Some(old), new) => self.generate(&classes, kind, old, new).await?,
             (None, Some(_)) => {}
         }
-        // Owners first: they hand the kind on to what they own.
-        self.point::<MachineDeployment>(kind, name, |deployment| &deployment.spec.template.spec.class)
+        // Owners first: they copy the kind to the objects that they own.
+        self.update_references::<MachineDeployment>(kind, name, |deployment| &deployment.spec.template.spec.class)
             .await?;
-        self.point::<MachineSet>(kind, name, |set| &set.spec.template.spec.class)
+        self.update_references::<MachineSet>(kind, name, |set| &set.spec.template.spec.class)
             .await?;
         if let Some(old) = old {
             let mut patch = finalizer_patch(&old.metadata, keys::MACHINE_FINALIZER, false);
             patch["metadata"]["annotations"] = json!({ MIGRATED: format!("machine-controller-{kind}") });
             olds.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         }
-        // Last: a machine that names the old class is what a process that is started again goes on by.
-        self.point_machines(kind, name).await
+        // Last: after a restart, a machine that references the old class triggers the migration again.
+        self.update_machines(kind, name).await
     }
 
-    /// Has the driver fill the class, and writes what it filled in.
+    /// Lets the driver fill the class, and writes the result.
     async fn generate(
         &self,
         classes: &Api<MachineClass>,
@@ -74,7 +74,7 @@ impl ActionExecutor {
             .await;
         let mut filled = filled.map_err(|error| {
             refused(&format!(
-                "the driver does not make a MachineClass of the {kind}: {error}"
+                "the driver cannot create a MachineClass from the {kind}: {error}"
             ))
         })?;
         filled.metadata = class.metadata;
@@ -90,10 +90,10 @@ impl ActionExecutor {
         Ok(())
     }
 
-    async fn point_machines(&self, kind: &str, name: &str) -> kube::Result<()> {
-        let refer = |class: &ClassSpec| class.kind == kind && class.name == name;
+    async fn update_machines(&self, kind: &str, name: &str) -> kube::Result<()> {
+        let refers = |class: &ClassSpec| class.kind == kind && class.name == name;
         let machines = self.state.machines_of_class(name).into_iter();
-        for machine in machines.filter(|machine| refer(&machine.spec.class)) {
+        for machine in machines.filter(|machine| refers(&machine.spec.class)) {
             let patch = json!({ "spec": { "class": { "kind": "MachineClass" } } });
             let api = self.of_namespace();
             let written = api
@@ -104,8 +104,8 @@ impl ActionExecutor {
         Ok(())
     }
 
-    /// Sets and deployments are read live: a migration is once in a class's life.
-    async fn point<K>(&self, kind: &str, name: &str, class: fn(&K) -> &ClassSpec) -> kube::Result<()>
+    /// Lists sets and deployments from the API server, because a class is migrated only once.
+    async fn update_references<K>(&self, kind: &str, name: &str, class: fn(&K) -> &ClassSpec) -> kube::Result<()>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone

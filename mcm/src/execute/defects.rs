@@ -1,4 +1,4 @@
-//! What planted defects do in the place of actions.
+//! Replacements of actions by planted defects.
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::ActionExecutor;
 
 impl ActionExecutor {
-    /// Removes the provider ID of a machine younger than a minute when its preservation begins, and writes the status without
-    /// its resourceVersion.
+    /// Removes the provider ID of a machine younger than a minute when its preservation begins, and writes the status
+    /// without its resourceVersion.
     pub(super) async fn with_old_copy(
         &self,
         machine: &Machine,

@@ -1,4 +1,4 @@
-//! Calls of the driver, each measured and within its time.
+//! Driver calls, with metrics and timeouts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use mcm_driver::MachineRequest;
 
 use super::ActionExecutor;
 
-/// How long a driver call may take before it counts as failed with DeadlineExceeded.
+/// The timeout of a driver call, which then fails with DeadlineExceeded.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The same of CreateMachine. Some clouds take minutes; and while nobody knows what became of a creation, a deletion
-/// cannot know whether there is a VM to delete, so it waits for the answer.
+/// The timeout of CreateMachine. Some clouds take minutes. While the result of a creation is unknown, a deletion waits
+/// for it, because it cannot know whether there is a VM to delete.
 const CREATE_TIMEOUT: Duration = Duration::from_mins(10);
 
 impl ActionExecutor {
-    /// The cloud's names of volumes; empty where it knows none. Of a volume that the driver cannot tell, a drain waits
-    /// for nothing.
+    /// The cloud's names of volumes; empty if the driver returns none. A drain does not wait for the detachment of such
+    /// a volume.
     pub(super) async fn volume_ids(
         &self,
         volumes: &BTreeMap<String, PersistentVolumeSpec>,
@@ -65,7 +65,7 @@ impl ActionExecutor {
         }
     }
 
-    /// The call's result, measured and within its time.
+    /// Performs a call about a machine, with metrics and a timeout.
     async fn timed<T>(
         &self,
         call: &CloudCall,
@@ -85,8 +85,7 @@ impl ActionExecutor {
         .await
     }
 
-    /// The result of a call that concerns a class rather than one of the machines that there are, measured and within
-    /// its time.
+    /// Performs a call about a class, or about a VM without a Machine, with metrics and a timeout.
     pub(crate) async fn timed_call<T>(
         &self,
         class: &MachineClass,

@@ -1,8 +1,7 @@
-//! Performing what was decided: the actions of a machine's plan and the steps of a set's or deployment's, one by one, each
-//! so that it can be repeated.
+//! Performs decisions: the actions of a machine's plan and the steps of a set's or deployment's plan, one by one. Each
+//! is idempotent.
 //!
-//! What lives here: from action or step to request or driver call. What must not: choosing them, and waiting before a
-//! repetition.
+//! It maps actions and steps to requests and driver calls. It must neither choose them nor wait before a retry.
 
 mod bootstrap_tokens;
 mod class_migration;
@@ -39,7 +38,7 @@ use crate::error::{is_conflict, is_not_found};
 use crate::memory::Guard;
 use crate::view::ClusterState;
 
-/// What actions are performed with.
+/// The clients and state with which actions are performed.
 pub(crate) struct ActionExecutor {
     pub(crate) control: Client,
     pub(crate) target: Option<Client>,
@@ -51,29 +50,29 @@ pub(crate) struct ActionExecutor {
     pub(crate) state: ClusterState,
     pub(crate) tenure: Tenure,
     pub(crate) guard: Guard,
-    /// Whoever changes a list of preserved machines: one at a time, so that those who fail together do not meet conflicts.
+    /// Serializes changes of lists of preserved machines, so that simultaneous failures cause no conflicts.
     pub(crate) claiming: tokio::sync::Mutex<()>,
 }
 
-/// What an action gave.
+/// The result of an action.
 pub(crate) enum Done {
     Nothing,
     Answer(Answer),
     Token(String),
-    /// The pods on a node, as the API server has them.
+    /// The pods on a node, listed from the API server.
     Pods(Vec<Pod>),
-    /// Whether the machine is in its owner's list of preserved ones now; if not, why.
+    /// Whether the machine is in its owner's list of preserved machines now; if not, why.
     Claim(Claimed),
 }
 
 impl ActionExecutor {
-    /// Whether this process still leads, and sees the clusters. One that was stopped for a while finds out here, before it
-    /// acts on what it decided before.
+    /// Whether this process still leads and is not frozen. A process that was paused detects the loss of leadership
+    /// here, before it performs an outdated decision.
     pub(crate) fn may_act(&self) -> bool {
         self.tenure.holds(self.clock.now()) && !self.guard.is_frozen()
     }
 
-    /// Performs one action on behalf of `view.machine`, which is replaced by what a write returned.
+    /// Performs one action on behalf of `view.machine`, and updates it with the result of a write.
     pub(crate) async fn perform(&self, action: &Action, view: &mut View) -> kube::Result<Done> {
         let name = view.machine.name_any();
         match action {
@@ -87,7 +86,7 @@ impl ActionExecutor {
                 }
             }
             Action::DeleteMachine => {
-                // As it was decided on: what somebody asks for meanwhile is heard first.
+                // Deletes only the version that was decided on: a later edit is considered first.
                 let preconditions = Preconditions {
                     uid: view.machine.uid(),
                     resource_version: view.machine.resource_version(),
@@ -132,7 +131,12 @@ impl ActionExecutor {
             } => self.set_condition(node, type_, reason, message).await?,
             Action::DeleteNode { node } => self.delete_node(node).await?,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await?,
-            Action::DeletePod { namespace, name, uid } => self.delete_pod(namespace, name, uid).await?,
+            Action::DeletePod {
+                namespace,
+                name,
+                uid,
+                grace,
+            } => self.delete_pod(namespace, name, uid, *grace).await?,
             Action::DeleteVolumeAttachment(attachment) => {
                 let api: Api<VolumeAttachment> = Api::all(self.target()?);
                 delete(&api, attachment, Preconditions::default(), None).await?;
@@ -147,7 +151,7 @@ impl ActionExecutor {
         Ok(Done::Nothing)
     }
 
-    /// Writes a status over that of `machine`, on the condition that nobody wrote the machine since.
+    /// Replaces the status of `machine`; fails with a conflict if the machine changed meanwhile.
     pub(crate) async fn write_status(&self, machine: &Machine, status: &MachineStatus) -> kube::Result<()> {
         let (old, new) = (serde_json::to_value(&machine.status), serde_json::to_value(status));
         let (old, new) = (
@@ -168,7 +172,7 @@ impl ActionExecutor {
         let written = api
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
-        self.learn(&api, &name, &self.state.machines, written).await?;
+        self.store_result(&api, &name, &self.state.machines, written).await?;
         if defect!(DuplicateVmsStartNoCollection) {
             return Ok(());
         }
@@ -180,7 +184,7 @@ impl ActionExecutor {
         Api::namespaced(self.control.clone(), &self.state.namespace)
     }
 
-    /// The client of the cluster that nodes join.
+    /// The client of the target cluster.
     fn target(&self) -> kube::Result<Client> {
         self.target.clone().ok_or_else(|| refused("there is no target cluster"))
     }
@@ -193,24 +197,24 @@ impl ActionExecutor {
         let api = self.machines();
         let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
         if defect!(AddedFinalizerIsError) && *action == Action::AddFinalizer {
-            // What was written is seen when the watch brings it.
+            // The written object becomes visible only with its watch event.
             return written.map(drop);
         }
-        view.machine = Machine::clone(&*self.learn(&api, &name, &self.state.machines, written).await?);
+        view.machine = Machine::clone(&*self.store_result(&api, &name, &self.state.machines, written).await?);
         Ok(())
     }
 
-    /// Takes over what a write returned.
+    /// Stores the object that a write returned.
     pub(crate) fn wrote<K: Indexed>(&self, cache: &Cache<K>, object: K) -> Arc<K> {
-        if ended(object.meta()) {
+        if is_removed(object.meta()) {
             cache.removed(&object);
             return Arc::new(object);
         }
         cache.wrote(object)
     }
 
-    /// Takes over what a write returned; after a conflict, what the server has instead.
-    pub(crate) async fn learn<K>(
+    /// Stores the object that a write returned; after a conflict, the server's current version.
+    pub(crate) async fn store_result<K>(
         &self,
         api: &Api<K>,
         name: &str,
@@ -234,12 +238,12 @@ impl ActionExecutor {
     }
 }
 
-/// Whether the write that returned this removed the object.
-fn ended(metadata: &ObjectMeta) -> bool {
+/// Whether the write that returned this metadata removed the object.
+fn is_removed(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Deletes; an object that is not there is fine.
+/// Deletes an object; succeeds if it is absent.
 async fn delete<K>(api: &Api<K>, name: &str, preconditions: Preconditions, grace: Option<u32>) -> kube::Result<()>
 where
     K: Clone + std::fmt::Debug + DeserializeOwned,
@@ -256,7 +260,7 @@ where
     }
 }
 
-/// An error of our own in the shape of the API's.
+/// A local error in the form of an API error.
 pub(crate) fn refused(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
 }

@@ -1,4 +1,4 @@
-//! Writes to Nodes: marks, conditions and capacity, and their deletion.
+//! Writes to Nodes: metadata, taints, conditions, capacity and deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use mcm_api::NodeName;
 use mcm_core::machine::{Action, NodeView, View};
 use serde_json::json;
 
-use super::{ActionExecutor, ended};
+use super::{ActionExecutor, is_removed};
 use crate::cache::Key;
 
 impl ActionExecutor {
-    /// Patches the Node as it was decided on: taints are written as a whole, and a person's word is taken away only where
-    /// it was seen. A newer one is a conflict, also where this process wrote its status since and knows it therefore.
+    /// Patches the version of the Node that was decided on: taints are replaced as a whole, and a user's annotation is
+    /// removed only if the decision considered it. A newer version is a conflict, even one that this process wrote.
     pub(super) async fn patch_decided_node(&self, action: &Action, view: &mut View) -> kube::Result<()> {
         let Some(node) = view.node.present() else {
             return Ok(());
@@ -28,7 +28,7 @@ impl ActionExecutor {
         Ok(())
     }
 
-    /// Patches that version of the Node; `None`: nothing was to be written.
+    /// Patches this version of the Node; returns `None` if the patch is empty.
     pub(super) async fn patch_node(
         &self,
         action: &Action,
@@ -41,10 +41,10 @@ impl ActionExecutor {
         let api: Api<Node> = Api::all(self.target()?);
         let name = node.name_any();
         let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        self.learn_node(&api, &name, written).await.map(Some)
+        self.store_node(&api, &name, written).await.map(Some)
     }
 
-    /// What the condition said before stays.
+    /// Sets the condition Terminating; keeps its previous reason and message.
     pub(super) async fn set_terminating(&self, node: &NodeName, reason: &str, message: &str) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let known = self.known_node(&api, node).await?;
@@ -56,14 +56,13 @@ impl ActionExecutor {
         if present.is_some_and(|condition| condition.status == "True") {
             return Ok(());
         }
-        let told = |said: Option<&String>, otherwise: &str| said.cloned().unwrap_or_else(|| otherwise.to_owned());
-        let reason = told(present.and_then(|condition| condition.reason.as_ref()), reason);
-        let message = told(present.and_then(|condition| condition.message.as_ref()), message);
+        let keep = |previous: Option<&String>, new: &str| previous.cloned().unwrap_or_else(|| new.to_owned());
+        let reason = keep(present.and_then(|condition| condition.reason.as_ref()), reason);
+        let message = keep(present.and_then(|condition| condition.message.as_ref()), message);
         self.set_condition(node, "Terminating", &reason, &message).await
     }
 
-    /// Sets a condition, now: each of its reasons is a step with a time of its own. A strategic merge patch:
-    /// other writers of conditions are not disturbed.
+    /// Sets a condition to True with a strategic merge patch, which does not affect other conditions.
     pub(super) async fn set_condition(
         &self,
         node: &NodeName,
@@ -110,7 +109,7 @@ impl ActionExecutor {
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
             .await;
-        self.learn_node(&api, node, written).await.map(drop)
+        self.store_node(&api, node, written).await.map(drop)
     }
 
     pub(super) async fn set_capacity(
@@ -123,7 +122,7 @@ impl ActionExecutor {
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Merge(patch))
             .await;
-        self.learn_node(&api, node, written).await.map(drop)
+        self.store_node(&api, node, written).await.map(drop)
     }
 
     pub(super) async fn delete_node(&self, node: &NodeName) -> kube::Result<()> {
@@ -137,22 +136,22 @@ impl ActionExecutor {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        let held = api
+        let leaving = api
             .delete(node, &parameters)
             .await?
             .left()
-            .filter(|node| !ended(&node.metadata));
+            .filter(|node| !is_removed(&node.metadata));
         if let Some(target) = &self.state.target {
-            match held {
-                // Finalizers hold it: the next write of this process has to name this version.
-                Some(held) => drop(target.nodes.wrote(held)),
+            match leaving {
+                // Finalizers keep the Node: the next write of this process must use this version.
+                Some(leaving) => drop(target.nodes.wrote(leaving)),
                 None => target.nodes.removed(&known),
             }
         }
         Ok(())
     }
 
-    /// The Node as it is known here, else as the server has it.
+    /// The cached Node, or else the Node from the API server.
     pub(super) async fn known_node(&self, api: &Api<Node>, name: &str) -> kube::Result<Arc<Node>> {
         let known = self
             .state
@@ -165,9 +164,9 @@ impl ActionExecutor {
         }
     }
 
-    async fn learn_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<Arc<Node>> {
+    async fn store_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<Arc<Node>> {
         match &self.state.target {
-            Some(target) => self.learn(api, name, &target.nodes, written).await,
+            Some(target) => self.store_result(api, name, &target.nodes, written).await,
             None => written.map(Arc::new),
         }
     }

@@ -10,7 +10,7 @@ use super::{ActionExecutor, delete};
 use crate::error::{is_conflict, is_not_found};
 
 impl ActionExecutor {
-    /// Evicts this pod and no other of its name. A pod that is not there any more is fine.
+    /// Evicts the pod with this uid; succeeds if it is absent.
     pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
         let eviction = json!({
@@ -22,17 +22,23 @@ impl ActionExecutor {
         let evicted = api
             .create_subresource::<_, serde_json::Value>("eviction", name, &PostParams::default(), &eviction)
             .await;
-        gone_is_fine(evicted.map(|_| ()))
+        ignore_absent(evicted.map(|_| ()))
     }
 
-    /// Deletes this pod and no other of its name, without grace. A pod that is not there any more is fine.
-    pub(super) async fn delete_pod(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
+    /// Deletes the pod with this uid with a grace period in seconds, or with its own; succeeds if it is absent.
+    pub(super) async fn delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        grace: Option<u32>,
+    ) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
         let preconditions = Preconditions {
             uid: Some(uid.to_owned()),
             resource_version: None,
         };
-        gone_is_fine(delete(&api, name, preconditions, Some(0)).await)
+        ignore_absent(delete(&api, name, preconditions, grace).await)
     }
 
     pub(super) async fn list_pods(&self, node: &NodeName) -> kube::Result<Vec<Pod>> {
@@ -42,8 +48,8 @@ impl ActionExecutor {
     }
 }
 
-/// A pod that is not there is fine, and so is another one under its name (409: the uid is not the one that was meant).
-fn gone_is_fine(result: kube::Result<()>) -> kube::Result<()> {
+/// Treats an absent pod as success, and also a successor with its name (409: the uid differs).
+fn ignore_absent(result: kube::Result<()>) -> kube::Result<()> {
     match result {
         Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
         result => result,

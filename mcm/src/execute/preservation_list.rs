@@ -1,6 +1,6 @@
-//! The list of preserved machines in the status of a machine's deployment, or of its set where there is none.
+//! The list of preserved machines in the status of a machine's deployment, or of its set if it has no deployment.
 //!
-//! It is changed on the version that a live read returned, and decided again when somebody else wrote meanwhile.
+//! A change reads the owner from the API server and writes with its resourceVersion; after a conflict it decides again.
 
 mod defects;
 
@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::{ActionExecutor, refused};
 use crate::error::{is_conflict, is_not_found};
 
-/// How often a change is decided anew when others write the same object.
-const TRIES: usize = 8;
+/// How often a change is decided again after a conflict.
+const ATTEMPTS: usize = 8;
 
-/// The object with the list, as the server has it.
+/// The object with the list, from the API server.
 enum Owner {
     Deployment(Box<MachineDeployment>),
     Set(Box<MachineSet>),
@@ -33,7 +33,7 @@ impl Owner {
 }
 
 impl ActionExecutor {
-    /// Enters the machine in its owner's list, if it may be; the error says why not.
+    /// Adds the machine to its owner's list; the inner error is the reason why it may not be preserved.
     pub(crate) async fn claim(
         &self,
         machine: &Machine,
@@ -48,7 +48,7 @@ impl ActionExecutor {
             released: false,
         };
         let _turn = self.claiming.lock().await;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(Err(Gate::Nobody));
             };
@@ -71,13 +71,13 @@ impl ActionExecutor {
                 Err(error) => return Err(error),
             }
         }
-        Err(refused("others write the list of preserved machines all the time"))
+        Err(refused("the list of preserved machines changed during every attempt"))
     }
 
-    /// Takes the machine out of its owner's list.
+    /// Removes the machine from its owner's list.
     pub(crate) async fn leave_ledger(&self, machine: &Machine) -> kube::Result<()> {
         let _turn = self.claiming.lock().await;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(());
             };
@@ -89,10 +89,10 @@ impl ActionExecutor {
                 written => return written,
             }
         }
-        Err(refused("others write the list of preserved machines all the time"))
+        Err(refused("the list of preserved machines changed during every attempt"))
     }
 
-    /// The machine's deployment, or its set where there is none; `None`: nobody controls it.
+    /// The machine's deployment, or its set if it has no deployment; `None`: the machine has no controller.
     async fn owner(&self, machine: &Machine) -> kube::Result<Option<Owner>> {
         let Some(reference) = controller(&machine.metadata) else {
             return Ok(None);
@@ -117,23 +117,23 @@ impl ActionExecutor {
 
     async fn write_list(&self, owner: &Owner, patch: Value) -> kube::Result<()> {
         let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let gone = |error: kube::Error| if is_not_found(&error) { Ok(()) } else { Err(error) };
+        let ignore_absent = |error: kube::Error| if is_not_found(&error) { Ok(()) } else { Err(error) };
         match owner {
             Owner::Deployment(one) => {
                 let api: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.state.namespace);
                 let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
-                self.learn(&api, &one.name_any(), &self.state.deployments, written)
+                self.store_result(&api, &one.name_any(), &self.state.deployments, written)
                     .await
                     .map(|_| ())
-                    .or_else(gone)
+                    .or_else(ignore_absent)
             }
             Owner::Set(one) => {
                 let api: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.state.namespace);
                 let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
-                self.learn(&api, &one.name_any(), &self.state.sets, written)
+                self.store_result(&api, &one.name_any(), &self.state.sets, written)
                     .await
                     .map(|_| ())
-                    .or_else(gone)
+                    .or_else(ignore_absent)
             }
         }
     }

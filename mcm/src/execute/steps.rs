@@ -1,6 +1,8 @@
-//! The steps of plans about sets and deployments.
+//! Performs the steps of plans for sets and deployments.
 
 use std::fmt::Display;
+use std::iter::Peekable;
+use std::vec::IntoIter;
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Node;
@@ -10,7 +12,7 @@ use kube::{Api, Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::event::EventType;
 use mcm_core::ownership::controller;
-use mcm_core::steps::{Act, Kind, Plan};
+use mcm_core::steps::{Act, Kind, Plan, Step};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -20,10 +22,12 @@ use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
 use crate::memory::{MachineNames, Trouble};
 use crate::view::{Trigger, Work};
 
-/// How often another name is drawn when one is taken.
-const DRAWS: usize = 5;
+/// How many names are tried for a machine.
+const NAME_ATTEMPTS: usize = 5;
+/// The maximum number of steps that are performed at the same time.
+const MAX_AT_ONCE: usize = 32;
 
-/// The object that a plan is about.
+/// The object of a plan.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
     Set(&'a MachineSet),
@@ -32,25 +36,92 @@ pub(crate) enum Owner<'a> {
 
 /// How the steps of a plan ended.
 pub(crate) enum Ended {
-    /// All were performed; `true`: machines were made.
+    /// All steps were performed; `true`: machines were created.
     Done(bool),
-    /// All were performed but for some that nothing else depends on, a Node's marks: they are to be tried again, after a
-    /// while.
+    /// All steps were performed except optional ones, such as labels of Nodes, which must be retried after a delay.
     Partly(Trouble),
-    /// This process leads no more.
+    /// This process may not act any more.
     NotLeading,
-    /// Somebody else wrote an object meanwhile: what it is now is known.
+    /// An object changed meanwhile; the cache contains its new version.
     Conflict,
-    /// A set of that name is there already.
+    /// A set with that name already exists.
     Taken(String),
-    /// A set could not be made: its name, and why.
-    NotMade(String),
+    /// A set could not be created: its name and the error.
+    NotCreated(String),
     /// Another step failed.
     Failed(String),
 }
 
+/// What the steps performed so far did.
+#[derive(Default)]
+struct Performed {
+    /// Whether machines were created.
+    created: bool,
+    /// Why an optional step must be retried.
+    incomplete: Option<Trouble>,
+    /// Resulting work.
+    triggers: Vec<Trigger>,
+    /// How the plan ends, if it ends before its last step.
+    ended: Option<Ended>,
+}
+
+impl Performed {
+    /// Adds what steps performed at the same time did. The first reason to end the plan counts.
+    fn merge(&mut self, mut other: Self) {
+        self.created |= other.created;
+        self.incomplete = other.incomplete.or(self.incomplete);
+        self.triggers.append(&mut other.triggers);
+        self.ended = self.ended.take().or(other.ended);
+    }
+
+    fn ended(self) -> Ended {
+        let complete = self.incomplete.map_or(Ended::Done(self.created), Ended::Partly);
+        self.ended.unwrap_or(complete)
+    }
+}
+
+/// The next steps that are performed at the same time, each with the events that follow it; `None`: no step remains. Steps
+/// that change different machines or nodes do not depend on each other. Their number doubles with each batch, so that
+/// what cannot succeed is not tried a hundred times.
+fn next_batch<R>(steps: &mut Peekable<IntoIter<Step<R>>>, at_once: &mut usize) -> Option<Vec<Vec<Step<R>>>> {
+    let first = steps.next()?;
+    if !is_independent(&first.act) {
+        *at_once = 1;
+        return Some(vec![vec![first]]);
+    }
+    let mut batch = vec![with_events(first, steps)];
+    while batch.len() < *at_once
+        && let Some(next) = steps.next_if(|step| is_independent(&step.act))
+    {
+        batch.push(with_events(next, steps));
+    }
+    *at_once = (2 * *at_once).min(MAX_AT_ONCE);
+    Some(batch)
+}
+
+fn with_events<R>(step: Step<R>, steps: &mut Peekable<IntoIter<Step<R>>>) -> Vec<Step<R>> {
+    let mut group = vec![step];
+    while let Some(event) = steps.next_if(|step| matches!(step.act, Act::RecordEvent { .. })) {
+        group.push(event);
+    }
+    group
+}
+
+fn is_independent(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Delete {
+            kind: Kind::Machine,
+            ..
+        } | Act::Patch {
+            kind: Kind::Machine | Kind::Node,
+            ..
+        }
+    )
+}
+
 impl ActionExecutor {
-    /// Performs the steps on behalf of `owner`. What other work they mean is added to `triggers`.
+    /// Performs the steps on behalf of `owner`. Adds resulting work to `triggers`.
     pub(crate) async fn perform_steps<R: Display>(
         &self,
         names: &MachineNames,
@@ -58,64 +129,112 @@ impl ActionExecutor {
         plan: Plan<R>,
         triggers: &mut Vec<Trigger>,
     ) -> Ended {
-        let (mut made, mut left) = (false, None);
-        // One look at the owner is enough for all that it adopts.
+        // One read of the owner suffices for all adoptions.
         let adopts = |act: &Act| matches!(act, Act::Adopt { .. });
         if plan.steps.iter().any(|step| adopts(&step.act)) && self.may_act() {
-            match self.look_at(owner).await {
+            match self.check_owner(owner).await {
                 Ok(()) => {}
                 Err(error) if is_conflict(&error) => return Ended::Conflict,
                 Err(error) => return Ended::Failed(brief(&error)),
             }
         }
-        for step in plan.steps {
-            if !self.may_act() {
-                return Ended::NotLeading;
+        let mut done = Performed::default();
+        let (mut steps, mut at_once) = (plan.steps.into_iter().peekable(), 1);
+        while let Some(batch) = next_batch(&mut steps, &mut at_once) {
+            let performed = batch.into_iter().map(|group| self.perform_group(names, owner, group));
+            for performed in join_all(performed).await {
+                done.merge(performed);
             }
-            let counts = match (owner, &step.act) {
-                (_, Act::Delete { .. } | Act::CreateMachines(_)) => true,
-                (Owner::Deployment(_), Act::Patch { kind, .. }) => *kind == Kind::Set,
-                _ => false,
-            };
-            if counts && self.is_outdated(owner) {
-                return Ended::Conflict;
-            }
-            let may_fail = step.act.may_fail();
-            let tells = matches!(step.act, Act::RecordEvent { .. });
-            made |= matches!(step.act, Act::CreateMachines(_));
-            let set = match &step.act {
-                Act::CreateSet(set) => set.metadata.name.clone(),
-                _ => None,
-            };
-            let told = when_refused(owner, &step.act);
-            match self.step(names, owner, step.act, triggers).await {
-                Ok(()) => {}
-                Err(error) if may_fail => {
-                    tracing::debug!(error = brief(&error), "a step failed; the rest does not depend on it");
-                    if !tells && !is_not_found(&error) {
-                        left = Some(Trouble::of(is_conflict(&error)));
-                    }
-                }
-                Err(error) if is_already_exists(&error) => return Ended::Taken(set.unwrap_or_default()),
-                Err(error) if is_conflict(&error) || is_not_found(&error) => return Ended::Conflict,
-                Err(error) => {
-                    tracing::info!(reason = %step.reason, error = brief(&error), "a step failed");
-                    if let Some((reason, what)) = told {
-                        let text = format!("{what}: {}", brief(&error));
-                        drop(self.tell(owner, EventType::Warning, reason, &text).await);
-                    }
-                    let text = brief(&error);
-                    return match set {
-                        Some(set) => Ended::NotMade(format!("{set:?}: {text}")),
-                        None => Ended::Failed(text),
-                    };
-                }
+            if done.ended.is_some() {
+                break;
             }
         }
-        left.map_or(Ended::Done(made), Ended::Partly)
+        triggers.append(&mut done.triggers);
+        done.ended()
     }
 
-    /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again, and what was missing may not.
+    /// Performs steps one after the other.
+    async fn perform_group<R: Display>(
+        &self,
+        names: &MachineNames,
+        owner: Owner<'_>,
+        steps: Vec<Step<R>>,
+    ) -> Performed {
+        let mut performed = Performed::default();
+        for step in steps {
+            performed.ended = self.perform_step(names, owner, step, &mut performed).await;
+            if performed.ended.is_some() {
+                break;
+            }
+        }
+        performed
+    }
+
+    /// Performs one step; returns how the plan ends if the following steps must not be performed.
+    async fn perform_step<R: Display>(
+        &self,
+        names: &MachineNames,
+        owner: Owner<'_>,
+        step: Step<R>,
+        performed: &mut Performed,
+    ) -> Option<Ended> {
+        if !self.may_act() {
+            return Some(Ended::NotLeading);
+        }
+        let counts = match (owner, &step.act) {
+            (_, Act::Delete { .. } | Act::CreateMachines(_)) => true,
+            (Owner::Deployment(_), Act::Patch { kind, .. }) => *kind == Kind::Set,
+            _ => false,
+        };
+        if counts && self.is_outdated(owner) {
+            return Some(Ended::Conflict);
+        }
+        let may_fail = step.act.may_fail();
+        let is_event = matches!(step.act, Act::RecordEvent { .. });
+        performed.created |= matches!(step.act, Act::CreateMachines(_));
+        let set = match &step.act {
+            Act::CreateSet(set) => set.metadata.name.clone(),
+            _ => None,
+        };
+        let event = failure_event(owner, &step.act);
+        if let Act::Delete {
+            kind: Kind::Machine,
+            name,
+            uid: Some(uid),
+            ..
+        } = &step.act
+        {
+            let machine = Key::new(&self.state.namespace, name);
+            let deletions = &self.state.requested_deletions;
+            deletions.note(machine, uid.clone(), step.reason.to_string());
+        }
+        match self.step(names, owner, step.act, &mut performed.triggers).await {
+            Ok(()) => None,
+            Err(error) if may_fail => {
+                tracing::debug!(error = brief(&error), "an optional step failed");
+                if !is_event && !is_not_found(&error) {
+                    performed.incomplete = Some(Trouble::of(is_conflict(&error)));
+                }
+                None
+            }
+            Err(error) if is_already_exists(&error) => Some(Ended::Taken(set.unwrap_or_default())),
+            Err(error) if is_conflict(&error) || is_not_found(&error) => Some(Ended::Conflict),
+            Err(error) => {
+                tracing::info!(reason = %step.reason, error = brief(&error), "a step failed");
+                if let Some((reason, what)) = event {
+                    let text = format!("{what}: {}", brief(&error));
+                    drop(self.record_event(owner, EventType::Warning, reason, &text).await);
+                }
+                let text = brief(&error);
+                Some(match set {
+                    Some(set) => Ended::NotCreated(format!("{set:?}: {text}")),
+                    None => Ended::Failed(text),
+                })
+            }
+        }
+    }
+
+    /// Whether the owner's spec changed since the decision, so that the wanted number of machines may differ.
     fn is_outdated(&self, owner: Owner<'_>) -> bool {
         let state = &self.state;
         match owner {
@@ -159,20 +278,20 @@ impl ActionExecutor {
                 if defect!(CachedOwnerTrusted) {
                     return self.create_machines(names, owner, machines).await;
                 }
-                self.look_at(owner).await?;
+                self.check_owner(owner).await?;
                 self.create_machines(names, owner, machines).await
             }
-            Act::RecordEvent { type_, reason, message } => self.tell(owner, type_, reason, &message).await,
+            Act::RecordEvent { type_, reason, message } => self.record_event(owner, type_, reason, &message).await,
         }
     }
 
-    /// Whether the owner is still the one that was decided on, and stays: the answer comes from the server.
-    async fn look_at(&self, owner: Owner<'_>) -> kube::Result<()> {
+    /// Checks with the API server that the owner is unchanged since the decision and is not being deleted.
+    async fn check_owner(&self, owner: Owner<'_>) -> kube::Result<()> {
         match owner {
-            Owner::Set(set) => still_there(&self.namespaced::<MachineSet>(), &self.state.sets, set).await,
+            Owner::Set(set) => check_unchanged(&self.namespaced::<MachineSet>(), &self.state.sets, set).await,
             Owner::Deployment(deployment) => {
                 let api = self.namespaced::<MachineDeployment>();
-                still_there(&api, &self.state.deployments, deployment).await
+                check_unchanged(&api, &self.state.deployments, deployment).await
             }
         }
     }
@@ -193,7 +312,7 @@ impl ActionExecutor {
             }
             Kind::Set => {
                 let resized = !status && patch.get("spec").is_some();
-                let _hold = resized.then(|| state.pending_set_writes.begins(&Key::new(&state.namespace, name)));
+                let _pending = resized.then(|| state.pending_set_writes.begin(&Key::new(&state.namespace, name)));
                 self.write(&self.namespaced(), &state.sets, name, patch, status).await
             }
             Kind::Machine => {
@@ -221,7 +340,7 @@ impl ActionExecutor {
         } else {
             api.patch(name, &parameters, &patch).await
         };
-        self.learn(api, name, cache, written).await.map(|_| ())
+        self.store_result(api, name, cache, written).await.map(|_| ())
     }
 
     async fn delete(&self, kind: Kind, name: &str, preconditions: Preconditions) -> kube::Result<()> {
@@ -296,7 +415,7 @@ impl ActionExecutor {
         Ok(())
     }
 
-    /// One, then two, then four at a time and so on: what cannot work is not tried a hundred times.
+    /// Creates machines in batches of one, two, four and so on, so that a systematic failure causes few requests.
     async fn create_machines(
         &self,
         names: &MachineNames,
@@ -308,19 +427,22 @@ impl ActionExecutor {
         let mut batch = 1;
         while !rest.is_empty() {
             if self.is_outdated(owner) {
-                // The change wakes the set, which then counts anew.
+                // The change triggers another pass of the set.
                 return Ok(());
             }
-            let heedless = defect!(NamedMachineDeletedBeforeScaleDown | SetSizedByItself);
-            if !heedless && self.state.pending_set_writes.holds(&Key::of(set), &self.state.sets) {
-                return Err(refusal("the set is frozen, or its size is being written"));
+            let ignore_pending = defect!(NamedMachineDeletedBeforeScaleDown | SetSizedByItself);
+            if !ignore_pending && self.state.pending_set_writes.contains(&Key::of(set), &self.state.sets) {
+                return Err(conflict("the set is frozen, or its size is being written"));
             }
             let now: Vec<Machine> = rest.drain(..batch.min(rest.len())).collect();
             let results = join_all(now.into_iter().map(|machine| self.create_machine(names, set, machine))).await;
             let failed = results.into_iter().find_map(Result::err);
             if let Some(error) = failed {
                 let text = format!("Error creating: {}", brief(&error));
-                drop(self.tell(owner, EventType::Warning, "FailedCreate", &text).await);
+                drop(
+                    self.record_event(owner, EventType::Warning, "FailedCreate", &text)
+                        .await,
+                );
                 return Err(error);
             }
             batch *= 2;
@@ -331,7 +453,7 @@ impl ActionExecutor {
     async fn create_machine(&self, names: &MachineNames, set: &MachineSet, mut machine: Machine) -> kube::Result<()> {
         let api = self.namespaced::<Machine>();
         let key = Key::of(set);
-        for _ in 0..DRAWS {
+        for _ in 0..NAME_ATTEMPTS {
             let name = names.next(&key);
             machine.metadata.name = Some(name.clone());
             match api.create(&PostParams::default(), &machine).await {
@@ -340,15 +462,15 @@ impl ActionExecutor {
                     self.wrote(&self.state.machines, created);
                     let text = format!("Created Machine: {name}");
                     drop(
-                        self.tell(Owner::Set(set), EventType::Normal, "SuccessfulCreate", &text)
+                        self.record_event(Owner::Set(set), EventType::Normal, "SuccessfulCreate", &text)
                             .await,
                     );
                     return Ok(());
                 }
                 Err(error) if is_already_exists(&error) => {
-                    let there = api.get_opt(&name).await?;
-                    let ours = there.filter(|there| {
-                        controller(&there.metadata).map(|reference| Some(&reference.uid))
+                    let existing = api.get_opt(&name).await?;
+                    let ours = existing.filter(|existing| {
+                        controller(&existing.metadata).map(|reference| Some(&reference.uid))
                             == Some(set.metadata.uid.as_ref())
                     });
                     if let Some(ours) = ours {
@@ -357,17 +479,17 @@ impl ActionExecutor {
                     }
                 }
                 Err(error) => {
-                    if is_doubtful(&error) {
-                        names.doubt(&key, name);
+                    if has_unknown_outcome(&error) {
+                        names.reuse_first(&key, name);
                     }
                     return Err(error);
                 }
             }
         }
-        Err(refusal("no name for a new machine is free"))
+        Err(conflict("all attempted names for a new machine are taken"))
     }
 
-    async fn tell(&self, owner: Owner<'_>, type_: EventType, reason: &str, message: &str) -> kube::Result<()> {
+    async fn record_event(&self, owner: Owner<'_>, type_: EventType, reason: &str, message: &str) -> kube::Result<()> {
         match owner {
             Owner::Set(set) => self.recorder.record(&self.control, set, type_, reason, message).await,
             Owner::Deployment(one) => self.recorder.record(&self.control, one, type_, reason, message).await,
@@ -375,8 +497,8 @@ impl ActionExecutor {
     }
 }
 
-/// The event that tells of a refused step, and how its text begins. Machines that are refused are told of one by one.
-fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
+/// The event for a failed step: its reason and the start of its message. Creations of machines record their own events.
+fn failure_event(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
     match (owner, act) {
         (Owner::Set(_), Act::Delete { .. }) => Some(("FailedDelete", "Error deleting".to_owned())),
         (Owner::Deployment(_), Act::CreateSet(set)) => {
@@ -390,35 +512,35 @@ fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
     }
 }
 
-/// Fails unless the server has the object, of the same uid and not being deleted.
-async fn still_there<K>(api: &Api<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
+/// Fails with a conflict unless the object on the API server is unchanged and is not being deleted.
+async fn check_unchanged<K>(api: &Api<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
 where
     K: Indexed + Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
     let Some(live) = api.get_opt(&object.name_any()).await? else {
         cache.removed(object);
-        return Err(refusal("the owner is gone"));
+        return Err(conflict("the owner does not exist any more"));
     };
     let stays = live.uid() == object.uid() && live.meta().deletion_timestamp.is_none();
     let same = live.resource_version() == object.resource_version();
     cache.wrote(live);
     if !stays {
-        return Err(refusal("the owner is being deleted, or another one of its name"));
+        return Err(conflict("the owner is being deleted or was replaced"));
     }
-    // What was decided on an older version may no longer be wanted.
+    // A decision on an older version may be outdated.
     if same {
         Ok(())
     } else {
-        Err(refusal("the owner was written meanwhile"))
+        Err(conflict("the owner changed meanwhile"))
     }
 }
 
-/// A conflict of our own finding: decide again.
-fn refusal(message: &str) -> kube::Error {
+/// A conflict that this process detected itself.
+fn conflict(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Conflict").with_code(409).boxed())
 }
 
-/// Whether the request may have had its effect all the same.
-fn is_doubtful(error: &kube::Error) -> bool {
+/// Whether the failed request may have been processed nevertheless.
+fn has_unknown_outcome(error: &kube::Error) -> bool {
     !matches!(error, kube::Error::Api(status) if status.code < 500)
 }

@@ -1,4 +1,4 @@
-//! The finalizers of MachineClasses and of their Secrets, as `mcm_core::class` decides them.
+//! Writes the finalizers of MachineClasses and of their Secrets, as `mcm_core::class` decides.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
@@ -18,7 +18,7 @@ impl Controllers {
     pub(crate) async fn class(&self, key: &Key) -> Outcome {
         let state = &self.executor.state;
         let Some(class) = state.classes.get(key) else {
-            return self.settled();
+            return Outcome::default();
         };
         let machines = state.machines_of_class(&key.name);
         let used = machines.iter().any(|machine| uses(machine, &class));
@@ -28,7 +28,7 @@ impl Controllers {
             && outcome.trouble.is_none()
             && !defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion)
         {
-            // They wait for it.
+            // The machines wait for the finalizer.
             let waiting = machines.iter().map(|machine| Work::Machine(Key::of(&**machine)));
             outcome
                 .triggers
@@ -44,7 +44,7 @@ impl Controllers {
     pub(crate) async fn secret(&self, key: &Key) -> Outcome {
         let state = &self.executor.state;
         let Some(secret) = state.secrets.get(key) else {
-            return self.settled();
+            return Outcome::default();
         };
         let classes = state.classes.all();
         let step = secret_step(&secret, classes.iter().map(|class| -> &MachineClass { class }));
@@ -64,11 +64,11 @@ impl Controllers {
         let present = match step {
             FinalizerStep::Add => true,
             FinalizerStep::Remove => false,
-            FinalizerStep::Keep => return self.settled(),
+            FinalizerStep::Keep => return Outcome::default(),
             FinalizerStep::StillNeeded => {
                 let (kind, name) = (K::kind(&()), object.name_any());
-                tracing::info!(%kind, name, "it is being deleted and still needed: its finalizer stays");
-                return self.settled();
+                tracing::info!(%kind, name, "the object is being deleted but still in use: its finalizer stays");
+                return Outcome::default();
             }
         };
         let name = object.name_any();
@@ -77,18 +77,13 @@ impl Controllers {
         match api.patch(&name, &PatchParams::default(), &patch).await {
             Ok(written) => {
                 self.executor.wrote(cache, written);
-                self.settled()
+                Outcome::default()
             }
-            // After a conflict the watch brings the newer object, and with it what the edit means for others.
+            // After a conflict the watch delivers the newer version and the work that results from it.
             Err(error) => {
-                tracing::info!(kind = %K::kind(&()), name, error = brief(&error), "the finalizer was not written");
+                tracing::info!(kind = %K::kind(&()), name, error = brief(&error), "writing the finalizer failed");
                 Outcome::default().troubled(Trouble::of(is_conflict(&error)))
             }
         }
-    }
-
-    /// Every change that matters comes as a trigger.
-    fn settled(&self) -> Outcome {
-        Outcome::default()
     }
 }

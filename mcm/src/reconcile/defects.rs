@@ -1,4 +1,4 @@
-//! What planted defects do in the place of the controllers.
+//! Replacements of the controllers by planted defects.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use crate::cache::Key;
 use crate::execute::Done;
 use crate::memory::Trouble;
 
-/// How many conflicts in a row work on a key may meet with.
+/// The maximum number of consecutive conflicts of a key.
 pub(super) const TRIES: u32 = 10;
-/// How many failures in a row work on a set may meet with.
+/// The maximum number of consecutive failures of a set.
 const SET_TRIES: u32 = 15;
 
 thread_local! {
-    /// The machines as the last decision saw them.
+    /// The machines of the last decisions.
     static COPIES: RefCell<BTreeMap<Key, Arc<Machine>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Whether work that failed so often in a row is never tried again.
+/// Whether work is dropped after this many consecutive failures.
 pub(super) fn drops(work: &Work, trouble: Trouble, times: u32) -> bool {
     defect!(SetDroppedAfterFifteenFailures) && matches!(work, Work::Set(_)) && times >= SET_TRIES
         || defect!(AddedFinalizerIsError) && trouble == Trouble::Conflict && times > TRIES
 }
 
-/// The machine as it was before, if a creation failed since.
+/// The previous version of the machine, if a creation failed since.
 pub(super) fn copy_from_before(key: &Key, machine: Arc<Machine>, answer: Option<&Answer>) -> Arc<Machine> {
     COPIES.with_borrow_mut(|copies| match answer {
         Some(Answer::Create(Err(_))) => copies.get(key).cloned().unwrap_or(machine),
@@ -41,7 +41,7 @@ pub(super) fn copy_from_before(key: &Key, machine: Arc<Machine>, answer: Option<
 }
 
 impl Controllers {
-    /// One pass, or as many as a drain takes: its worker is one of those for deletions alone, or one of all.
+    /// Occupies a worker until the end of a drain: one that is reserved for deletions, or any worker.
     pub(super) async fn machine_to_its_end(&self, key: &Key, hurry: bool) -> Outcome {
         let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
         let own = defect!(DrainKeepsDeletionWorker) && self.executor.state.machines.get(key).is_some_and(deleted);
@@ -66,8 +66,8 @@ impl Controllers {
         outcome
     }
 
-    /// The class of a machine that is being deleted, after each pass.
-    pub(super) fn wakes_its_class(&self, machine: &Machine) -> Vec<Trigger> {
+    /// Triggers the class of a machine that is being deleted, after each pass.
+    pub(super) fn class_triggers(&self, machine: &Machine) -> Vec<Trigger> {
         if machine.metadata.deletion_timestamp.is_none() {
             return Vec::new();
         }
@@ -75,7 +75,7 @@ impl Controllers {
         vec![Trigger { work, hurry: false }]
     }
 
-    /// Performs an action; `None`: it is a creation, and is not awaited any longer as its machine is being deleted.
+    /// Performs an action; returns `None` if it is a creation and its machine is being deleted meanwhile.
     pub(super) async fn perform_unless_deleted(&self, action: &Action, view: &mut View) -> Option<kube::Result<Done>> {
         if !matches!(action, Action::Call(call) if call.kind == CallKind::Create) {
             return Some(self.executor.perform(action, view).await);

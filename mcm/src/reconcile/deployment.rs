@@ -1,4 +1,4 @@
-//! One pass over a MachineDeployment: view, decision, steps, until there is nothing to do.
+//! One pass of a MachineDeployment: repeats view, decision and steps until no step remains.
 
 use kube::ResourceExt;
 use mcm_api::{MachineDeployment, keys};
@@ -22,10 +22,11 @@ impl Controllers {
                 taken: taken.take(),
                 ..self.deployment_view(&deployment)
             };
+            outcome.machines = view.machines.len();
             let plan = decide(&view, self.deployment_settings, self.executor.clock.now());
             log_steps("deployment", key, &plan, Reason::name);
             let wake = plan.wake;
-            let nothing = plan.steps.is_empty();
+            let idle = plan.steps.is_empty();
             let ended = self
                 .executor
                 .perform_steps(
@@ -36,7 +37,7 @@ impl Controllers {
                 )
                 .await;
             match ended {
-                _ if nothing && failure.is_none() => {
+                _ if idle && failure.is_none() => {
                     outcome.wake = wake;
                     return outcome;
                 }
@@ -46,12 +47,12 @@ impl Controllers {
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Taken(name) => taken = Some(name),
                 Ended::Failed(_) if defect!(UnsizedSetCountsAsSized) => return outcome,
-                Ended::NotMade(text) if failure.is_none() => failure = Some(text),
+                Ended::NotCreated(text) if failure.is_none() => failure = Some(text),
                 Ended::Failed(_) if defect!(FailedWriteRepeatedAtOnce) => {
                     return outcome.again(self.settings.retry.conflict);
                 }
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::NotCreated(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)

@@ -1,4 +1,4 @@
-//! One pass over a machine: view, decision, actions, until there is nothing to do.
+//! One pass of a machine: repeats view, decision and actions until no action remains.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::execute::Done;
 use crate::memory::Trouble;
-use crate::view::{Trigger, Work, answered_node, listed, view};
+use crate::view::{Trigger, Work, answered_node, set_listed_pods, view};
 
-/// Decisions in one pass; a machine that needs more is looked at again after the short period.
+/// The maximum number of decisions in one pass; a machine that needs more is requeued after the short retry period.
 const DECISIONS: usize = 16;
 
 impl Controllers {
-    /// One pass over a machine: decisions and their actions, until there is nothing more to do now.
+    /// Performs one pass of a machine.
     pub(super) async fn machine(&self, key: &Key, hurry: bool) -> Outcome {
         let mut pass = Pass {
             hurry,
@@ -29,11 +29,12 @@ impl Controllers {
                 self.created_vms.forget(key);
                 self.copies.forget(key);
                 self.failed_calls.forget(key);
+                self.executor.state.requested_deletions.forget(key);
                 self.executor.state.drains.forget(key);
                 return Outcome::default();
             };
             if self.executor.guard.is_frozen() {
-                // What is seen may be old. Everything is looked at again afterwards.
+                // The caches may be outdated. All machines are requeued after the freeze.
                 return Outcome::default();
             }
             let machine = if defect!(CreationWrittenOverOldCopy) {
@@ -44,15 +45,16 @@ impl Controllers {
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.executor.clock.now());
             log(key, &plan);
-            let mut triggers = self.needs(&plan.reason);
+            let mut triggers = self.required_work(&plan.reason);
             let expiry = plan.expiry;
             if defect!(DeletionWakesItsClass) {
-                triggers.extend(self.wakes_its_class(&machine));
+                triggers.extend(self.class_triggers(&machine));
             }
-            match self.carry_out(plan, view, &mut pass).await {
+            match self.perform_plan(plan, view, &mut pass).await {
                 Next::Decide => {}
                 Next::Wake(wake) => {
                     return Outcome {
+                        machines: 0,
                         wake: wake.into_iter().chain(expiry).min(),
                         triggers,
                         trouble: None,
@@ -60,6 +62,7 @@ impl Controllers {
                 }
                 Next::Trouble(trouble) => {
                     return Outcome {
+                        machines: 0,
                         wake: expiry,
                         triggers,
                         trouble: Some(trouble),
@@ -67,12 +70,12 @@ impl Controllers {
                 }
             }
         }
-        tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
+        tracing::warn!(machine = %key, "the machine needs too many decisions; it is requeued");
         Outcome::after(self.settings.retry.short)
     }
 
-    /// What a machine waits for without any change that would bring it about.
-    fn needs(&self, reason: &Reason) -> Vec<Trigger> {
+    /// Work that a machine waits for and that no change of an object triggers.
+    fn required_work(&self, reason: &Reason) -> Vec<Trigger> {
         let Reason::ClassWithoutFinalizer(class) = reason else {
             return Vec::new();
         };
@@ -82,9 +85,9 @@ impl Controllers {
 
     fn view(&self, machine: &Machine, pass: &Pass) -> View {
         let state = &self.executor.state;
-        let mut seen = view(state, &self.pending_statuses, machine.clone());
+        let mut cached = view(state, &self.pending_statuses, machine.clone());
         if let (Some(pods), Some(target)) = (&pass.pods, &state.target) {
-            listed(&mut seen, target, pods);
+            set_listed_pods(&mut cached, target, pods);
         }
         View {
             answered_node: answered_node(state, &pass.answers),
@@ -97,15 +100,16 @@ impl Controllers {
             cannot_update: self.update_support.is_missing(&state.provider_of(machine)),
             conditions_copied: self.copies.last(&Key::of(machine)),
             call_failed: self.failed_calls.last(&Key::of(machine)),
-            ..seen
+            deletion_reason: state.requested_deletions.reason(machine),
+            ..cached
         }
     }
 
-    async fn carry_out(&self, plan: Plan, mut view: View, pass: &mut Pass) -> Next {
+    async fn perform_plan(&self, plan: Plan, mut view: View, pass: &mut Pass) -> Next {
         pass.failure = None;
         let key = Key::of(&view.machine);
         if let Some(status) = &plan.status {
-            // Before the first await: a sibling that is decided on meanwhile must know.
+            // Before the first await: a concurrent decision about a sibling must consider it.
             self.pending_statuses.set(key.clone(), status.clone());
         }
         if let Some(memory) = &plan.drain {
@@ -119,6 +123,7 @@ impl Controllers {
     async fn perform_all(&self, plan: Plan, view: &mut View, pass: &mut Pass) -> Next {
         let mut refused = false;
         let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
+        let reason = plan.reason.to_string();
         for action in plan.actions {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
@@ -131,6 +136,9 @@ impl Controllers {
                 if pass.permit.is_none() {
                     return Next::Wake(None);
                 }
+            }
+            if action == Action::DeleteMachine {
+                self.note_deletion(&view.machine, &reason);
             }
             let performed = if defect!(CreationAndDeletionAtOnce) {
                 match self.perform_unless_deleted(&action, view).await {
@@ -161,10 +169,7 @@ impl Controllers {
                     return Next::Decide;
                 }
                 Err(error) if action.may_fail() => {
-                    tracing::debug!(
-                        error = brief(&error),
-                        "an action failed; the rest does not depend on it"
-                    );
+                    tracing::debug!(error = brief(&error), "an optional action failed");
                 }
                 Err(error) => {
                     pass.failure = Some(failure(action, &error));
@@ -177,7 +182,7 @@ impl Controllers {
                 return Next::Wake(Some(self.settings.retry.short));
             }
             if let Err(error) = self.executor.write_status(&view.machine, &status).await {
-                tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
+                tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "writing the status failed");
                 if defect!(CreationWrittenOverOldCopy) {
                     return Next::Wake(None);
                 }
@@ -192,14 +197,14 @@ impl Controllers {
             return Next::Trouble(Trouble::of(conflict));
         }
         match plan.wake {
-            // What it means is decided at once.
+            // Decide again at once.
             _ if refused => Next::Wake(Some(Duration::ZERO)),
             Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
             wake => Next::Wake(wake),
         }
     }
 
-    /// Whether this process still leads, asked before each effect.
+    /// Whether this process may act; checked before each effect.
     fn may_act(&self) -> bool {
         if defect!(LeadershipCheckedOncePerPass) {
             return true;
@@ -207,7 +212,13 @@ impl Controllers {
         self.executor.may_act()
     }
 
-    /// Remembers what came of asking a pod to go; whether it is not going.
+    fn note_deletion(&self, machine: &Machine, reason: &str) {
+        let deletions = &self.executor.state.requested_deletions;
+        let uid = machine.metadata.uid.clone().unwrap_or_default();
+        deletions.note(Key::of(machine), uid, reason.to_owned());
+    }
+
+    /// Records the outcome of an eviction or deletion of a pod; returns whether it was not accepted.
     fn note_attempt(&self, action: &Action, view: &View, performed: &kube::Result<Done>) -> bool {
         let (Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. }) = action else {
             return false;
@@ -217,13 +228,13 @@ impl Controllers {
             Err(error) if is_too_many_requests(error) => EvictionOutcome::Refused,
             Err(error) => EvictionOutcome::Failed(brief(error)),
         };
-        let going = outcome == EvictionOutcome::Accepted;
+        let accepted = outcome == EvictionOutcome::Accepted;
         let drains = &self.executor.state.drains;
         drains.attempted(&Key::of(&view.machine), uid, self.executor.clock.now(), outcome);
-        !going
+        !accepted
     }
 
-    /// A VM that was made is known from here on, whatever becomes of its record, and so is when a call failed.
+    /// Remembers a created VM, even if recording it fails, and the time of a failed call.
     fn remember(&self, machine: &Machine, answer: &Answer) {
         if defect!(UnwrittenProviderIdForgotten) {
             return;
@@ -242,18 +253,18 @@ impl Controllers {
     }
 }
 
-/// What one pass has learnt beside the caches.
+/// Results of one pass that are not in the caches.
 #[derive(Default)]
 struct Pass {
     answers: Vec<Answer>,
     token: TokenView,
     failure: Option<Failure>,
-    /// The pods on the machine's Node, where they were asked for.
+    /// The pods on the machine's Node, if they were listed.
     pods: Option<Vec<Pod>>,
-    /// What became of a claim in the owner's list of preserved machines.
+    /// The result of a claim in the owner's list of preserved machines.
     claim: Option<Claimed>,
     hurry: bool,
-    /// To call the driver, from the first call to the end of the pass.
+    /// The permit for driver calls, from the first call to the end of the pass.
     permit: Option<Permit<Work>>,
 }
 

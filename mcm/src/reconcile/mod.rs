@@ -1,7 +1,7 @@
-//! The controllers of machines, sets, deployments, classes and Secrets: which key is worked on when, from views to decisions
-//! to actions.
+//! The controllers of machines, sets, deployments, classes and Secrets: they schedule keys, and pass views to decisions
+//! and decisions to the action executor.
 //!
-//! What must not live here: any decision about what is controlled, and how an action is performed.
+//! The module must contain neither decisions about objects nor the implementation of actions.
 
 mod agenda;
 mod class_finalizers;
@@ -9,6 +9,7 @@ mod defects;
 mod deployment;
 mod machine;
 mod overshoot;
+mod pace;
 mod queue;
 mod set;
 mod worker_slots;
@@ -34,21 +35,21 @@ use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, Troubl
 use crate::metrics::Activity;
 use crate::view::{Trigger, Work};
 
-/// How long work under way may take to end when the process is told to stop. The whole end takes less
-/// than two seconds.
+/// How long pending work may take when the process is stopping. The whole stop takes less than two
+/// seconds.
 const GRACE: Duration = Duration::from_secs(1);
-/// Decisions in one pass over a set or deployment; what needs more goes on behind others.
+/// The maximum number of decisions in one pass of a set or deployment; one that needs more is requeued.
 const DECISIONS: usize = 16;
 
-/// All that a pass needs.
+/// The dependencies and state of the controllers.
 pub(crate) struct Controllers {
     pub(crate) executor: ActionExecutor,
     pub(crate) settings: Settings,
     pub(crate) pending_statuses: PendingStatuses,
     pub(crate) created_vms: CreatedVms,
-    /// When conditions of Nodes were copied.
+    /// The last copies of Nodes' conditions.
     pub(crate) copies: LastTimes,
-    /// When calls of the cloud failed.
+    /// The last failures of cloud calls.
     pub(crate) failed_calls: LastTimes,
     pub(crate) slots: WorkerSlots<Work>,
     pub(crate) machine_names: MachineNames,
@@ -57,14 +58,16 @@ pub(crate) struct Controllers {
     pub(crate) update_support: UpdateSupport,
 }
 
-/// How a piece of work ended.
+/// The result of a pass.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// When to look again at the latest; `None`: only when something changes, or when trouble says so; zero: at once.
+    /// The number of machines that the pass evaluated, if it was one of an owner.
+    pub(crate) machines: usize,
+    /// The latest time of the next pass; `None`: after a change, or a retry because of `trouble`; zero: at once.
     pub(crate) wake: Option<Duration>,
-    /// What else is to be looked at.
+    /// Other work that results from this pass.
     pub(crate) triggers: Vec<Trigger>,
-    /// Why it is to be tried again: the longer after, the more often it did not succeed.
+    /// Why the work must be retried, with a backoff while it fails.
     pub(crate) trouble: Option<Trouble>,
 }
 
@@ -76,7 +79,7 @@ impl Outcome {
         }
     }
 
-    /// The same, with a look after that time.
+    /// Sets when to requeue the work.
     pub(crate) fn again(self, wake: Duration) -> Self {
         Self {
             wake: Some(wake),
@@ -84,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// The same, and it did not succeed.
+    /// Sets why the work must be retried.
     pub(crate) fn troubled(self, trouble: Trouble) -> Self {
         Self {
             trouble: Some(trouble),
@@ -94,8 +97,8 @@ impl Outcome {
 }
 
 impl Controllers {
-    /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
-    /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
+    /// Works until `cancel`, on as many keys at a time as there are slots; then waits for pending work.
+    /// Returns whether all of it ended: if not, a cloud call may still have an effect later.
     pub(crate) async fn run(
         self: Arc<Self>,
         control: &Client,
@@ -115,7 +118,7 @@ impl Controllers {
                 if !std::mem::replace(&mut announced, true) {
                     readiness.set(Activity::Working);
                     state.guard.filled();
-                    agenda.take(state.first_triggers());
+                    agenda.take(state.first_triggers(), clock.now());
                     tracing::info!(namespace = state.namespace, "the caches are filled: working");
                 }
                 for work in controllers.slots.unparked() {
@@ -136,11 +139,11 @@ impl Controllers {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(triggers) = changes.next() => agenda.take(triggers),
+                Some(triggers) = changes.next() => agenda.take(triggers, clock.now()),
                 () = state.guard.thawed() => agenda.after_freeze(state, clock.now()),
                 Some((work, outcome)) = tasks.next() => {
                     agenda.ended(work, outcome, clock.now(), &controllers.settings);
-                    agenda.take(state.own_triggers());
+                    agenda.take(state.own_triggers(), clock.now());
                 }
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
@@ -152,7 +155,7 @@ impl Controllers {
             biased;
             _ = &mut rest => true,
             () = clock.sleep(GRACE) => {
-                tracing::warn!("some work did not end in time; the next process goes on from it");
+                tracing::warn!("some work did not end in time; the next process continues it");
                 false
             }
         }
@@ -173,16 +176,16 @@ impl Controllers {
     }
 }
 
-/// A line for each step; one for steps of the same reason.
+/// Logs the steps of a plan, with one line for consecutive steps with the same reason.
 fn log_steps<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: impl Fn(&R) -> String) {
-    let mut told = String::new();
+    let mut last = String::new();
     for step in plan
         .steps
         .iter()
         .filter(|step| !matches!(step.act, Act::RecordEvent { .. }))
     {
         let text = step.reason.to_string();
-        if text == told {
+        if text == last {
             continue;
         }
         let kind = name(&step.reason);
@@ -191,6 +194,6 @@ fn log_steps<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: 
         } else {
             tracing::info!(what, object = %key, kind, reason = text);
         }
-        told = text;
+        last = text;
     }
 }

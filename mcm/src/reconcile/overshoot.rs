@@ -1,4 +1,4 @@
-//! One pass of the overshoot guard over all sets: view, decisions, steps.
+//! One pass of the overshoot guard over all sets: view, decisions and steps.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::cache::Key;
 use crate::execute::{Ended, Owner};
 use crate::memory::Trouble;
 
-/// The guard's settings, and when it looked at all sets last.
+/// The guard's settings, and the time of its last periodic check.
 #[derive(Debug)]
 pub(crate) struct OvershootGuard {
     settings: Settings,
@@ -27,8 +27,8 @@ impl OvershootGuard {
         }
     }
 
-    /// How long it is until the next look at all sets; zero: now, and it counts from here.
-    fn left(&self, now: Timestamp) -> Duration {
+    /// The time until the next periodic check; if it is zero, the check is due and the period restarts.
+    fn time_left(&self, now: Timestamp) -> Duration {
         let mut last = self.last.lock();
         let passed = last.map(|last| Duration::try_from(now.duration_since(last)).unwrap_or_default());
         let left = passed.map_or(Duration::ZERO, |passed| self.settings.period.saturating_sub(passed));
@@ -40,19 +40,20 @@ impl OvershootGuard {
 }
 
 impl Controllers {
-    /// One look. Sets are frozen at the end of a period, or when a machine was made.
-    pub(crate) async fn overshoot(&self, machine_made: bool) -> Outcome {
+    /// Checks all sets. It freezes sets only in a periodic check, or after the creation of a machine.
+    pub(crate) async fn overshoot(&self, machine_created: bool) -> Outcome {
         let mut outcome = Outcome::default();
-        let left = self.overshoot_guard.left(self.executor.clock.now());
+        let left = self.overshoot_guard.time_left(self.executor.clock.now());
         let state = &self.executor.state;
         for decision in 0..DECISIONS {
             let view = View {
                 sets: state.sets.all(),
                 deployments: state.deployments.all(),
                 machines: state.machines.all(),
-                // What is thawed here gets time to delete its surplus.
-                may_freeze: decision == 0 && (machine_made || left.is_zero()),
+                // A set that this pass unfreezes gets time to delete its surplus machines.
+                may_freeze: decision == 0 && (machine_created || left.is_zero()),
             };
+            outcome.machines = view.machines.len();
             let decisions = decide(&view, self.overshoot_guard.settings, self.executor.clock.now());
             if decisions.is_empty() {
                 let wake = if left.is_zero() {
@@ -67,7 +68,7 @@ impl Controllers {
                 let ended = match &subject {
                     Subject::Set(set) => {
                         let key = Key::of(&**set);
-                        let _hold = state.pending_set_writes.begins(&key);
+                        let _pending = state.pending_set_writes.begin(&key);
                         self.overshoot_step(&key, Owner::Set(set), plan, &mut outcome).await
                     }
                     Subject::Deployment(one) => {
@@ -75,10 +76,10 @@ impl Controllers {
                             .await
                     }
                 };
-                // What cannot be written holds up none of the others.
+                // A failed write does not affect the other objects.
                 match ended {
                     Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                    Ended::NotMade(_) | Ended::Failed(_) => trouble = Some(Trouble::Failure),
+                    Ended::NotCreated(_) | Ended::Failed(_) => trouble = Some(Trouble::Failure),
                     Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
                     Ended::Partly(other) => trouble = trouble.or(Some(other)),
                     Ended::Done(_) | Ended::Taken(_) => {}

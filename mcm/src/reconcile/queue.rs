@@ -1,11 +1,11 @@
-//! A work queue of keys: each at most once in the queue and at most once at work.
+//! A work queue of keys: each key is at most once in the queue, and at most once being processed.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use runtime::timers::Timers;
 
-/// Keys that are ready, keys that become ready later, and keys at work.
+/// Keys that are ready, keys that become ready later, and keys that are being processed.
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
     ready: VecDeque<K>,
@@ -26,7 +26,7 @@ impl<K> Default for Queue<K> {
 }
 
 impl<K: Clone + Ord> Queue<K> {
-    /// Makes a key ready. While it is at work it becomes ready again afterwards.
+    /// Makes a key ready. A key that is being processed becomes ready again afterwards.
     pub(crate) fn add(&mut self, key: K) {
         self.later.cancel(&key);
         if self.queued.insert(key.clone()) {
@@ -34,14 +34,14 @@ impl<K: Clone + Ord> Queue<K> {
         }
     }
 
-    /// Makes a key ready at `when`, unless it is to be earlier.
+    /// Makes a key ready at `when`, unless it becomes ready earlier.
     pub(crate) fn add_at(&mut self, key: K, when: Timestamp) {
         if !self.queued.contains(&key) {
             self.later.set_earlier(key, when);
         }
     }
 
-    /// The next key to work on: first come, first served. It must be given back by [`Self::done`].
+    /// Returns the next ready key, in first-in-first-out order. The caller must return it with [`Self::done`].
     pub(crate) fn pop(&mut self, now: Timestamp) -> Option<K> {
         while let Some(key) = self.later.pop(now) {
             self.add(key);
@@ -53,7 +53,7 @@ impl<K: Clone + Ord> Queue<K> {
         Some(key)
     }
 
-    /// Ends the work on a key.
+    /// Ends the processing of a key.
     pub(crate) fn done(&mut self, key: &K) {
         self.working.remove(key);
     }
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_out_in_the_order_they_came_in_and_once() {
+    fn keys_are_returned_once_in_first_in_first_out_order() {
         let mut queue = Queue::default();
         for key in ["b", "a", "b"] {
             queue.add(key);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_at_work_waits_until_it_is_done() {
+    fn a_key_that_is_being_processed_waits_until_it_is_done() {
         let mut queue = Queue::default();
         queue.add("a");
         assert_eq!(queue.pop(at(0)), Some("a"));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_key_is_ready_at_its_time_and_the_earliest_time_counts() {
+    fn a_delayed_key_is_ready_at_its_earliest_time() {
         let mut queue = Queue::default();
         queue.add_at("a", at(20));
         queue.add_at("a", at(10));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_brings_a_waiting_key_forward_and_its_deadline_goes() {
+    fn adding_a_delayed_key_makes_it_ready_and_removes_its_deadline() {
         let mut queue = Queue::default();
         queue.add_at("a", at(20));
         queue.add("a");

@@ -1,12 +1,14 @@
-//! One pass over a MachineSet: view, decision, steps, until there is nothing to do.
+//! One pass of a MachineSet: repeats view, decision and steps until no step remains.
 
 mod defects;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcm_api::{MachineSet, Operation};
+use mcm_api::{Machine, MachineSet, Operation};
 use mcm_core::set::{Reason, View, decide};
-use mcm_core::steps::{Act, Plan, Step};
+use mcm_core::steps::{Act, Plan};
 
 use super::{Controllers, DECISIONS, Outcome, log_steps};
 use crate::cache::Key;
@@ -23,10 +25,11 @@ impl Controllers {
                 return outcome;
             };
             let view = self.set_view(&set, failure.clone());
+            outcome.machines = view.machines.len();
             let plan = decide(&view, self.executor.clock.now());
             log_steps("set", key, &plan, Reason::name);
             let wake = plan.wake;
-            let nothing = plan.steps.is_empty();
+            let idle = plan.steps.is_empty();
             let stale = stale(&view, &plan);
             let ended = self
                 .executor
@@ -36,11 +39,11 @@ impl Controllers {
                 self.executor.metrics.count_stale(stale);
             }
             match ended {
-                _ if nothing && failure.is_none() => {
+                _ if idle && failure.is_none() => {
                     outcome.wake = wake;
                     return outcome;
                 }
-                // The machines that were made are worked on first.
+                // The new machines are reconciled first.
                 Ended::Done(true) => return outcome.again(Duration::ZERO),
                 Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
                 Ended::Done(false) => {}
@@ -48,7 +51,7 @@ impl Controllers {
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::Taken(_) | Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::Taken(_) | Ended::NotCreated(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)
@@ -58,27 +61,28 @@ impl Controllers {
         View {
             set: MachineSet::clone(set),
             machines: if defect!(EmptySelectorTakesAll | FailedMachinesKeptWithNodeOnly) {
-                self.misseen_machines(set)
+                self.defective_machines(set)
             } else {
                 self.executor.state.machines_for(set)
             },
             deployment: self.executor.state.deployment_of(set),
             failure,
+            honours_min_ready_seconds: self.deployment_settings.honours_min_ready_seconds,
         }
     }
 }
 
-/// How many machines go because their nodes were unhealthy for too long.
+/// The number of machines that are deleted because their nodes were unhealthy for too long.
 fn stale(view: &View, plan: &Plan<Reason>) -> usize {
-    let unhealthy = |name: &String| {
-        let mut machines = view.machines.iter();
-        let machine = machines.find(|machine| machine.metadata.name.as_ref() == Some(name));
-        let last = machine.and_then(|machine| machine.status.last_operation.as_ref());
-        last.is_some_and(|last| last.operation == Some(Operation::HealthCheck))
+    let failed = plan.steps.iter().filter_map(|step| match (&step.act, &step.reason) {
+        (Act::Delete { name, .. }, Reason::Failed { .. }) => Some(name),
+        _ => None,
+    });
+    let failed: BTreeSet<&String> = failed.collect();
+    let unhealthy = |machine: &&Arc<Machine>| {
+        let last = machine.status.last_operation.as_ref();
+        let failed = machine.metadata.name.as_ref().is_some_and(|name| failed.contains(name));
+        failed && last.is_some_and(|last| last.operation == Some(Operation::HealthCheck))
     };
-    let failed = |step: &&Step<Reason>| match (&step.act, &step.reason) {
-        (Act::Delete { name, .. }, Reason::Failed(_)) => unhealthy(name),
-        _ => false,
-    };
-    plan.steps.iter().filter(failed).count()
+    view.machines.iter().filter(unhealthy).count()
 }

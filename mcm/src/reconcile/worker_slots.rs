@@ -1,7 +1,8 @@
-//! Who may work at the same time: so many keys that do not wait for a driver, and so many calls of each provider's driver.
+//! Limits concurrency: the number of keys that do not wait for a driver, and the number of calls of each provider's
+//! driver.
 //!
-//! A key that waits for its driver gives its slot back, so that a driver which stands still holds up nobody but its own
-//! machines. A key whose driver has enough to do is parked until a call ends.
+//! A key that waits for its driver releases its slot, so that a stalled driver blocks only its own machines. A key
+//! whose driver is at its limit is parked until a call ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ struct Provider<K> {
     parked: VecDeque<K>,
 }
 
-/// A call under way; it ends when this is dropped.
+/// A call in progress, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Permit<K> {
     slots: WorkerSlots<K>,
@@ -43,7 +44,7 @@ pub(crate) struct Permit<K> {
 }
 
 impl<K: PartialEq> WorkerSlots<K> {
-    /// At most `limit` keys at work, and at most `limit` calls of each provider.
+    /// Allows `limit` keys to be processed, and `limit` calls of each provider.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -53,14 +54,14 @@ impl<K: PartialEq> WorkerSlots<K> {
         }
     }
 
-    /// Whether another key may start while so many have not ended.
+    /// Whether another key may start while `tasks` keys are being processed.
     pub(crate) fn is_free(&self, tasks: usize) -> bool {
         let state = self.lock();
         let calls: usize = state.providers.values().map(|provider| provider.calls).sum();
         tasks.saturating_sub(calls) < self.limit
     }
 
-    /// Begins a call of that provider's driver; `None`: it has enough to do, and the key is parked.
+    /// Begins a call of the provider's driver; `None`: the driver is at its limit, and the key is parked.
     pub(crate) fn enter(&self, provider: &str, key: K) -> Option<Permit<K>> {
         let mut state = self.lock();
         let entry = state.providers.entry(provider.to_owned()).or_insert_with(|| Provider {
@@ -80,7 +81,7 @@ impl<K: PartialEq> WorkerSlots<K> {
         })
     }
 
-    /// The parked keys that may try again, first come, first served.
+    /// The parked keys that may try again, in first-in-first-out order.
     pub(crate) fn unparked(&self) -> Vec<K> {
         let mut keys = Vec::new();
         for provider in self.lock().providers.values_mut() {
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_gives_its_slot_back_to_others() {
+    fn a_call_releases_its_slot() {
         let slots = WorkerSlots::new(2);
         assert!(slots.is_free(1) && !slots.is_free(2));
         let first = slots.enter("red", "a").unwrap();
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_with_enough_to_do_parks_its_own_keys_alone() {
+    fn a_driver_at_its_limit_parks_only_its_own_keys() {
         let slots = WorkerSlots::new(1);
         let call = slots.enter("red", "a").unwrap();
         assert!(slots.enter("red", "b").is_none());

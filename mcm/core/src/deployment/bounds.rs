@@ -1,21 +1,20 @@
-//! How many machines a rollout may have too many, and how many it may lack.
+//! Surge and unavailability: how many machines a rollout may have above and below `replicas`.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mcm_api::deployment::{MachineDeploymentSpec, Strategy};
 
-/// The strategy of those that name none.
+/// The default strategy.
 pub const ROLLING_UPDATE: &str = "RollingUpdate";
-/// The other strategies.
 pub(super) const RECREATE: &str = "Recreate";
 pub(super) const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
-/// A person selects the nodes that are updated in place.
+/// A user selects the nodes of an in-place update.
 pub(super) const MANUAL: &str = "Manual";
 pub(super) const AUTO: &str = "Auto";
 
-/// What applies where nothing is said, as the definitions' defaults.
+/// The default of `maxSurge` and `maxUnavailable`, as in the CRDs.
 const DEFAULT: IntOrString = IntOrString::Int(1);
 
-/// A number, or a share of `total` in percent, rounded up or down; `None`: it is neither.
+/// A number, or a percentage of `total`, rounded up or down; `None`: the value is neither.
 pub fn resolve(value: &IntOrString, total: i32, up: bool) -> Option<i64> {
     match value {
         IntOrString::Int(number) => Some(i64::from(*number)),
@@ -41,8 +40,16 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What the deployment's spec says. Where rounding leaves nothing of both, one machine may be unavailable, so that
-    /// the rollout goes on.
+    /// Whether one machine may be unavailable only because neither surge nor unavailable machines are allowed.
+    pub fn are_raised(spec: &MachineDeploymentSpec) -> bool {
+        let (surge, unavailable) = given(&spec.strategy);
+        let surge = resolve(&surge, spec.replicas, true).unwrap_or_default();
+        let unavailable = resolve(&unavailable, spec.replicas, false).unwrap_or_default();
+        surge <= 0 && unavailable <= 0 && Self::of(spec).unavailable > 0
+    }
+
+    /// The bounds in the deployment's spec. If both round to zero, one machine may be unavailable, so that the rollout
+    /// can progress.
     pub fn of(spec: &MachineDeploymentSpec) -> Self {
         let (surge, unavailable) = given(&spec.strategy);
         let surge = resolve(&surge, spec.replicas, true).unwrap_or_default().max(0);
@@ -61,7 +68,7 @@ impl Bounds {
     }
 }
 
-/// `maxSurge` and `maxUnavailable` of the strategy that applies.
+/// `maxSurge` and `maxUnavailable` of the deployment's strategy.
 fn given(strategy: &Strategy) -> (IntOrString, IntOrString) {
     let none = || IntOrString::Int(0);
     match strategy.type_.as_str() {
@@ -101,9 +108,9 @@ mod tests {
     #[case::rounded_up(text("25%"), true, Some(3))]
     #[case::rounded_down(text("25%"), false, Some(2))]
     #[case::all(text("100%"), false, Some(10))]
-    #[case::no_number(text("3"), true, None)]
+    #[case::no_percent_sign(text("3"), true, None)]
     #[case::nonsense(text("many"), true, None)]
-    fn shares_of_ten_are_resolved(#[case] value: IntOrString, #[case] up: bool, #[case] expected: Option<i64>) {
+    fn numbers_and_percentages_resolve(#[case] value: IntOrString, #[case] up: bool, #[case] expected: Option<i64>) {
         assert_eq!(resolve(&value, 10, up), expected);
     }
 
@@ -142,7 +149,9 @@ mod tests {
     #[case::no_replicas(rolling(IntOrString::Int(0), IntOrString::Int(1)), 0, 0)]
     #[case::one_of_five(rolling(IntOrString::Int(0), IntOrString::Int(1)), 5, 1)]
     #[case::ten_of_five(rolling(IntOrString::Int(0), IntOrString::Int(10)), 5, 5)]
-    #[case::nothing_left_by_rounding(rolling(text("0%"), text("10%")), 5, 1)]
+    #[case::both_round_to_zero(rolling(text("0%"), text("10%")), 5, 1)]
+    #[case::both_are_zero(rolling(IntOrString::Int(0), IntOrString::Int(0)), 5, 1)]
+    #[case::both_are_zero_in_place(in_place(AUTO, 0), 5, 1)]
     #[case::manual_two_of_five(in_place(MANUAL, 2), 5, 2)]
     #[case::auto_ten_of_three(in_place(AUTO, 10), 3, 3)]
     #[case::manual_no_replicas(in_place(MANUAL, 2), 0, 0)]
@@ -153,5 +162,9 @@ mod tests {
             ..MachineDeploymentSpec::default()
         };
         assert_eq!(Bounds::of(&spec).unavailable, expected);
+        let neither = given(&spec.strategy) == (IntOrString::Int(0), IntOrString::Int(0));
+        if neither && expected == 1 {
+            assert!(Bounds::are_raised(&spec));
+        }
     }
 }

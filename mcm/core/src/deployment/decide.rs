@@ -1,5 +1,5 @@
-//! One decision about one deployment, in its order: validity, finalizer, claims, the autoscaler's list, the newest set,
-//! rollback, sizes, the strategy, status.
+//! The decision about one deployment. Order: validation, finalizer, adoption, the autoscaler's list, the newest set,
+//! rollback, scaling, the strategy, status.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
 use crate::template::template_hash;
 
-/// What is to be done about the deployment.
+/// The plan for the deployment.
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     let plain = without_sub_phases(&view.machines).map(|machines| View {
         machines,
@@ -28,13 +28,13 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     });
     let view = plain.as_ref().unwrap_or(view);
     let deployment = &view.deployment;
-    let leaving = deployment.metadata.deletion_timestamp.is_some();
+    let deleting = deployment.metadata.deletion_timestamp.is_some();
     let problems = usable(view);
-    if !problems.is_empty() && !leaving {
+    if !problems.is_empty() && !deleting {
         return refuse(view, settings, &problems.join("; "), now);
     }
     let mut plan = Plan::default();
-    if !leaving && !has_finalizer(&deployment.metadata, keys::MACHINE_FINALIZER) {
+    if !deleting && !has_finalizer(&deployment.metadata, keys::MACHINE_FINALIZER) {
         let patch = finalizer_patch(&deployment.metadata, keys::MACHINE_FINALIZER, true);
         let patch = if defect!(DeploymentFinalizersOverwritten) {
             finalizer_patch(&Default::default(), keys::MACHINE_FINALIZER, true)
@@ -49,11 +49,11 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
         return plan;
     }
     let mut rollout = RolloutDraft::new(view, settings, now, sets);
-    if leaving {
-        return leave(rollout);
+    if deleting {
+        return delete(rollout);
     }
     if deployment.spec.strategy.type_.is_empty() {
-        // What the definition's default says, for an object that is older than it.
+        // The default of the CRD, for an object that was written before the CRD had it.
         super::bounds::ROLLING_UPDATE.clone_into(&mut rollout.deployment.spec.strategy.type_);
     }
     let observed = work(&mut rollout);
@@ -78,7 +78,7 @@ fn usable(view: &View) -> Vec<String> {
     problems
 }
 
-/// What is changed is in the rollout's drafts; what is observed is the answer.
+/// Applies the rules to the drafts. Returns the observed status and the time until the progress deadline.
 fn work(rollout: &mut RolloutDraft) -> (MachineDeploymentStatus, Option<std::time::Duration>) {
     let found = revision::newest(rollout);
     let mut observed = status::compute(rollout, found);
@@ -94,7 +94,7 @@ fn work(rollout: &mut RolloutDraft) -> (MachineDeploymentStatus, Option<std::tim
     if revision::label_adopted(rollout) {
         return (observed, None);
     }
-    revision::note_last_scale(rollout);
+    revision::copy_last_scale(rollout);
     if let Some(newest) = found {
         revision::sync(rollout, newest);
     }
@@ -123,13 +123,13 @@ fn work(rollout: &mut RolloutDraft) -> (MachineDeploymentStatus, Option<std::tim
         observed.rolled_out = template_hash(&rollout.deployment.spec.template);
         history::clean_up(rollout, Some(newest));
     }
-    if complete || status::misses_only_what_is_kept(rollout, &observed) {
-        nodes::let_autoscaler_back(rollout);
+    if complete || status::lacks_only_preserved(rollout, &observed) {
+        nodes::enable_scale_down(rollout);
     }
     (observed, wake)
 }
 
-/// The newest set. Where there is none it is made, and counts with the next decision.
+/// The newest set. If there is none, the plan creates it, and the next decision uses it.
 fn with_newest(
     rollout: &mut RolloutDraft,
     found: Option<usize>,
@@ -159,15 +159,15 @@ fn with_newest(
 }
 
 fn roll_out(rollout: &mut RolloutDraft, newest: usize) {
-    let old = revision::old_ones(rollout, Some(newest));
+    let old = revision::old_sets(rollout, Some(newest));
     let under_way = old.iter().any(|position| rollout.sets[*position].size() > 0);
     if !defect!(OldSetTaintStays) {
         nodes::untaint(rollout, newest);
     }
     if under_way && rollout.settings.keep_autoscaler_away {
-        nodes::keep_autoscaler_away(rollout);
+        nodes::disable_scale_down_of_all(rollout);
     } else if rollout.settings.keep_autoscaler_away && !defect!(AutoscalerReturnsWhileDraining) {
-        nodes::reserve(rollout);
+        nodes::disable_scale_down_of_replacements(rollout);
     }
     match rollout.deployment.spec.strategy.type_.as_str() {
         RECREATE => {
@@ -195,7 +195,7 @@ fn is_frozen(rollout: &RolloutDraft) -> bool {
         .is_some_and(|value| value == keys::TRUE)
 }
 
-/// The deployment's sets. What is adopted or released comes first, and the rest in the next plan.
+/// The deployment's sets. If sets must be adopted or released, this plan does only that.
 fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
     let owner = &view.deployment.metadata;
     let Some(selector) = &view.deployment.spec.selector else {
@@ -228,8 +228,8 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
     mine
 }
 
-/// A deployment that is being deleted takes its sets with it.
-fn leave(mut rollout: RolloutDraft) -> Plan<Reason> {
+/// Deletes the sets of a deployment that is being deleted, then removes its finalizer.
+fn delete(mut rollout: RolloutDraft) -> Plan<Reason> {
     let view = rollout.view;
     if !has_finalizer(&view.deployment.metadata, keys::MACHINE_FINALIZER) {
         return Plan::default();

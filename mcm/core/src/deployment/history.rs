@@ -1,15 +1,15 @@
-//! Old sets that are kept for a rollback, and those that are beyond the limit.
+//! The revision history: old sets within the limit are kept for a rollback.
 
 use super::rollout_draft::RolloutDraft;
 use super::{Reason, revision};
 use crate::steps::{Act, Kind};
 
-/// Deletes the oldest empty sets beyond the limit.
+/// Deletes the oldest empty sets beyond `revisionHistoryLimit`.
 pub(super) fn clean_up(rollout: &mut RolloutDraft, newest: Option<usize>) {
     let Some(limit) = rollout.deployment.spec.revision_history_limit else {
         return;
     };
-    let old = revision::old_ones(rollout, newest);
+    let old = revision::old_sets(rollout, newest);
     let mut kept: Vec<usize> = old
         .into_iter()
         .filter(|position| !rollout.sets[*position].is_leaving())

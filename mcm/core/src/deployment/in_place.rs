@@ -1,4 +1,5 @@
-//! InPlaceUpdate: machines stay; each is drained, updated by the agent on its node, and handed over to the newest set.
+//! InPlaceUpdate: machines are not replaced. The node of each machine is drained, the agent on the node updates it, and
+//! the machine moves to the newest set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use super::{Reason, nodes, revision, rolling, surge};
 use crate::ownership::{controller, reference};
 use crate::steps::Kind;
 
-/// The taint by which Kubernetes shows a cordon.
+/// The taint that Kubernetes adds to an unschedulable node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// One step of an update in place.
+/// One step of an in-place update.
 pub(super) fn update(rollout: &mut RolloutDraft, newest: usize) {
-    let old = revision::old_ones(rollout, Some(newest));
+    let old = revision::old_sets(rollout, Some(newest));
     for position in &old {
-        hold_back(rollout, *position);
+        disable_scale_up(rollout, *position);
         mark_candidates(rollout, *position);
     }
     unmark(rollout, newest);
@@ -30,8 +31,8 @@ pub(super) fn update(rollout: &mut RolloutDraft, newest: usize) {
     select(rollout, newest, &old);
 }
 
-/// An old set makes no machines in the place of those that leave it.
-fn hold_back(rollout: &mut RolloutDraft, position: usize) {
+/// An old set does not replace the machines that move to the newest set.
+fn disable_scale_up(rollout: &mut RolloutDraft, position: usize) {
     let Some(draft) = rollout.sets.get_mut(position).filter(|set| set.size() > 0) else {
         return;
     };
@@ -47,7 +48,8 @@ fn hold_back(rollout: &mut RolloutDraft, position: usize) {
 
 fn mark_candidates(rollout: &mut RolloutDraft, position: usize) {
     for machine in machines(rollout, position) {
-        let Some(node) = rollout.node_of(&machine) else {
+        let unmarked = |node: &Node| label(node, keys::CANDIDATE_FOR_UPDATE_LABEL) != Some("true");
+        let Some(node) = rollout.node_to_change(&machine, unmarked) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
@@ -61,15 +63,16 @@ fn mark_candidates(rollout: &mut RolloutDraft, position: usize) {
     }
 }
 
-/// Nodes of the newest set are no candidates: it may have been an old one before. One that was selected is left as it is: its
-/// drain may have begun, and only a node with its labels gets to the end of its update and is used again.
+/// Nodes of the newest set are no candidates; the set may have been an old one before. A selected node keeps its
+/// labels: its drain may have begun, and only a labelled node completes its update and becomes schedulable again.
 fn unmark(rollout: &mut RolloutDraft, newest: usize) {
     for machine in machines(rollout, newest) {
         let phase = machine.status.current_status.phase.as_ref();
         let busy = matches!(phase, Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful));
-        let begun =
+        let selected =
             |node: &Node| busy || result(node).is_some() || label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some();
-        let Some(node) = rollout.node_of(&machine).filter(|node| !begun(node)) else {
+        let marked = |node: &Node| !selected(node) && label(node, keys::CANDIDATE_FOR_UPDATE_LABEL).is_some();
+        let Some(node) = rollout.node_to_change(&machine, marked) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
@@ -98,8 +101,8 @@ fn is_handed_over(machine: &Machine) -> bool {
     result.is_some_and(|result| result == keys::UPDATE_SUCCESSFUL) && is_updated(machine)
 }
 
-/// Sizes follow machines that were handed over, whoever died in between; then their nodes are used again. Answers whether
-/// a size changed.
+/// Adjusts the sizes to machines that changed their set, also after a crash between the writes; then their nodes become
+/// schedulable. Returns whether a size changed.
 fn follow(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
     let mut changed = false;
     for position in old {
@@ -109,14 +112,14 @@ fn follow(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
             changed |= resize(rollout, *position, count);
         }
     }
-    let there = machines(rollout, newest);
-    let handed_over: Vec<_> = there
+    let current = machines(rollout, newest);
+    let handed_over: Vec<_> = current
         .iter()
         .filter(|machine| is_handed_over(machine))
         .cloned()
         .collect();
     let from = rollout.sets.get(newest).map_or(0, |set| set.replicas());
-    let uncounted = (there.len() as i32 - from).min(handed_over.len() as i32);
+    let uncounted = (current.len() as i32 - from).min(handed_over.len() as i32);
     if uncounted > 0 {
         return resize(rollout, newest, from + uncounted) | changed;
     }
@@ -127,7 +130,7 @@ fn follow(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
         }
         rollout.because(Kind::Machine, &name, Reason::Counted(name.clone()));
     }
-    for machine in there {
+    for machine in current {
         reopen(rollout, &machine);
     }
     changed
@@ -141,14 +144,13 @@ fn resize(rollout: &mut RolloutDraft, position: usize, to: i32) -> bool {
     rollout.resize(position, to, Reason::Followed { set, from, to })
 }
 
-/// The node of an updated machine takes pods again, once those that it cannot do without are there.
+/// Uncordons the node of an updated machine. A taint keeps pods away until the node's critical components run.
 fn reopen(rollout: &mut RolloutDraft, machine: &Arc<Machine>) {
     let updated = is_updated(machine) || defect!(SetChangedOnNodeWordAlone);
-    let Some(node) = rollout.node_of(machine) else { return };
-    let updated = updated && result(node) == Some(keys::UPDATE_SUCCESSFUL);
-    if !updated {
+    let successful = |node: &Node| updated && result(node) == Some(keys::UPDATE_SUCCESSFUL);
+    let Some(node) = rollout.node_to_change(machine, successful) else {
         return;
-    }
+    };
     let name = node.metadata.name.clone().unwrap_or_default();
     if let Some(labels) = &mut node.metadata.labels {
         for key in [
@@ -167,7 +169,7 @@ fn reopen(rollout: &mut RolloutDraft, machine: &Arc<Machine>) {
     let spec = node.spec.get_or_insert_default();
     let taints = spec.taints.get_or_insert_default();
     taints.retain(|taint| taint.key != keys::PREFER_NO_SCHEDULE);
-    // A cordon of before the drain is a person's.
+    // A cordon from before the drain was set by a user: it stays.
     if cordoned_before.as_deref() != Some("true") {
         spec.unschedulable = None;
         taints.retain(|taint| taint.key != UNSCHEDULABLE);
@@ -182,8 +184,8 @@ fn reopen(rollout: &mut RolloutDraft, machine: &Arc<Machine>) {
     rollout.because(Kind::Node, &name, Reason::Reopened(name.clone()));
 }
 
-/// Failed machines that are kept cannot be updated, nor can a person choose them for it. When none but they are left in the old
-/// sets they go, and new ones come in their place. Answers whether a size changed.
+/// Preserved failed machines cannot be updated, neither automatically nor manually. Once the old sets have no other
+/// machines, they are replaced. Returns whether a size changed.
 fn replace_kept(rollout: &mut RolloutDraft, old: &[usize]) -> bool {
     let left: Vec<_> = old.iter().flat_map(|position| machines(rollout, *position)).collect();
     if left.is_empty() || !left.iter().all(|machine| machine.status.is_kept_failed()) {
@@ -200,7 +202,7 @@ fn replace_kept(rollout: &mut RolloutDraft, old: &[usize]) -> bool {
     changed
 }
 
-/// Brings the newest set nearer to its size. Answers whether anything changed.
+/// Grows or shrinks the newest set towards its desired size. Returns whether anything changed.
 fn fill(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
     let wanted = rollout.replicas();
     let now = rollout.sets.get(newest).map_or(0, |set| set.replicas());
@@ -223,25 +225,25 @@ fn fill(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
         || (!rollout.is_manual() && now == 0 && rolling::grow(rollout, newest))
 }
 
-/// Updated machines change their set, as many as it lacks.
+/// Moves up to `most` updated machines to the newest set.
 fn hand_over(rollout: &mut RolloutDraft, newest: usize, old: &[usize], most: i32) -> bool {
     let mut moved = 0;
     for position in old {
         let mut left = 0;
-        let there = machines(rollout, *position);
-        // Machines that the set is about to delete would go besides those that it hands over.
+        let current = machines(rollout, *position);
+        // The set still has surplus machines to delete. If it handed machines over now, it would lose both.
         let size = rollout.sets.get(*position).map_or(0, |set| set.replicas());
-        if usize::try_from(size).is_ok_and(|size| there.len() > size) {
+        if usize::try_from(size).is_ok_and(|size| current.len() > size) {
             continue;
         }
-        for machine in there {
+        for machine in current {
             let busy = machine.status.current_status.phase == Some(Phase::InPlaceUpdating);
             let ready = is_updated(&machine) && !busy || defect!(SetChangedOnNodeWordAlone);
             let successful = rollout
                 .node_of(&machine)
                 .is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
             if ready && successful && moved + left < most {
-                give(rollout, &machine, *position, newest);
+                move_machine(rollout, &machine, *position, newest);
                 left += 1;
             }
         }
@@ -255,7 +257,7 @@ fn hand_over(rollout: &mut RolloutDraft, newest: usize, old: &[usize], most: i32
     moved > 0 && resize(rollout, newest, from + moved)
 }
 
-fn give(rollout: &mut RolloutDraft, machine: &Arc<Machine>, from: usize, to: usize) {
+fn move_machine(rollout: &mut RolloutDraft, machine: &Arc<Machine>, from: usize, to: usize) {
     let selected = |rollout: &RolloutDraft, position: usize| -> BTreeMap<String, String> {
         let selector = rollout.sets.get(position).and_then(|set| set.set.spec.selector.clone());
         selector.and_then(|selector| selector.match_labels).unwrap_or_default()
@@ -302,7 +304,7 @@ fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
     if rollout.is_manual() {
         return;
     }
-    // One that failed and is kept is updated no more: it is replaced at the end.
+    // A preserved failed machine is not updated: it is replaced at the end.
     let chosen = |position: &usize| {
         let machines = machines(rollout, *position).into_iter();
         machines
@@ -314,13 +316,15 @@ fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
         return;
     }
     let least = (wanted - rollout.bounds().unavailable - rollout.kept_failed()).max(0);
-    // A selected machine that still serves will not for long; after a template came back the newest set has such, too.
+    // A selected machine that still serves will stop soon. After a return to an earlier template the newest set can
+    // have selected machines, too.
     let serving = |position: &usize| rollout.sets[*position].serving(rollout.now);
     let (serving_new, serving_old): (i64, i64) = (serving(&newest), old.iter().map(serving).sum());
     let possible = others + new - least - (new - serving_new).max(0) - busy;
     let mut budget = possible.min(serving_old + serving_new - least).min(wanted - new - busy);
     if budget <= 0 && busy == 0 {
-        // Nothing may be missed: as at the beginning, a machine beyond the number is needed. Scaling may have taken it.
+        // No machine may become unavailable, so the rollout needs a surge machine, as at its start; scaling may have
+        // removed it.
         rolling::grow(rollout, newest);
         return;
     }
@@ -329,21 +333,20 @@ fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
             if budget <= 0 {
                 return;
             }
-            // Nothing on a node that is dead drains or updates it; it recovers, or another machine comes in its place.
+            // A dead node cannot be drained or updated; it recovers, or its machine is replaced.
             let phase = machine.status.current_status.phase.as_ref().map(Phase::base);
             if phase != Some(&Phase::Running) {
                 continue;
             }
-            let Some(node) = rollout.node_of(&machine) else {
+            let candidate = |node: &Node| {
+                label(node, keys::CANDIDATE_FOR_UPDATE_LABEL).is_some()
+                    && label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_none()
+            };
+            let Some(node) = rollout.node_to_change(&machine, candidate) else {
                 continue;
             };
             let name = node.metadata.name.clone().unwrap_or_default();
             let labels = node.metadata.labels.get_or_insert_default();
-            if !labels.contains_key(keys::CANDIDATE_FOR_UPDATE_LABEL)
-                || labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL)
-            {
-                continue;
-            }
             labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
             rollout.because(Kind::Node, &name, Reason::Selected(name.clone()));
             budget -= 1;
@@ -351,7 +354,7 @@ fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
     }
 }
 
-/// Marks nodes of old sets so that pods go elsewhere, as in a rolling update.
+/// Taints nodes of old sets so that pods prefer other nodes, as in a rolling update.
 pub(super) fn taint(rollout: &mut RolloutDraft, old: &[usize]) {
     for position in old {
         nodes::taint(rollout, *position);

@@ -1,7 +1,7 @@
 //! The decisions about one MachineDeployment: its sets, their sizes during a rollout, and its status.
 //!
-//! What lives here: [`decide()`] and the rules behind it, a file a topic. What must not: which machines of a set go, except
-//! to foresee it, and anything about VMs.
+//! In scope: [`decide()`] and its rules, one file per topic. Out of scope: VMs, and which machines of a set are
+//! deleted; this module only predicts that.
 
 mod bounds;
 mod decide;
@@ -17,6 +17,7 @@ mod rolling;
 mod rollout_draft;
 mod scale;
 mod status;
+mod staying;
 mod surge;
 mod trigger;
 mod validation;
@@ -32,25 +33,28 @@ pub use decide::decide;
 pub use reason::Reason;
 pub use validation::problems;
 
-/// What an operator sets for all deployments.
+/// Operator settings for all deployments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether cluster-autoscaler is kept away from the nodes of a deployment while it rolls out.
     pub keep_autoscaler_away: bool,
+    /// Whether a machine counts as available only after `minReadySeconds`. Upstream ignores the field.
+    pub honours_min_ready_seconds: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             keep_autoscaler_away: true,
+            honours_min_ready_seconds: false,
         }
     }
 }
 
-/// Everything that is known about one deployment at one moment.
+/// A snapshot of everything that a decision about one deployment uses.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The deployment: the newest of the cache's copy and what the shell's own writes returned.
+    /// The deployment: the newer of the cached copy and the result of this process's last write.
     pub deployment: MachineDeployment,
     /// Sets that the deployment controls, and orphans, in any order.
     pub sets: Vec<Arc<MachineSet>>,
@@ -58,8 +62,8 @@ pub struct View {
     pub machines: Vec<Arc<Machine>>,
     /// Nodes of those machines by their names; `None`: there is no target cluster.
     pub nodes: Option<BTreeMap<String, Arc<Node>>>,
-    /// Name of a set that could not be created because there is one.
+    /// Name of a set that could not be created because the name exists.
     pub taken: Option<String>,
-    /// The creation of a set that failed just now, in words. The plan then only tells of it.
+    /// The error of a set creation that failed just now. The plan then only reports it.
     pub failure: Option<String>,
 }

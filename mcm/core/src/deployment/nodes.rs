@@ -1,4 +1,5 @@
-//! What a rollout writes to nodes: pods had better go elsewhere, and cluster-autoscaler leaves them alone.
+//! What a rollout writes to nodes: a taint that makes pods prefer other nodes, and annotations against scale-down by
+//! cluster-autoscaler.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::steps::Kind;
 
 const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 
-/// Marks the nodes of a set that is out of date, and the set.
+/// Taints the nodes of an outdated set, and annotates the set.
 pub(super) fn taint(rollout: &mut RolloutDraft, position: usize) {
     let taint = Taint {
         effect: PREFER_NO_SCHEDULE.to_owned(),
@@ -21,16 +22,14 @@ pub(super) fn taint(rollout: &mut RolloutDraft, position: usize) {
         time_added: None,
     };
     for machine in machines(rollout, position) {
-        let Some(node) = rollout.node_of(&machine) else {
+        let Some(node) = rollout.node_to_change(&machine, |node| !taints(node).contains(&taint)) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
         let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
-        if !taints.contains(&taint) {
-            taints.retain(|one| !ours(one));
-            taints.push(taint.clone());
-            rollout.because(Kind::Node, &name, Reason::Tainted(name.clone()));
-        }
+        taints.retain(|one| !is_ours(one));
+        taints.push(taint.clone());
+        rollout.because(Kind::Node, &name, Reason::Tainted(name.clone()));
     }
     let Some(set) = rollout.sets.get_mut(position) else {
         return;
@@ -40,18 +39,16 @@ pub(super) fn taint(rollout: &mut RolloutDraft, position: usize) {
     }
 }
 
-/// Takes that back: the set is the newest again.
+/// Removes taint and annotation: the set is the newest again.
 pub(super) fn untaint(rollout: &mut RolloutDraft, position: usize) {
     for machine in machines(rollout, position) {
-        let Some(node) = rollout.node_of(&machine) else {
+        let Some(node) = rollout.node_to_change(&machine, |node| taints(node).iter().any(is_ours)) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
-        let taints = node.spec.as_mut().and_then(|spec| spec.taints.as_mut());
-        let Some(taints) = taints.filter(|taints| taints.iter().any(ours)) else {
-            continue;
-        };
-        taints.retain(|taint| !ours(taint));
+        if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+            taints.retain(|taint| !is_ours(taint));
+        }
         rollout.because(Kind::Node, &name, Reason::Untainted(name.clone()));
     }
     let annotations = rollout
@@ -63,54 +60,57 @@ pub(super) fn untaint(rollout: &mut RolloutDraft, position: usize) {
     }
 }
 
-fn ours(taint: &Taint) -> bool {
+fn taints(node: &Node) -> &[Taint] {
+    let spec = node.spec.as_ref();
+    spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default()
+}
+
+fn is_ours(taint: &Taint) -> bool {
     taint.key == keys::PREFER_NO_SCHEDULE && taint.effect == PREFER_NO_SCHEDULE
 }
 
-/// Keeps cluster-autoscaler away from all nodes of the deployment. A person's own annotation is left as it is.
-pub(super) fn keep_autoscaler_away(rollout: &mut RolloutDraft) {
+/// Disables scale-down for all nodes of the deployment. An annotation that a user set is not changed.
+pub(super) fn disable_scale_down_of_all(rollout: &mut RolloutDraft) {
     let machines = all_machines(rollout);
-    keep_away(rollout, machines);
+    disable_scale_down(rollout, machines);
 }
 
-/// Keeps it away from machines that were made in the place of others whose pods have not left yet: until those are gone the
-/// replacements are empty, and not superfluous.
-pub(super) fn reserve(rollout: &mut RolloutDraft) {
+/// Disables scale-down for replacements of machines that are still being drained: they are empty now, but the evicted
+/// pods will need them.
+pub(super) fn disable_scale_down_of_replacements(rollout: &mut RolloutDraft) {
     for position in 0..rollout.sets.len() {
         let all = rollout
             .sets
             .get(position)
             .map(|set| set.machines.clone())
             .unwrap_or_default();
-        let leaving = all
+        let deletion_times = all
             .iter()
             .filter_map(|machine| machine.metadata.deletion_timestamp.as_ref().map(|time| time.0));
-        let (count, Some(first)) = (leaving.clone().count(), leaving.min()) else {
+        let (count, Some(first)) = (deletion_times.clone().count(), deletion_times.min()) else {
             continue;
         };
-        let made = |machine: &Arc<Machine>| machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let mut since: Vec<Arc<Machine>> = machines(rollout, position);
-        since.retain(|machine| made(machine) >= Some(first));
-        since.sort_by(|a, b| (made(b), &b.metadata.name).cmp(&(made(a), &a.metadata.name)));
-        since.truncate(count);
-        keep_away(rollout, since);
+        let created = |machine: &Arc<Machine>| machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let mut replacements: Vec<Arc<Machine>> = machines(rollout, position);
+        replacements.retain(|machine| created(machine) >= Some(first));
+        replacements.sort_by(|a, b| (created(b), &b.metadata.name).cmp(&(created(a), &a.metadata.name)));
+        replacements.truncate(count);
+        disable_scale_down(rollout, replacements);
     }
 }
 
-fn keep_away(rollout: &mut RolloutDraft, machines: Vec<Arc<Machine>>) {
+fn disable_scale_down(rollout: &mut RolloutDraft, machines: Vec<Arc<Machine>>) {
     for machine in machines {
         let value = if defect!(AutoscalerAnnotationMisspelt) {
             keys::TRUE
         } else {
             "true"
         };
-        let Some(node) = rollout.node_of(&machine) else {
+        let enabled = |node: &Node| !has(node, keys::SCALE_DOWN_DISABLED_ANNOTATION);
+        let Some(node) = rollout.node_to_change(&machine, enabled) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
-        if has(node, keys::SCALE_DOWN_DISABLED_ANNOTATION) {
-            continue;
-        }
         let annotations = node.metadata.annotations.get_or_insert_default();
         for key in [
             keys::SCALE_DOWN_DISABLED_ANNOTATION,
@@ -122,16 +122,16 @@ fn keep_away(rollout: &mut RolloutDraft, machines: Vec<Arc<Machine>>) {
     }
 }
 
-/// Lets it back to the nodes that it was kept away from here, but not to those of preserved machines.
-pub(super) fn let_autoscaler_back(rollout: &mut RolloutDraft) {
+/// Enables scale-down again for nodes where a rollout disabled it, except for nodes of preserved machines.
+pub(super) fn enable_scale_down(rollout: &mut RolloutDraft) {
     for machine in all_machines(rollout) {
-        let preserved = machine.status.is_preserved();
-        let Some(node) = rollout.node_of(&machine).filter(|_| !preserved) else {
-            continue;
-        };
-        if !has(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION) {
+        let disabled = |node: &Node| has(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION);
+        if machine.status.is_preserved() {
             continue;
         }
+        let Some(node) = rollout.node_to_change(&machine, disabled) else {
+            continue;
+        };
         let name = node.metadata.name.clone().unwrap_or_default();
         if let Some(annotations) = &mut node.metadata.annotations {
             annotations.remove(keys::SCALE_DOWN_DISABLED_ANNOTATION);

@@ -1,11 +1,11 @@
-//! Recreate: all old machines go, and when the last of them is gone, new ones come.
+//! Recreate: all old machines are deleted, and once the last of them is gone, new ones are created.
 
 use super::rollout_draft::RolloutDraft;
 use super::{Reason, revision, surge};
 
-/// Empties the old sets. Answers whether none of their machines is left.
+/// Scales the old sets to zero. Returns whether none of their machines is left.
 pub(super) fn empty(rollout: &mut RolloutDraft, newest: Option<usize>) -> bool {
-    let old = revision::old_ones(rollout, newest);
+    let old = revision::old_sets(rollout, newest);
     let mut left = false;
     for position in old {
         let Some(set) = rollout.sets.get(position) else {
@@ -20,8 +20,8 @@ pub(super) fn empty(rollout: &mut RolloutDraft, newest: Option<usize>) -> bool {
     !left
 }
 
-/// Gives the newest set its size, as far as its own machines are gone that were told to go: a template may come back while
-/// they do.
+/// Scales the newest set up. Its own machines that are being deleted count: they exist if the deployment returned to an
+/// earlier template.
 pub(super) fn refill(rollout: &mut RolloutDraft, newest: usize) {
     let Some(set) = rollout.sets.get(newest) else { return };
     let (set, now) = (set.name().to_owned(), set.replicas());

@@ -1,4 +1,4 @@
-//! Which set is the newest, its number in the history, what it is handed on, and how it is made.
+//! The newest set: how it is found, created and synchronized with its deployment, and its revision.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::ownership::reference;
 use crate::steps::{Act, Kind};
 use crate::template::{alike, hash, same_template, set_name, without_hash};
 
-/// Annotations that belong to one object and are copied to no other.
+/// Annotations that are not copied between deployment and set.
 pub(super) const NOT_COPIED: [&str; 8] = [
     keys::LAST_APPLIED_ANNOTATION,
     keys::REVISION_ANNOTATION,
@@ -23,8 +23,8 @@ pub(super) const NOT_COPIED: [&str; 8] = [
     keys::TRIGGER_DELETION_ANNOTATION,
 ];
 
-/// Position of the set that has the deployment's template: the oldest of them. Sets that are being deleted are no choice
-/// while there is another.
+/// Position of the oldest set that has the deployment's template. A set that is being deleted is used only if there is
+/// no other.
 pub(super) fn newest(rollout: &RolloutDraft) -> Option<usize> {
     let template = &rollout.deployment.spec.template;
     let same = |set: &SetDraft| same_template(&set.set.spec.template, template);
@@ -33,13 +33,13 @@ pub(super) fn newest(rollout: &RolloutDraft) -> Option<usize> {
 }
 
 /// Positions of all other sets, the oldest first.
-pub(super) fn old_ones(rollout: &RolloutDraft, newest: Option<usize>) -> Vec<usize> {
+pub(super) fn old_sets(rollout: &RolloutDraft, newest: Option<usize>) -> Vec<usize> {
     (0..rollout.sets.len())
         .filter(|position| Some(*position) != newest)
         .collect()
 }
 
-/// The set's number; 0 where it has none.
+/// The set's revision; 0 if it has none.
 pub(super) fn revision(set: &SetDraft) -> i64 {
     set.annotation(keys::REVISION_ANNOTATION)
         .and_then(|text| text.parse().ok())
@@ -47,7 +47,7 @@ pub(super) fn revision(set: &SetDraft) -> i64 {
 }
 
 fn next_revision(rollout: &RolloutDraft, newest: Option<usize>) -> i64 {
-    let old = old_ones(rollout, newest);
+    let old = old_sets(rollout, newest);
     let numbers = old
         .iter()
         .filter_map(|position| rollout.sets.get(*position))
@@ -55,7 +55,7 @@ fn next_revision(rollout: &RolloutDraft, newest: Option<usize>) -> i64 {
     numbers.max().unwrap_or_default() + 1
 }
 
-/// Hands on to the newest set what needs no new machines, and gives it its number.
+/// Copies to the newest set the parts of the spec that need no new machines, and sets its revision.
 pub(super) fn sync(rollout: &mut RolloutDraft, newest: usize) {
     let next = next_revision(rollout, Some(newest));
     let deployment = rollout.deployment.clone();
@@ -93,21 +93,21 @@ pub(super) fn sync(rollout: &mut RolloutDraft, newest: usize) {
     {
         labels.remove(keys::SCALE_UP_DISABLED_LABEL);
     }
-    hand_on(&deployment.spec, &mut draft.set, &mut what);
+    copy_spec(&deployment.spec, &mut draft.set, &mut what);
     if draft.set != before {
         what.dedup();
         let name = draft.name().to_owned();
         let what = if what.is_empty() {
-            "leave to grow".to_owned()
+            "permission to scale up".to_owned()
         } else {
             what.join(" and ")
         };
         rollout.because(Kind::Set, &name.clone(), Reason::Synced { set: name, what });
     }
-    note_revision(rollout, newest);
+    record_revision(rollout, newest);
 }
 
-fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineSet, what: &mut Vec<&'static str>) {
+fn copy_spec(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineSet, what: &mut Vec<&'static str>) {
     let (from, to) = (&spec.template.spec, &mut set.spec.template.spec);
     if !alike(&from.node_template, &to.node_template) {
         to.node_template = from.node_template.clone();
@@ -137,8 +137,8 @@ fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineS
     }
 }
 
-/// The autoscaler's time goes to every set: machines of old ones may be chosen, too.
-pub(super) fn note_last_scale(rollout: &mut RolloutDraft) {
+/// Copies the time of the autoscaler's last scaling to every set: it may choose machines of old sets, too.
+pub(super) fn copy_last_scale(rollout: &mut RolloutDraft) {
     let key = keys::LAST_SCALE_ANNOTATION;
     let Some(time) = rollout
         .deployment
@@ -157,7 +157,7 @@ pub(super) fn note_last_scale(rollout: &mut RolloutDraft) {
     }
 }
 
-fn note_revision(rollout: &mut RolloutDraft, newest: usize) {
+fn record_revision(rollout: &mut RolloutDraft, newest: usize) {
     let Some(number) = rollout.sets.get(newest).map(revision).filter(|number| *number > 0) else {
         return;
     };
@@ -177,7 +177,7 @@ fn copied(annotations: &Option<BTreeMap<String, String>>) -> BTreeMap<String, St
         .collect()
 }
 
-/// Makes the set of the deployment's template. Answers its name if that is another set's already.
+/// Creates a set with the deployment's template. Returns its name if another set has that name already.
 pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
     let deployment = &rollout.deployment;
     let hash = hash(&deployment.spec.template, deployment.status.collision_count);
@@ -246,8 +246,8 @@ pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
     None
 }
 
-/// Gives sets that were made by hand the label that tells templates apart: first the template and the machines, then, when
-/// those carry it, the set and its selector. Answers whether one is not there yet.
+/// Adds the template hash label to sets that users created: first to the template and the machines, then, once those
+/// carry it, to the set and its selector. Returns whether a set is not complete yet.
 pub(super) fn label_adopted(rollout: &mut RolloutDraft) -> bool {
     let collisions = rollout.deployment.status.collision_count;
     let mut waiting = false;
@@ -273,14 +273,14 @@ pub(super) fn label_adopted(rollout: &mut RolloutDraft) -> bool {
         let carries =
             |labels: Option<&BTreeMap<String, String>>| labels.and_then(|labels| labels.get(key)) == Some(&value);
         let in_template = carries(draft.set.spec.template.metadata.labels.as_ref());
-        let bare: Vec<_> = machines
+        let unlabelled: Vec<_> = machines
             .iter()
             .filter(|machine| !carries(machine.metadata.labels.as_ref()))
             .collect();
         if !in_template {
             let labels = draft.set.spec.template.metadata.labels.get_or_insert_default();
             labels.insert(key.to_owned(), value.clone());
-        } else if bare.is_empty() && is_all_labelled(&draft.set) {
+        } else if unlabelled.is_empty() && is_all_labelled(&draft.set) {
             draft
                 .set
                 .metadata
@@ -294,17 +294,17 @@ pub(super) fn label_adopted(rollout: &mut RolloutDraft) -> bool {
                 .insert(key.to_owned(), value.clone());
         }
         rollout.because(Kind::Set, &name, Reason::Hashed(name.clone()));
-        for machine in bare {
-            let called = machine.metadata.name.clone().unwrap_or_default();
+        for machine in unlabelled {
+            let machine_name = machine.metadata.name.clone().unwrap_or_default();
             let labels = rollout.machine(machine).metadata.labels.get_or_insert_default();
             labels.insert(key.to_owned(), value.clone());
-            rollout.because(Kind::Machine, &called, Reason::Hashed(name.clone()));
+            rollout.because(Kind::Machine, &machine_name, Reason::Hashed(name.clone()));
         }
     }
     waiting
 }
 
-/// Whether the set knows its template, and has no machine without the template's labels, nor one under way.
+/// Whether the set's controller has observed its template, and every machine carries the template's labels.
 fn is_all_labelled(set: &MachineSet) -> bool {
     let status = &set.status;
     let observed = status.observed_generation >= set.metadata.generation.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Going back to an earlier template.
+//! Rollback to an earlier template.
 
 use mcm_api::keys;
 
@@ -9,11 +9,15 @@ use crate::event::EventType;
 use crate::steps::Kind;
 use crate::template::{same_template, without_hash};
 
-/// Does what `spec.rollbackTo` asks for, and takes the request away.
-pub(super) fn roll_back(rollout: &mut RolloutDraft, asked: i64) {
+/// Executes and clears `spec.rollbackTo`; `requested` 0 means the previous revision.
+pub(super) fn roll_back(rollout: &mut RolloutDraft, requested: i64) {
     rollout.deployment.spec.rollback_to = None;
     let name = rollout.name().to_owned();
-    let revision = if asked == 0 { previous(rollout) } else { Some(asked) };
+    let revision = if requested == 0 {
+        previous(rollout)
+    } else {
+        Some(requested)
+    };
     let Some(revision) = revision else {
         return refuse(
             rollout,
@@ -44,16 +48,16 @@ pub(super) fn roll_back(rollout: &mut RolloutDraft, asked: i64) {
     rollout.event(EventType::Normal, "DeploymentRollback", message, reason);
 }
 
-/// The second highest number.
+/// The second highest revision.
 fn previous(rollout: &RolloutDraft) -> Option<i64> {
     let mut numbers: Vec<i64> = rollout.sets.iter().map(revision).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     numbers.get(1).copied().filter(|number| *number > 0)
 }
 
-fn refuse(rollout: &mut RolloutDraft, word: &'static str, text: String) {
+fn refuse(rollout: &mut RolloutDraft, event: &'static str, text: String) {
     let name = rollout.name().to_owned();
     let reason = Reason::NoRollback(text.clone());
     rollout.because(Kind::Deployment, &name, reason.clone());
-    rollout.event(EventType::Warning, word, text, reason);
+    rollout.event(EventType::Warning, event, text, reason);
 }

@@ -1,4 +1,4 @@
-//! RollingUpdate: new machines as far as the surge allows, old ones go as far as availability allows.
+//! RollingUpdate: creates new machines as far as the surge allows, and deletes old ones as far as availability allows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::rollout_draft::RolloutDraft;
 use super::surge::{next_size, total};
 use super::{Reason, revision};
 
-/// One step of a rolling update. Answers whether a size changed.
+/// One step of a rolling update. Returns whether a size changed.
 pub(super) fn roll(rollout: &mut RolloutDraft, newest: usize) -> bool {
-    let old = revision::old_ones(rollout, Some(newest));
+    let old = revision::old_sets(rollout, Some(newest));
     grow(rollout, newest) || shrink(rollout, newest, &old)
 }
 
-/// Brings the newest set nearer to its size.
+/// Grows or shrinks the newest set towards its desired size. Returns whether the size changed.
 pub(super) fn grow(rollout: &mut RolloutDraft, newest: usize) -> bool {
     let Some(set) = rollout.sets.get(newest) else {
         return false;
@@ -37,7 +37,7 @@ pub(super) fn grow(rollout: &mut RolloutDraft, newest: usize) -> bool {
     rollout.resize(newest, to, reason)
 }
 
-/// Old machines that stay, in the order in which they go, and how many of them are to go.
+/// An old set while its new size is computed: the machines that stay, next candidate for deletion first.
 struct Leaving {
     position: usize,
     staying: VecDeque<Arc<Machine>>,
@@ -45,16 +45,16 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// Lets the next one go; answers it if it is there already.
+    /// Reduces the size by one. Returns the machine that is deleted, if it exists already.
     fn pop(&mut self) -> Option<Arc<Machine>> {
-        let there = self.staying.len() as i64;
-        let is_there = i64::from(self.size) <= there;
+        let existing = self.staying.len() as i64;
+        let exists = i64::from(self.size) <= existing;
         self.size -= 1;
-        if is_there { self.staying.pop_front() } else { None }
+        if exists { self.staying.pop_front() } else { None }
     }
 }
 
-/// Takes old machines away as far as availability allows. Answers whether a size changed.
+/// Shrinks the old sets as far as availability allows. Returns whether a size changed.
 pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
     let now = rollout.now;
     let available: i64 = rollout.sets.iter().map(|set| set.serving(now)).sum();
@@ -69,13 +69,14 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
         } else {
             (available, ordered, missing)
         };
-    // Failed machines that are kept lower what is enough until they go: in old sets after those that nobody keeps; in the
-    // newest one, kept in a pause or before a rollback, they stay to their end.
+    // Preserved failed machines lower the required number of available machines until they are deleted. In old sets
+    // they are deleted after the other failed machines. In the newest set (preserved during a pause or before a
+    // rollback) they stay until their expiry.
     let (replicas, unavailable) = (i64::from(rollout.replicas()), rollout.bounds().unavailable);
-    let enough = |kept: i64| (replicas - unavailable - kept).max(0);
+    let required = |kept: i64| (replicas - unavailable - kept).max(0);
     let mut kept = rollout.kept_failed();
-    let least = enough(kept);
-    let told = available;
+    let least = required(kept);
+    let available_before = available;
     if ordered - least - missing <= 0 {
         return false;
     }
@@ -96,19 +97,19 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
         set.is_some_and(|set| set.serves(machine, now))
     };
 
-    // First those that serve nobody: they would be missed by none.
+    // First machines that do not serve: their deletion does not reduce availability.
     for set in &mut leaving {
         let next =
             |set: &Leaving| set.size as usize > set.staying.len() || !serves(rollout, set.position, &set.staying[0]);
-        while ordered - enough(kept) - missing > 0 && set.size > 0 && next(set) {
+        while ordered - required(kept) - missing > 0 && set.size > 0 && next(set) {
             kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
             ordered -= 1;
         }
     }
     let cleaned: Vec<i32> = leaving.iter().map(|set| set.size).collect();
-    // Then as many others as are available beyond what is enough.
+    // Then as many serving machines as are available beyond the required number.
     for set in &mut leaving {
-        while available > enough(kept) && set.size > 0 {
+        while available > required(kept) && set.size > 0 {
             let Some(machine) = set.pop() else { continue };
             available -= i64::from(serves(rollout, set.position, &machine));
             kept -= i64::from(machine.status.is_kept_failed());
@@ -134,7 +135,7 @@ pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -
                 set: name,
                 from,
                 to,
-                available: told,
+                available: available_before,
                 least,
             }
         };

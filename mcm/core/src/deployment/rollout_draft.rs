@@ -1,4 +1,5 @@
-//! The objects as they are to be: rules change drafts, and what differs from the originals becomes a patch each.
+//! Drafts of the objects of one deployment: rules change the drafts, and each draft that differs from its original
+//! becomes a patch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,18 +17,19 @@ use super::{Reason, Settings, View};
 use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
-use crate::set::{goes_as_chosen, is_active, is_available, rank};
+use crate::set::{is_active, is_available, is_chosen_for_deletion, rank};
 use crate::steps::{Act, Kind, Plan};
 
-/// One set with its machines.
+/// The draft of one set, with its machines.
 pub(super) struct SetDraft {
     original: Arc<MachineSet>,
-    /// As it is to be.
     pub set: MachineSet,
-    /// Those that it controls, in the order in which they would be deleted; those that are being deleted among them.
+    /// The machines that the set controls, also those that are being deleted, in the order in which the set deletes
+    /// them.
     pub machines: Vec<Arc<Machine>>,
-    /// Names of those whose nodes are chosen for an update in place.
+    /// Names of the machines whose nodes are selected for an in-place update.
     chosen: BTreeSet<String>,
+    honours_min_ready_seconds: bool,
 }
 
 impl SetDraft {
@@ -52,26 +54,27 @@ impl SetDraft {
         self.set.metadata.deletion_timestamp.is_some()
     }
 
-    /// Machines that there are or will be: the set may not have made or deleted yet what it is told to. One that is being
-    /// deleted is there until it is gone, also where another one comes in its place.
+    /// Machines that exist or will exist: the set may not have created or deleted all that its spec requires. A machine
+    /// that is being deleted counts until it is gone, also if it has a replacement.
     pub fn size(&self) -> i64 {
         let leaving = self.machines.iter().filter(|machine| !is_active(machine)).count();
         self.size_without_leaving() + leaving as i64
     }
 
-    /// The same without those that are being deleted.
+    /// As [`Self::size`], without machines that are being deleted.
     pub fn size_without_leaving(&self) -> i64 {
         let active = self.machines.iter().filter(|machine| is_active(machine)).count();
         i64::from(self.replicas()).max(active as i64)
     }
 
-    /// Machines that stay when the set has deleted what it is told to, in the order in which they would go next.
+    /// Machines that stay once the set has its desired size, next candidate for deletion first.
     pub fn staying(&self) -> Vec<&Arc<Machine>> {
         self.staying_of(i64::from(self.replicas()))
     }
 
-    /// The same if the set had that size. Those that are updated go to another set with their places, not to nobody.
-    fn staying_of(&self, size: i64) -> Vec<&Arc<Machine>> {
+    /// As [`Self::staying`], if the set had that size. Updated machines move to the newest set, which takes over their
+    /// places, so they come last.
+    pub fn staying_of(&self, size: i64) -> Vec<&Arc<Machine>> {
         let active = self.machines.iter().filter(|machine| is_active(machine));
         let moves = |machine: &&Arc<Machine>| self.is_chosen(machine) && is_updated(machine);
         let (moving, others): (Vec<_>, Vec<_>) = active.partition(moves);
@@ -79,25 +82,30 @@ impl SetDraft {
         others.into_iter().chain(moving).skip(surplus).collect()
     }
 
-    /// Whether the machine's node is chosen for an update in place.
+    /// Whether the machine's node is selected for an in-place update.
     pub fn is_chosen(&self, machine: &Machine) -> bool {
         let name = machine.metadata.name.as_ref();
         name.is_some_and(|name| self.chosen.contains(name))
     }
 
-    /// Whether the machine is available, and stays so: one that is chosen for an update is drained, or will be, and takes no
-    /// pods before the update has ended; one that the autoscaler chose goes, and another one comes for it.
+    /// Whether the machine is available and remains so. A machine that is selected for an update is drained, and takes
+    /// no pods until the update has ended. A machine that the autoscaler chose is deleted and replaced.
     pub fn serves(&self, machine: &Machine, now: Timestamp) -> bool {
         !self.is_chosen(machine) && self.is_available(machine, now)
     }
 
-    /// Whether the machine is available, and no machine that goes although its set's size leaves it a place.
-    fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
-        let goes = goes_as_chosen(&self.set, machine) && !machine.status.is_kept();
-        !goes && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
+    /// Whether the machine is available, and will not be deleted on the autoscaler's request.
+    pub fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
+        let is_chosen = is_chosen_for_deletion(&self.set, machine) && !machine.status.is_kept();
+        let min_ready_seconds = if self.honours_min_ready_seconds {
+            self.set.spec.min_ready_seconds
+        } else {
+            0
+        };
+        !is_chosen && is_available(machine, min_ready_seconds, now).is_ok()
     }
 
-    /// How many machines serve when the set has deleted what it is told to.
+    /// How many machines serve once the set has its desired size.
     pub fn serving(&self, now: Timestamp) -> i64 {
         let staying = self.staying().into_iter();
         staying.filter(|machine| self.serves(machine, now)).count() as i64
@@ -109,36 +117,21 @@ impl SetDraft {
 
     /// How many would be available if the set had that size.
     pub fn available_of(&self, size: i64, now: Timestamp) -> i64 {
-        self.count_of(size, |machine| self.is_available(machine, now))
-    }
-
-    /// How many would serve if the set had that size.
-    pub fn serving_of(&self, size: i64, now: Timestamp) -> i64 {
-        self.count_of(size, |machine| self.serves(machine, now))
-    }
-
-    /// The machine that only the last of so many places keeps; `None`: nobody needs it yet.
-    pub fn last_of(&self, size: i64) -> Option<Arc<Machine>> {
-        let (with, without) = (self.staying_of(size), self.staying_of(size - 1));
-        with.first().filter(|_| with.len() > without.len()).copied().cloned()
-    }
-
-    fn count_of(&self, size: i64, counts: impl Fn(&Machine) -> bool) -> i64 {
         let staying = self.staying_of(size).into_iter();
-        staying.filter(|machine| counts(machine)).count() as i64
+        staying.filter(|machine| self.is_available(machine, now)).count() as i64
     }
 }
 
-/// One decision under way.
+/// The state of one decision.
 pub(super) struct RolloutDraft<'a> {
     pub view: &'a View,
     pub settings: Settings,
     pub now: Timestamp,
-    /// The deployment as it is to be.
+    /// The draft of the deployment.
     pub deployment: MachineDeployment,
     /// The deployment's sets, the oldest first.
     pub sets: Vec<SetDraft>,
-    /// What is not a change of one of the drafts.
+    /// Actions that are not changes of a draft.
     pub plan: Plan<Reason>,
     machines: BTreeMap<String, Machine>,
     nodes: BTreeMap<String, Node>,
@@ -148,7 +141,7 @@ pub(super) struct RolloutDraft<'a> {
 
 impl<'a> RolloutDraft<'a> {
     pub fn new(view: &'a View, settings: Settings, now: Timestamp, sets: Vec<Arc<MachineSet>>) -> Self {
-        let mut sets: Vec<SetDraft> = sets.into_iter().map(|set| draft(view, set)).collect();
+        let mut sets: Vec<SetDraft> = sets.into_iter().map(|set| draft(view, settings, set)).collect();
         sets.sort_by(|a, b| age(&a.set.metadata).cmp(&age(&b.set.metadata)));
         Self {
             view,
@@ -172,7 +165,7 @@ impl<'a> RolloutDraft<'a> {
         self.deployment.spec.replicas
     }
 
-    /// Whether a person selects the nodes that are updated in place.
+    /// Whether a user selects the nodes of an in-place update.
     pub fn is_manual(&self) -> bool {
         let strategy = &self.deployment.spec.strategy;
         let how = strategy
@@ -186,7 +179,7 @@ impl<'a> RolloutDraft<'a> {
         Bounds::of(&self.deployment.spec)
     }
 
-    /// Most machines of all sets together.
+    /// The maximum number of machines of all sets together.
     pub fn limit(&self) -> i64 {
         let surge = if self.deployment.spec.strategy.type_ == RECREATE {
             0
@@ -200,23 +193,22 @@ impl<'a> RolloutDraft<'a> {
         }
     }
 
-    /// Says why an object is changed. The first reason stands.
+    /// Records why an object is changed. The first reason wins.
     pub fn because(&mut self, kind: Kind, name: &str, reason: Reason) {
         self.why.entry((kind, name.to_owned())).or_insert(reason);
     }
 
-    pub fn event(&mut self, type_: EventType, word: &'static str, message: String, why: Reason) {
-        self.events.push((type_, word, message, why));
+    pub fn event(&mut self, type_: EventType, reason: &'static str, message: String, why: Reason) {
+        self.events.push((type_, reason, message, why));
     }
 
-    /// How many machines failed, are preserved and stay in their sets: they serve nobody until they go, and nobody waits for
-    /// them.
+    /// How many preserved failed machines stay in their sets. They do not serve, and a rollout does not wait for them.
     pub fn kept_failed(&self) -> i64 {
         let staying = self.sets.iter().flat_map(SetDraft::staying);
         staying.filter(|machine| machine.status.is_kept_failed()).count() as i64
     }
 
-    /// Gives a set its size, and notes the deployment's there. Answers whether the size changed.
+    /// Sets the size of a set, and records the deployment's size in its annotations. Returns whether the size changed.
     pub fn resize(&mut self, position: usize, to: i32, reason: Reason) -> bool {
         let (desired, limit) = (self.replicas().to_string(), self.limit().to_string());
         let Some(set) = self.sets.get_mut(position) else {
@@ -233,15 +225,15 @@ impl<'a> RolloutDraft<'a> {
             self.because(Kind::Set, &name, Reason::SizeNoted(name.clone()));
             return false;
         }
-        let way = if to > from { "up" } else { "down" };
-        let message = format!("Scaled {way} machine set {name} to {to}");
+        let direction = if to > from { "up" } else { "down" };
+        let message = format!("Scaled {direction} machine set {name} to {to}");
         self.because(Kind::Set, &name, reason.clone());
         self.event(EventType::Normal, "ScalingMachineSet", message, reason);
         true
     }
 
-    /// What is changed of machines counts at once where they are ranked.
-    pub fn rank_anew(&mut self) {
+    /// Applies the drafts of machines to the sets' lists, and ranks these again.
+    pub fn rerank(&mut self) {
         if self.machines.is_empty() {
             return;
         }
@@ -256,14 +248,14 @@ impl<'a> RolloutDraft<'a> {
         }
     }
 
-    /// The machine as it is to be.
+    /// The draft of the machine.
     pub fn machine(&mut self, machine: &Machine) -> &mut Machine {
         let name = machine.metadata.name.clone().unwrap_or_default();
         self.machines.entry(name).or_insert_with(|| machine.clone())
     }
 
-    /// The node of a machine, as it is to be; `None`: there is none, or it does not say that it is this machine's.
-    pub fn node_of(&mut self, machine: &Machine) -> Option<&mut Node> {
+    /// The machine's node, with the changes of this draft; `None`: there is no node, or its label names another machine.
+    pub fn node_of(&self, machine: &Machine) -> Option<&Node> {
         let name = machine.metadata.labels.as_ref()?.get(keys::NODE_LABEL)?;
         let known = self.view.nodes.as_ref()?.get(name)?;
         let owner = known
@@ -271,13 +263,21 @@ impl<'a> RolloutDraft<'a> {
             .labels
             .as_ref()
             .and_then(|labels| labels.get(keys::MACHINE_NAME_LABEL));
-        if owner != machine.metadata.name.as_ref() {
-            return None;
-        }
-        Some(self.nodes.entry(name.clone()).or_insert_with(|| Node::clone(known)))
+        (owner == machine.metadata.name.as_ref()).then(|| self.nodes.get(name).unwrap_or(known))
     }
 
-    /// Patches for everything that differs, and the status.
+    /// The draft of the machine's node if the node `needs` a change: most nodes need none, and are not copied.
+    pub fn node_to_change(&mut self, machine: &Machine, needs: impl Fn(&Node) -> bool) -> Option<&mut Node> {
+        let node = self.node_of(machine).filter(|node| needs(node))?;
+        let name = node.metadata.name.clone().unwrap_or_default();
+        if !self.nodes.contains_key(&name) {
+            let copy = node.clone();
+            self.nodes.insert(name.clone(), copy);
+        }
+        self.nodes.get_mut(&name)
+    }
+
+    /// The plan: patches for all drafts that differ from their originals, events, and the status.
     pub fn finish(mut self, status: Option<MachineDeploymentStatus>) -> Plan<Reason> {
         let mut plan = std::mem::take(&mut self.plan);
         for (name, node) in std::mem::take(&mut self.nodes) {
@@ -286,13 +286,12 @@ impl<'a> RolloutDraft<'a> {
                 self.emit(&mut plan, Kind::Node, &name, &*known, &node, &known.metadata);
             }
         }
-        let originals: BTreeMap<_, _> = self
-            .view
-            .machines
-            .iter()
+        let machines = std::mem::take(&mut self.machines);
+        let view = self.view.machines.iter().filter(|_| !machines.is_empty());
+        let originals: BTreeMap<_, _> = view
             .map(|machine| (machine.metadata.name.clone().unwrap_or_default(), Arc::clone(machine)))
             .collect();
-        for (name, machine) in std::mem::take(&mut self.machines) {
+        for (name, machine) in machines {
             if let Some(known) = originals.get(&name) {
                 self.emit(&mut plan, Kind::Machine, &name, &**known, &machine, &known.metadata);
             }
@@ -321,15 +320,30 @@ impl<'a> RolloutDraft<'a> {
         for (type_, reason, message, why) in std::mem::take(&mut self.events) {
             plan.push(Act::RecordEvent { type_, reason, message }, why);
         }
-        // What is changed first is observed by the next decision, which follows at once. What may be refused without end,
-        // such as a mark on a Node, does not keep the status from saying what is.
+        // A plan with changes writes no status: the next decision follows at once and observes them. Actions that may
+        // fail forever, such as a taint on a Node, do not prevent the status write.
         if let Some(status) = status.filter(|_| plan.steps.iter().all(|step| step.act.may_fail())) {
+            self.warn_of_raised_bounds(&mut plan, &status);
             self.write_status(&mut plan, &status);
         }
         plan
     }
 
-    /// Writes the status, whatever else the plan holds.
+    /// Warns once for each spec that allows neither surge nor unavailable machines.
+    fn warn_of_raised_bounds(&self, plan: &mut Plan<Reason>, status: &MachineDeploymentStatus) {
+        let is_new = status.observed_generation != self.view.deployment.status.observed_generation;
+        if !is_new || !Bounds::are_raised(&self.view.deployment.spec) {
+            return;
+        }
+        let act = Act::RecordEvent {
+            type_: EventType::Warning,
+            reason: "MaxUnavailableIsOne",
+            message: Reason::BoundsRaised.to_string(),
+        };
+        plan.push(act, Reason::BoundsRaised);
+    }
+
+    /// Adds a status write to the plan, if the status differs.
     pub fn write_status(&self, plan: &mut Plan<Reason>, status: &MachineDeploymentStatus) {
         let known = &self.view.deployment;
         let Some(change) = difference(&known.status, status) else {
@@ -367,7 +381,7 @@ impl<'a> RolloutDraft<'a> {
     }
 }
 
-fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
+fn draft(view: &View, settings: Settings, original: Arc<MachineSet>) -> SetDraft {
     let mut machines: Vec<Arc<Machine>> = view
         .machines
         .iter()
@@ -382,10 +396,11 @@ fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
         set: MachineSet::clone(&original),
         original,
         machines,
+        honours_min_ready_seconds: settings.honours_min_ready_seconds,
     }
 }
 
-/// Whether the node that the machine names is chosen for an update in place.
+/// Whether the machine's node is selected for an in-place update.
 fn is_chosen(view: &View, machine: &Machine) -> bool {
     let labels = machine.metadata.labels.as_ref();
     let name = labels.and_then(|labels| labels.get(keys::NODE_LABEL));
@@ -394,7 +409,7 @@ fn is_chosen(view: &View, machine: &Machine) -> bool {
     labels.is_some_and(|labels| labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL))
 }
 
-/// Whether the machine's copy of the node's conditions says that the update worked.
+/// Whether the node conditions in the machine's status report a successful update.
 pub(super) fn is_updated(machine: &Machine) -> bool {
     machine.status.conditions.iter().any(|condition| {
         condition.type_ == keys::IN_PLACE_UPDATE_CONDITION
@@ -402,7 +417,7 @@ pub(super) fn is_updated(machine: &Machine) -> bool {
     })
 }
 
-/// Older ones first, then by name.
+/// Sort key: the oldest first, then by name.
 pub(super) fn age(metadata: &ObjectMeta) -> (Option<Timestamp>, Option<&String>) {
     (
         metadata.creation_timestamp.as_ref().map(|time| time.0),

@@ -1,4 +1,4 @@
-//! A changed number of replicas, outside the steps of a rollout and in its midst.
+//! Scaling: the sets follow a changed number of replicas, also during a rollout.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use mcm_api::{Machine, PreservedBy, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
 use super::rollout_draft::{RolloutDraft, SetDraft};
+use super::staying::Staying;
 use super::{Reason, revision};
 
-/// Whether the sets were sized for another number of replicas. Without a set of the newest template a rollout comes first,
-/// unless it is paused.
+/// Whether the sets were sized for another number of replicas. If no set has the newest template, the rollout comes
+/// first, unless it is paused.
 pub(super) fn is_due(rollout: &RolloutDraft, newest: Option<usize>) -> bool {
     let paused = rollout.deployment.spec.paused;
     if newest.is_none() && !paused {
@@ -25,10 +26,10 @@ pub(super) fn is_due(rollout: &RolloutDraft, newest: Option<usize>) -> bool {
         .iter()
         .filter_map(|position| rollout.sets.get(*position))
         .any(|set| {
-            let noted = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
-            noted
+            let recorded = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
+            recorded
                 .and_then(|text| text.parse::<i32>().ok())
-                .is_some_and(|noted| noted != wanted)
+                .is_some_and(|recorded| recorded != wanted)
         })
 }
 
@@ -75,24 +76,24 @@ pub(super) fn scale(rollout: &mut RolloutDraft, newest: Option<usize>) {
     }
 }
 
-/// How many more machines there may be: those that were to go before, and are still there, take up room until they do.
+/// How many machines may be added. Surplus machines that are not deleted yet count.
 fn room(rollout: &RolloutDraft) -> i64 {
-    let there: i64 = rollout.sets.iter().map(SetDraft::size_without_leaving).sum();
-    (rollout.limit() - there).max(0)
+    let existing: i64 = rollout.sets.iter().map(SetDraft::size_without_leaving).sum();
+    (rollout.limit() - existing).max(0)
 }
 
-/// A step towards the size. The set does not note the deployment's yet, so that scaling goes on.
+/// A step towards the desired size. The set keeps its record of the old deployment size, so that scaling continues.
 fn grow_partly(rollout: &mut RolloutDraft, position: usize, to: i32) {
-    let noted = rollout
+    let recorded = rollout
         .sets
         .get(position)
         .and_then(|set| set.annotation(keys::DESIRED_REPLICAS_ANNOTATION));
-    let noted = noted.map(str::to_owned);
+    let recorded = recorded.map(str::to_owned);
     if rollout.sets.get(position).is_some_and(|set| set.replicas() < to) {
         set_size(rollout, position, to);
     }
-    if let (Some(set), Some(noted)) = (rollout.sets.get_mut(position), noted) {
-        set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, noted);
+    if let (Some(set), Some(recorded)) = (rollout.sets.get_mut(position), recorded) {
+        set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, recorded);
     }
 }
 
@@ -111,8 +112,7 @@ fn is_saturated(rollout: &RolloutDraft, newest: usize) -> bool {
     })
 }
 
-/// More machines go to the newest set alone; fewer are taken from all sets by their share, and what rounding leaves from
-/// the largest.
+/// Only the newest set grows. All sets shrink by their share; the remainder of rounding is taken from the largest.
 fn proportional(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>) -> Vec<(usize, i32)> {
     let wanted = rollout.replicas();
     let allowed = rollout.limit();
@@ -136,7 +136,7 @@ fn proportional(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>)
             *size = (*size + room).min(i64::from(wanted).max(*size));
         }
     } else {
-        // Sets stand in the order of their age.
+        // Positions are in the order of age.
         sizes.sort_by_key(|(position, size)| (-*size, *position));
         let mut added = 0;
         for (position, size) in &mut sizes {
@@ -155,40 +155,39 @@ fn proportional(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>)
     numbers(sizes)
 }
 
-/// Neither rounding nor age takes machines that are needed while others are there that serve nobody. Those come next that
-/// are available, and chosen for an update: they serve again when it has ended.
+/// Exchanges places between sets so that serving machines stay as long as others can be deleted instead. Next come
+/// available machines that are selected for an update: they serve again once it has ended.
 fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
     let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable;
-    let kept = |position: usize, size: i64| {
-        let set = &rollout.sets[position];
-        (set.serving_of(size, rollout.now), set.available_of(size, rollout.now))
-    };
-    // What the next places give, as few as give anything: failed machines that are kept stay longer than those that serve.
-    let gain = |(position, size): &(usize, i64)| {
-        let now = kept(*position, *size);
-        (1..=i64::from(rollout.sets[*position].replicas()) - size).find_map(|places| {
-            let then = kept(*position, size + places);
-            let gain = (then.0 - now.0, then.1 - now.1);
-            (gain > (0, 0)).then_some((gain, Reverse(places)))
-        })
+    let staying = staying(rollout, sizes);
+    // The gain of the smallest number of additional places that gains anything: preserved failed machines outrank
+    // serving ones.
+    let gain = |(position, size): &(usize, i64), staying: &Staying| {
+        let most = i64::from(rollout.sets[*position].replicas()) - size;
+        let places = staying.places_to_gain(*size, most)?;
+        let (now, then) = (staying.counts(*size), staying.counts(size + places));
+        let gain = (then.serving - now.serving, then.available - now.available);
+        Some((gain, Reverse(places)))
     };
     for _ in 0..rollout.replicas() {
-        let serving: i64 = sizes.iter().map(|(position, size)| kept(*position, *size).0).sum();
-        let gains = (0..sizes.len()).rev().filter_map(|to| Some((gain(&sizes[to])?, to)));
+        let serving = total_serving(&staying, sizes);
+        let gains = (0..sizes.len())
+            .rev()
+            .filter_map(|to| Some((gain(&sizes[to], &staying[to])?, to)));
         let most = gains.max_by_key(|(gain, _)| *gain).filter(|_| serving < least);
-        let Some(((gained, Reverse(places)), to)) = most else {
+        let Some(((best, Reverse(places)), to)) = most else {
             return;
         };
         let mut changed = sizes.to_vec();
         for _ in 0..places {
             let loses_nothing = |index: &usize| {
-                let (position, size) = changed[*index];
-                *index != to && size > 0 && kept(position, size - 1) == kept(position, size)
+                let (staying, (_, size)) = (&staying[*index], changed[*index]);
+                *index != to && size > 0 && staying.counts(size - 1) == staying.counts(size)
             };
             match (0..changed.len()).find(loses_nothing) {
                 Some(from) => changed[from].1 -= 1,
-                // All others serve, or will when their update has ended: until then this one stays beside them.
-                None if gained.0 > 0 && serving < least - rollout.kept_failed() => {}
+                // All other machines serve, or will once their update has ended: until then this one stays in addition.
+                None if best.0 > 0 && serving < least - rollout.kept_failed() => {}
                 None => return,
             }
             changed[to].1 += 1;
@@ -197,9 +196,23 @@ fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
     }
 }
 
-/// Of fewer machines the preserved ones go last, whichever set they are of: before those that somebody asked for the automatic
-/// ones. Failed ones lower what has to serve. A rollout that is under way takes them with their set, but for those that serve and
-/// are updated in place.
+/// The machines of each of these sets that stay.
+fn staying<'a>(rollout: &'a RolloutDraft, sizes: &[(usize, i64)]) -> Vec<Staying<'a>> {
+    sizes
+        .iter()
+        .map(|(position, _)| Staying::of(&rollout.sets[*position], rollout.now))
+        .collect()
+}
+
+/// How many machines of all sets serve with these sizes.
+fn total_serving(staying: &[Staying], sizes: &[(usize, i64)]) -> i64 {
+    let each = staying.iter().zip(sizes);
+    each.map(|(staying, (_, size))| staying.counts(*size).serving).sum()
+}
+
+/// Exchanges places between sets so that preserved machines are deleted last, and manually preserved ones after
+/// automatically preserved ones. Preserved failed machines lower the required number of serving machines. A rollout in
+/// progress deletes them with their set, except those that serve and are updated in place.
 fn spare_preserved(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
     let paused = rollout.deployment.spec.paused;
     if !paused && rollout.deployment.spec.strategy.type_ != IN_PLACE_UPDATE {
@@ -216,16 +229,13 @@ fn spare_preserved(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
         i64::from(machine.is_some_and(|machine| set.serves(machine, rollout.now)))
     };
     let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - rollout.kept_failed();
+    let staying = staying(rollout, sizes);
     loop {
-        let serving: i64 = sizes
-            .iter()
-            .map(|(position, size)| rollout.sets[*position].serving_of(*size, rollout.now))
-            .sum();
-        // What one place more gives, and what one less takes.
+        let serving = total_serving(&staying, sizes);
+        // The effect of moving one place from the set `from` to the set `to`.
         let swap = |to: usize, from: usize| {
             let (taker, giver) = (&rollout.sets[sizes[to].0], &rollout.sets[sizes[from].0]);
-            let (gained, lost) = (taker.last_of(sizes[to].1 + 1), giver.last_of(sizes[from].1));
-            let (gained, lost) = (gained.as_ref(), lost.as_ref());
+            let (gained, lost) = (staying[to].last(sizes[to].1 + 1), staying[from].last(sizes[from].1));
             let served = serves(taker, gained) - serves(giver, lost);
             let possible = to != from
                 && sizes[to].1 < i64::from(taker.replicas())
@@ -243,25 +253,25 @@ fn spare_preserved(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
     }
 }
 
-/// What a set gives away; zero or less.
+/// The change of the set's size; zero or less.
 fn share(set: &SetDraft, size: i64, rollout: &RolloutDraft, allowed: i64) -> i64 {
     if size == 0 || rollout.replicas() == 0 {
         return -size;
     }
-    let noted = set
+    let recorded = set
         .annotation(keys::MAX_REPLICAS_ANNOTATION)
         .and_then(|text| text.parse::<i64>().ok());
-    let of = noted.unwrap_or(i64::from(rollout.deployment.status.replicas)).max(1);
-    let rounded = (2 * size * allowed + of).div_euclid(2 * of);
+    let total = recorded.unwrap_or(i64::from(rollout.deployment.status.replicas)).max(1);
+    let rounded = (2 * size * allowed + total).div_euclid(2 * total);
     rounded - size
 }
 
-/// More machines go to the newest set; fewer are taken from the oldest sets first, unless theirs are needed in an update in
-/// place and others serve nobody.
+/// Only the newest set grows; the oldest sets shrink first. In an in-place update, serving machines stay as long as
+/// others can be deleted instead.
 fn in_order(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
     let size = |position: &usize| rollout.sets[*position].replicas();
     let total: i64 = active.iter().map(|position| i64::from(size(position))).sum();
-    let mut order: Vec<usize> = revision::old_ones(rollout, newest)
+    let mut order: Vec<usize> = revision::old_sets(rollout, newest)
         .into_iter()
         .filter(|one| active.contains(one))
         .collect();
@@ -271,9 +281,9 @@ fn in_order(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>, wan
     for position in order {
         let mut to = i64::from(size(&position));
         if surplus > 0 {
-            let gone = surplus.min(to);
-            to -= gone;
-            surplus -= gone;
+            let removed = surplus.min(to);
+            to -= removed;
+            surplus -= removed;
         } else if surplus < 0 && Some(position) == newest {
             to += room(rollout).min(-surplus);
             surplus = 0;

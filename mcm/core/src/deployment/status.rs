@@ -1,4 +1,4 @@
-//! A deployment's status and conditions, from its sets.
+//! The status and conditions of a deployment, computed from its sets.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LATE: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 const RESUMED: &str = "DeploymentResumed";
 
-/// The numbers, and whether enough machines are available.
+/// The counts, and the condition `Available`.
 pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineDeploymentStatus {
     let known = &rollout.view.deployment.status;
     let sets = || rollout.sets.iter().map(|set| &set.set.status);
@@ -46,8 +46,8 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
     };
     preservation(rollout, newest, &mut status);
     remove(&mut status, INVALID);
-    let spared = if defect!(PreservedCountAsMissing) { 0 } else { preserved };
-    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - i64::from(spared);
+    let preserved_failed = if defect!(PreservedCountAsMissing) { 0 } else { preserved };
+    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - i64::from(preserved_failed);
     let (value, reason, message) = if i64::from(available) >= least.max(0) {
         (
             "True",
@@ -65,7 +65,7 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
     status
 }
 
-/// What preservation goes by: which template was rolled out last, and the failed machines that are kept.
+/// The fields that preservation uses: the template that was rolled out last, and the list of preserved failed machines.
 fn preservation(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
     let deployment = &rollout.view.deployment;
     if status.rolled_out.is_empty() {
@@ -76,9 +76,9 @@ fn preservation(rollout: &RolloutDraft, newest: Option<usize>, status: &mut Mach
         status.rolled_out = template_hash(template);
     }
     let machines = rollout.view.machines.iter().filter(|machine| is_active(machine));
-    let there = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let uids = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let known = deployment.status.observed_auto_preserve_failed_max;
-    let swept = sweep(Ledger::Deployment(deployment), known, &there);
+    let swept = sweep(Ledger::Deployment(deployment), known, &uids);
     let swept = if defect!(LoweredMaximumReleasesOldest) {
         swept.misjudged(&deployment.status.preservations)
     } else {
@@ -88,7 +88,7 @@ fn preservation(rollout: &RolloutDraft, newest: Option<usize>, status: &mut Mach
     status.observed_auto_preserve_failed_max = swept.observed;
 }
 
-/// How the rollout stands, and when its deadline passes.
+/// The condition `Progressing`, and the time until its deadline.
 pub(super) fn progress(
     rollout: &RolloutDraft,
     newest: Option<usize>,
@@ -104,7 +104,7 @@ pub(super) fn progress(
     let complete = is_complete(rollout, status);
     let settled = current.is_some_and(|current| current.reason == DONE) && status.replicas == status.updated_replicas;
     if settled {
-        // Machines that fail later do not open the rollout again.
+        // Machines that fail later do not restart the rollout.
     } else if complete {
         put(
             status,
@@ -133,19 +133,19 @@ pub(super) fn progress(
     deadline(rollout, status).filter(|left| !left.is_zero() && !complete)
 }
 
-/// Whether every machine is there, of the newest template and available.
+/// Whether every machine exists, has the newest template and is available.
 pub(super) fn is_complete(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
     has_settled(rollout, status) && status.available_replicas == rollout.replicas()
 }
 
-/// Whether the template was rolled out before, and all are available but failed machines that are kept.
-pub(super) fn misses_only_what_is_kept(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
+/// Whether the template was rolled out before, and all machines except preserved failed ones are available.
+pub(super) fn lacks_only_preserved(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
     let rolled_out = status.rolled_out == template_hash(&rollout.deployment.spec.template);
-    let there = i64::from(status.available_replicas) + rollout.kept_failed();
-    rolled_out && has_settled(rollout, status) && there == i64::from(rollout.replicas())
+    let accounted_for = i64::from(status.available_replicas) + rollout.kept_failed();
+    rolled_out && has_settled(rollout, status) && accounted_for == i64::from(rollout.replicas())
 }
 
-/// Whether there are as many machines as are wanted, all of the newest template.
+/// Whether the number of machines is the desired one, and all have the newest template.
 fn has_settled(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
     let wanted = rollout.replicas();
     let leftover = rollout.sets.iter().filter(|set| set.size() > 0).count() > usize::from(wanted > 0);
@@ -159,7 +159,8 @@ fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) 
         || new.available_replicas > old.available_replicas
 }
 
-/// The time left until the rollout counts as late; `None`: there is no deadline, or it is over, or late already.
+/// The time until the progress deadline; `None`: there is none, or the rollout is complete, paused or past its
+/// deadline.
 fn deadline(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> Option<Duration> {
     let seconds = u64::try_from(rollout.deployment.spec.progress_deadline_seconds?).unwrap_or_default();
     let current = status
@@ -174,7 +175,7 @@ fn deadline(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> Option<
     Some(Duration::from_secs(seconds).saturating_sub(passed))
 }
 
-/// Pausing and resuming leave a trace, unless the rollout is late.
+/// Records pausing and resuming in `Progressing`, unless the rollout is past its deadline.
 pub(super) fn pause(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus) {
     let reason = |status: &MachineDeploymentStatus| {
         let current = status
@@ -208,7 +209,7 @@ pub(super) fn pause(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus
     }
 }
 
-/// A rollout begins: from here on its deadline counts.
+/// Records the start of a rollout; its deadline counts from here.
 fn begun(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
     let Some(set) = newest.and_then(|newest| rollout.sets.get(newest)) else {
         return;
@@ -222,7 +223,7 @@ fn begun(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDepl
     put(status, PROGRESSING, "True", reason, &text, rollout.now);
 }
 
-/// The set of a new template could not be made.
+/// Records that the set of a new template could not be created.
 pub(super) fn not_created(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus, error: &str) {
     let text = format!("Failed to create new machine set {error}");
     put(
@@ -235,7 +236,7 @@ pub(super) fn not_created(rollout: &RolloutDraft, status: &mut MachineDeployment
     );
 }
 
-/// The status of a deployment that is not usable.
+/// The status of a deployment with an invalid spec.
 pub(super) fn invalid(deployment: &MachineDeployment, message: &str, now: Timestamp) -> MachineDeploymentStatus {
     let mut status = MachineDeploymentStatus {
         observed_generation: deployment.metadata.generation.unwrap_or_default(),
@@ -282,7 +283,7 @@ fn remove(status: &mut MachineDeploymentStatus, type_: &str) {
     status.conditions.retain(|known| known.type_ != type_);
 }
 
-/// Sets a condition. One of the same status and reason stays as it is; the time of the transition is that of the status.
+/// Sets a condition, unless its status and reason are the same. The transition time changes only with the status.
 pub(crate) fn put(
     status: &mut MachineDeploymentStatus,
     type_: &str,
@@ -312,7 +313,7 @@ pub(crate) fn put(
     });
 }
 
-/// The rollout moves: the time of the last move is the deadline's.
+/// Records progress of the rollout; the deadline counts from here.
 fn progressed(status: &mut MachineDeploymentStatus, message: &str, now: Timestamp) {
     put(status, PROGRESSING, "True", "MachineSetUpdated", message, now);
     let current = status.conditions.iter_mut().find(|known| known.type_ == PROGRESSING);

@@ -1,8 +1,8 @@
-//! How large the newest set may be, as far as the surge allows.
+//! The size of the newest set that the surge allows.
 
 use super::rollout_draft::{RolloutDraft, SetDraft};
 
-/// Machines of all sets: those that are there, being deleted or not, and those that are ordered.
+/// Machines of all sets: existing ones, also those that are being deleted, and those that are still to be created.
 pub(super) fn total(rollout: &RolloutDraft) -> i64 {
     let of = if defect!(TerminatingMachinesTakeNoRoom) {
         SetDraft::size_without_leaving
@@ -14,7 +14,7 @@ pub(super) fn total(rollout: &RolloutDraft) -> i64 {
     rollout.sets.iter().map(of).sum()
 }
 
-/// How many machines a set that does not exist yet starts with.
+/// The initial size of a set that does not exist yet.
 pub(super) fn first_size(rollout: &RolloutDraft) -> i32 {
     if rollout.is_manual() {
         return 0;
@@ -22,7 +22,7 @@ pub(super) fn first_size(rollout: &RolloutDraft) -> i32 {
     more(rollout, 0)
 }
 
-/// The next size of the newest set, which has `now` machines: smaller at once, larger as there is room.
+/// The next size of the newest set, which has `now` machines. Shrinking is immediate; growth is limited by the surge.
 pub(super) fn next_size(rollout: &RolloutDraft, now: i32) -> i32 {
     if now > rollout.replicas() {
         rollout.replicas()
@@ -31,7 +31,7 @@ pub(super) fn next_size(rollout: &RolloutDraft, now: i32) -> i32 {
     }
 }
 
-/// The size of the newest set, which has `now` machines, as far as the surge allows.
+/// The size to which the newest set, which has `now` machines, can grow within the surge.
 fn more(rollout: &RolloutDraft, now: i32) -> i32 {
     let wanted = i64::from(rollout.replicas());
     let room = (rollout.limit() - total(rollout)).min(wanted - i64::from(now)).max(0);

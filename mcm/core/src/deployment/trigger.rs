@@ -1,4 +1,5 @@
-//! Machines that cluster-autoscaler chose: its list on the deployment becomes priorities and marks on machines.
+//! Machines that cluster-autoscaler chose for deletion: its list on the deployment becomes priorities and marks on
+//! machines.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +13,9 @@ use crate::event::EventType;
 use crate::set::{is_active, marked};
 use crate::steps::{Act, Kind};
 
-/// Puts the list in order, marks the machines that it names, and takes the mark from those that it no longer names.
+/// Normalizes the list, marks the machines that it names, and unmarks those that it no longer names.
 pub(super) fn mark(rollout: &mut RolloutDraft) {
-    let named = tidy(rollout);
+    let named = normalize(rollout);
     let machines: Vec<Arc<Machine>> = rollout
         .sets
         .iter()
@@ -33,7 +34,7 @@ pub(super) fn mark(rollout: &mut RolloutDraft) {
                     .or_insert_with(|| time.clone());
                 rollout.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
             }
-            // A priority without a mark is a person's.
+            // A priority without a mark was set by a user.
             None if annotations.contains_key(keys::MARKED_ANNOTATION) && !defect!(PriorityOutlivesList) => {
                 let annotations = rollout.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.remove(keys::MARKED_ANNOTATION);
@@ -45,13 +46,14 @@ pub(super) fn mark(rollout: &mut RolloutDraft) {
             _ => {}
         }
     }
-    rollout.rank_anew();
+    rollout.rerank();
 }
 
-/// The list's machines with their times. Entries without a time get that of the last scaling; those that mean no machine
-/// of the deployment, or one that goes anyway, are dropped. So are preserved ones, and an event says so: another machine
-/// goes instead, and a mark that stayed would take this one as well when its preservation ends.
-fn tidy(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
+/// The list's machines with their times. An entry without a time gets the time of the last scaling. Entries without a
+/// machine of the deployment, or whose machine is deleted anyway, are dropped. An entry of a preserved machine is
+/// dropped with an event: another machine is deleted instead, and a remaining mark would delete this one as well when
+/// its preservation ends.
+fn normalize(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
     let annotations = rollout.deployment.metadata.annotations.clone().unwrap_or_default();
     let Some(list) = annotations.get(keys::TRIGGER_DELETION_ANNOTATION) else {
         return BTreeMap::new();
@@ -60,7 +62,7 @@ fn tidy(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
     let fallback = scaled_at
         .clone()
         .unwrap_or_else(|| crate::set::stamp(rollout.now).0.to_string());
-    let goes_on = |name: &str| {
+    let find = |name: &str| {
         let machines = rollout.sets.iter().flat_map(|set| &set.machines);
         let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
         let stays =
@@ -71,7 +73,7 @@ fn tidy(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
     let mut kept = Vec::new();
     for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         let (name, time) = entry.split_once('~').unwrap_or((entry, &fallback));
-        match goes_on(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
+        match find(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
             Some(machine) if machine.status.is_kept() => kept.push(Reason::ChosenAndPreserved(name.to_owned())),
             Some(_) => named.push((name.to_owned(), time.to_owned())),
             None if defect!(ScaleDownRepeatedLowersAgain) => rollout.deployment.spec.replicas -= 1,
@@ -79,13 +81,13 @@ fn tidy(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
         }
     }
     for reason in kept {
-        // First: once the name has left the list nobody knows of it any more.
-        let told = Act::RecordEvent {
+        // The event comes before the patch of the list: after the patch the choice is lost.
+        let event = Act::RecordEvent {
             type_: EventType::Normal,
             reason: "PreservedMachineStays",
             message: reason.to_string(),
         };
-        rollout.plan.push(told, reason);
+        rollout.plan.push(event, reason);
     }
     let text = named
         .iter()

@@ -1,4 +1,4 @@
-//! Whether a deployment can be worked on.
+//! Validation of deployments.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mcm_api::MachineDeployment;
@@ -6,7 +6,7 @@ use mcm_api::MachineDeployment;
 use super::bounds::{AUTO, IN_PLACE_UPDATE, MANUAL, RECREATE, ROLLING_UPDATE, resolve};
 use crate::set::template_problems;
 
-/// What is wrong with the deployment's spec: each with its field and the fix. Empty: nothing.
+/// The problems of the deployment's spec, each with its field and the fix.
 pub fn problems(deployment: &MachineDeployment) -> Vec<String> {
     let spec = &deployment.spec;
     let mut problems = Vec::new();
@@ -47,7 +47,6 @@ pub fn problems(deployment: &MachineDeployment) -> Vec<String> {
 }
 
 fn numbers(block: &str, surge: Option<IntOrString>, unavailable: Option<IntOrString>, problems: &mut Vec<String>) {
-    let mut zeros = 0;
     for (field, value) in [("maxSurge", surge), ("maxUnavailable", unavailable)] {
         let Some(value) = value else { continue };
         match resolve(&value, 100, true) {
@@ -57,14 +56,7 @@ fn numbers(block: &str, surge: Option<IntOrString>, unavailable: Option<IntOrStr
             Some(number) if number < 0 => {
                 problems.push(format!("spec.strategy.{block}.{field}: is negative: write 0 or more"));
             }
-            Some(0) => zeros += 1,
             Some(_) => {}
         }
-    }
-    if zeros == 2 {
-        problems.push(format!(
-            "spec.strategy.{block}: maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: \
-             raise one of them"
-        ));
     }
 }

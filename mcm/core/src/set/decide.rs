@@ -1,5 +1,7 @@
-//! One decision about one set, in its order: validity, finalizer, claims, what machines are given, their number, status.
+//! The decision about one set. Order: validation, finalizer, adoption, synchronization of machines, their number,
+//! status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use serde_json::json;
 
 use super::defects;
 use super::replicas::{Change, change, label};
-use super::status::{invalid, news, stamp, status};
+use super::status::{changed, invalid, stamp, status};
 use super::sync::sync;
 use super::{Reason, View, problems};
 use crate::event::EventType;
@@ -20,10 +22,11 @@ use crate::ownership::{Claim, adoption, claim, release};
 use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
 
-/// How old a machine is at most whose labels nobody takes on purpose: it has hardly joined.
+/// The age up to which a released machine is recorded: a user hardly releases a machine on purpose before it has
+/// joined.
 const YOUNG: Duration = Duration::from_mins(20);
 
-/// What is to be done about the set.
+/// The plan for the set.
 pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     let plain = without_sub_phases(&view.machines).map(|machines| View {
         machines,
@@ -35,9 +38,9 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     if defect!(FrozenSetNotReconciled) && label(set, keys::FREEZE_LABEL).is_some() {
         return plan;
     }
-    let leaving = set.metadata.deletion_timestamp.is_some();
+    let deleting = set.metadata.deletion_timestamp.is_some();
     let problems = problems(set);
-    if !problems.is_empty() && !leaving && !defect!(EmptySelectorTakesAll) {
+    if !problems.is_empty() && !deleting && !defect!(EmptySelectorTakesAll) {
         let text = problems.join("; ");
         let reason = Reason::Invalid(text.clone());
         if write_status(&mut plan, set, invalid(set, &text, now), now, reason.clone()) {
@@ -45,7 +48,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
         }
         return plan;
     }
-    if !leaving && !has_finalizer(&set.metadata, keys::MACHINE_FINALIZER) {
+    if !deleting && !has_finalizer(&set.metadata, keys::MACHINE_FINALIZER) {
         let patch = finalizer_patch(&set.metadata, keys::MACHINE_FINALIZER, true);
         plan.push(own(set, patch), Reason::FinalizerMissing);
         return plan;
@@ -54,16 +57,16 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     if !plan.steps.is_empty() {
         return plan;
     }
-    if leaving {
-        leave(set, &claimed, &mut plan);
+    if deleting {
+        delete(set, &claimed, &mut plan);
     } else {
-        keep_number(view, &claimed, &mut plan);
+        reconcile_machines(view, &claimed, &mut plan);
     }
     if view.failure.is_some() {
         plan.steps.clear();
     }
     let (status, wake) = status(view, &claimed, now);
-    // What is changed first is observed by the next decision, which follows at once.
+    // A plan with changes writes no status: the next decision follows at once and observes them.
     if plan.steps.is_empty() {
         write_status(&mut plan, set, status, now, Reason::Status);
     }
@@ -73,7 +76,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     plan
 }
 
-/// The set's machines. What is adopted or released comes first, and the rest in the next plan.
+/// The set's machines. If machines must be adopted or released, this plan does only that.
 fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
     let owner = &view.set.metadata;
     let Some(selector) = &view.set.spec.selector else {
@@ -94,7 +97,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
         match claim {
             Claim::Mine => mine.push(Arc::clone(machine)),
             Claim::Adopt => {
-                let patch = welcome(machine, adoption(&machine.metadata, "MachineSet", owner));
+                let patch = without_release_mark(machine, adoption(&machine.metadata, "MachineSet", owner));
                 let kind = Kind::Machine;
                 plan.push(
                     Act::Adopt {
@@ -109,10 +112,10 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
                 let patch = if defect!(UnmatchedMachineNotReleased) {
                     defects::adoption_alone(machine, owner)
                 } else {
-                    farewell(&view.set, machine, now, release(&machine.metadata, owner))
+                    with_release_mark(&view.set, machine, now, release(&machine.metadata, owner))
                 };
                 plan.push(patch_machine(&name, patch), Reason::LetGo(name.clone()));
-                let text = format!("Released machine: {name}: it no longer has the labels that are selected");
+                let text = format!("Released machine: {name}: it no longer matches the selector");
                 event(plan, EventType::Warning, "ReleasedMachine", text, Reason::LetGo(name));
             }
             Claim::Foreign => {}
@@ -122,20 +125,26 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
     mine
 }
 
-/// A young machine that goes is noted: whoever takes the labels from each new one must not make the set go on for ever.
-fn farewell(set: &MachineSet, machine: &Machine, now: Timestamp, mut patch: serde_json::Value) -> serde_json::Value {
-    let made = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let age = made.map(|made| Duration::try_from(now.duration_since(made)).unwrap_or_default());
+/// Records the release of a young machine, so that a client that removes the labels of each new machine cannot make the
+/// set create machines forever.
+fn with_release_mark(
+    set: &MachineSet,
+    machine: &Machine,
+    now: Timestamp,
+    mut patch: serde_json::Value,
+) -> serde_json::Value {
+    let created = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let age = created.map(|created| Duration::try_from(now.duration_since(created)).unwrap_or_default());
     if age.is_some_and(|age| age < YOUNG) {
         let set = set.metadata.name.as_deref().unwrap_or_default();
-        let note = format!("{set}~{}", stamp(now).0);
-        patch["metadata"]["annotations"] = json!({ keys::RELEASED_BY_ANNOTATION: note });
+        let mark = format!("{set}~{}", stamp(now).0);
+        patch["metadata"]["annotations"] = json!({ keys::RELEASED_BY_ANNOTATION: mark });
     }
     patch
 }
 
-/// One that comes back is as any other.
-fn welcome(machine: &Machine, mut patch: serde_json::Value) -> serde_json::Value {
+/// Removes the record of a release from an adopted machine.
+fn without_release_mark(machine: &Machine, mut patch: serde_json::Value) -> serde_json::Value {
     let annotations = machine.metadata.annotations.as_ref();
     if annotations.is_some_and(|all| all.contains_key(keys::RELEASED_BY_ANNOTATION)) {
         patch["metadata"]["annotations"] = json!({ keys::RELEASED_BY_ANNOTATION: null });
@@ -143,8 +152,8 @@ fn welcome(machine: &Machine, mut patch: serde_json::Value) -> serde_json::Value
     patch
 }
 
-/// A set that is being deleted takes its machines with it, whatever else is said of it.
-fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
+/// Deletes the machines of a set that is being deleted, then removes its finalizer, even if its spec is invalid.
+fn delete(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
     if !has_finalizer(&set.metadata, keys::MACHINE_FINALIZER) {
         return;
     }
@@ -165,26 +174,28 @@ fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
     }
 }
 
-fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
+fn reconcile_machines(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
     let change = change(view, claimed);
-    let goes = |machine: &Arc<Machine>| match &change {
-        Change::Delete(victims) => victims
-            .iter()
-            .any(|(victim, _)| victim.metadata.uid == machine.metadata.uid),
-        Change::None | Change::Make(..) => false,
+    let deleted: BTreeSet<Option<&String>> = match &change {
+        Change::Delete(victims) => victims.iter().map(|(victim, _)| victim.metadata.uid.as_ref()).collect(),
+        Change::None | Change::Create(..) => BTreeSet::new(),
     };
-    for machine in claimed.iter().filter(|machine| !goes(machine)) {
+    for machine in claimed
+        .iter()
+        .filter(|machine| !deleted.contains(&machine.metadata.uid.as_ref()))
+    {
         plan.steps.extend(sync(&view.set, machine));
     }
     match change {
         Change::None => {}
-        Change::Make(machines, reason) => plan.push(Act::CreateMachines(machines), reason),
+        Change::Create(machines, reason) => plan.push(Act::CreateMachines(machines), reason),
         Change::Delete(victims) => {
             for (machine, reason) in victims {
-                let text = format!(
-                    "Deleted machine: {}",
-                    machine.metadata.name.as_deref().unwrap_or_default()
-                );
+                let name = machine.metadata.name.as_deref().unwrap_or_default();
+                let text = match reason.cause() {
+                    Some(cause) => format!("Deleted machine: {name} ({cause})"),
+                    None => format!("Deleted machine: {name}"),
+                };
                 if defect!(TerminatingBeforeDeletion) {
                     plan.push(defects::terminating(&machine), reason.clone());
                 }
@@ -211,18 +222,11 @@ fn patch_machine(name: &str, patch: serde_json::Value) -> Act {
     }
 }
 
-fn event(plan: &mut Plan<Reason>, type_: EventType, word: &'static str, message: String, why: Reason) {
-    plan.push(
-        Act::RecordEvent {
-            type_,
-            reason: word,
-            message,
-        },
-        why,
-    );
+fn event(plan: &mut Plan<Reason>, type_: EventType, reason: &'static str, message: String, why: Reason) {
+    plan.push(Act::RecordEvent { type_, reason, message }, why);
 }
 
-/// Writes the status if it says anything new; answers whether it does.
+/// Adds a status write if the status differs; returns whether it does.
 fn write_status(
     plan: &mut Plan<Reason>,
     set: &MachineSet,
@@ -230,7 +234,7 @@ fn write_status(
     now: Timestamp,
     reason: Reason,
 ) -> bool {
-    let Some(change) = news(set, status, now).and_then(|status| difference(&set.status, &status)) else {
+    let Some(change) = changed(set, status, now).and_then(|status| difference(&set.status, &status)) else {
         return false;
     };
     let patch = json!({

@@ -1,10 +1,10 @@
-//! What planted defects do in the place of the owner of preserved machines.
+//! Changes by planted defects to the owner of preserved machines.
 
 use mcm_core::preservation::Gate;
 
 use super::Owner;
 
-/// No rollout is ever under way; or nothing is kept but where machines are rolled.
+/// Hides a rollout, or refuses preservation unless the strategy is RollingUpdate, depending on the defect.
 pub(super) fn misread(mut owner: Owner) -> Result<Owner, Gate> {
     if let Owner::Deployment(one) = &mut owner {
         if defect!(AutomaticPreservationInRollout) {

@@ -1,4 +1,4 @@
-//! What planted defects do in the place of a set's view.
+//! Changes by planted defects to a set's view.
 
 use mcm_api::{Machine, MachineSet};
 
@@ -6,9 +6,9 @@ use super::Controllers;
 use crate::cache::Key;
 
 impl Controllers {
-    /// A set that selects nothing sees all that nobody has; or the preservation of a machine whose Node is not found is not
-    /// seen.
-    pub(super) fn misseen_machines(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
+    /// Adds all machines without a controller to a set, or removes the preservation of machines whose Node is absent,
+    /// depending on the defect.
+    pub(super) fn defective_machines(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
         let mut machines = self.executor.state.machines_for(set);
         if defect!(EmptySelectorTakesAll) {
             let all = self.executor.state.machines.all().into_iter();
