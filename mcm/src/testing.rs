@@ -1,5 +1,5 @@
-//! The embedded API server as this crate's tests use it: other clients put objects there without waiting, requests of the
-//! controller are recorded, and fault rules break them.
+//! The embedded API server for this crate's tests: other clients write objects synchronously, the controller's requests
+//! are recorded, and fault rules affect them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,39 +19,39 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::Service;
 
-/// The user that the controller is to the server; fault rules are about its requests alone.
+/// The controller's user; fault rules apply only to its requests.
 const CONTROLLER: &str = "machine-controller-manager";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A server in process, on the virtual time of a test that begins now. Clones share it.
+/// An API server in process, on the virtual time of a test. Clones share it.
 #[derive(Clone)]
 pub(crate) struct TestServer {
     server: Server,
-    seen: Arc<Mutex<Seen>>,
+    recorded: Arc<Mutex<Recorded>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Recorded {
     requests: Vec<String>,
     agents: BTreeSet<String>,
     before: Option<(String, String, Value)>,
 }
 
 impl Default for TestServer {
-    /// One that serves all kinds of the group.
+    /// A server for all kinds of the group.
     fn default() -> Self {
         Self::serving(&["machines", "machineclasses", "machinesets", "machinedeployments"])
     }
 }
 
 impl TestServer {
-    /// One that serves these kinds of the group.
+    /// A server for these kinds of the group.
     pub(crate) fn serving(plurals: &[&str]) -> Self {
         let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
         let server = Server::new(Options::new(clock, Seed::new(1))).unwrap();
         let server = Self {
             server,
-            seen: Arc::default(),
+            recorded: Arc::default(),
         };
         let all = mcm_api::crd::all().into_iter();
         for definition in all.filter(|one| plurals.contains(&one.spec.names.plural.as_str())) {
@@ -60,16 +60,16 @@ impl TestServer {
         server
     }
 
-    /// Serves another kind.
+    /// Adds a definition.
     pub(crate) fn define(&self, definition: &CustomResourceDefinition) {
         let mut definition = serde_json::to_value(definition).unwrap();
-        // A field of a later version.
+        // Adds a field of a later version.
         let properties = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
         properties["futureField"] = json!({ "type": "string" });
-        self.ask(Method::POST, DEFINITIONS, &definition).unwrap();
+        self.request(Method::POST, DEFINITIONS, &definition).unwrap();
     }
 
-    /// A client of the controller's.
+    /// A client with the controller's identity.
     pub(crate) fn client(&self) -> Client {
         let this = self.clone();
         let identity = Identity {
@@ -80,7 +80,7 @@ impl TestServer {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (this, mut service) = (this.clone(), service.clone());
             async move {
-                // An answer takes a moment, in which others get on.
+                // Lets other tasks run, as during a real request.
                 tokio::task::yield_now().await;
                 this.record(&request);
                 service.call(request).await
@@ -97,11 +97,12 @@ impl TestServer {
             .and_then(|agent| agent.to_str().ok());
         let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let before = {
-            let mut seen = self.seen.lock();
-            seen.agents.insert(agent.unwrap_or("nobody").to_owned());
+            let mut recorded = self.recorded.lock();
+            recorded.agents.insert(agent.unwrap_or("unknown").to_owned());
             let watch = if watch { "WATCH " } else { "" };
-            seen.requests.push(format!("{watch}{method} {path}"));
-            seen.before
+            recorded.requests.push(format!("{watch}{method} {path}"));
+            recorded
+                .before
                 .take_if(|(before, ..)| before == path && method != Method::GET)
         };
         if let Some((_, other, object)) = before {
@@ -109,32 +110,32 @@ impl TestServer {
         }
     }
 
-    /// Creates or replaces an object as another client would, its status included.
+    /// Creates or replaces an object and its status, as another client.
     pub(crate) fn put(&self, path: &str, mut object: Value) {
         let (collection, name) = path.rsplit_once('/').unwrap();
         object["metadata"]["name"] = json!(name);
-        let of_current = |object: &mut Value, current: &Value| {
+        let copy_identity = |object: &mut Value, current: &Value| {
             for key in ["resourceVersion", "uid"] {
                 object["metadata"][key] = current["metadata"][key].clone();
             }
         };
         let mut current = match self.get(path) {
             Some(current) => {
-                of_current(&mut object, &current);
-                self.ask(Method::PUT, path, &object).unwrap()
+                copy_identity(&mut object, &current);
+                self.request(Method::PUT, path, &object).unwrap()
             }
             None => {
                 self.ensure_namespace(path);
                 let metadata = object["metadata"].as_object_mut().unwrap();
                 metadata.remove("resourceVersion");
-                self.ask(Method::POST, collection, &object).unwrap()
+                self.request(Method::POST, collection, &object).unwrap()
             }
         };
         if let Some(status) = object.get("status")
             && current.get("status") != Some(status)
         {
             current["status"] = status.clone();
-            self.ask(Method::PUT, &format!("{path}/status"), &current).unwrap();
+            self.request(Method::PUT, &format!("{path}/status"), &current).unwrap();
         }
     }
 
@@ -145,26 +146,26 @@ impl TestServer {
         let name = rest.split('/').next().unwrap();
         if self.get(&format!("/api/v1/namespaces/{name}")).is_none() {
             let namespace = json!({ "metadata": { "name": name } });
-            self.ask(Method::POST, "/api/v1/namespaces", &namespace).unwrap();
+            self.request(Method::POST, "/api/v1/namespaces", &namespace).unwrap();
         }
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        self.ask(Method::GET, path, &Value::Null)
+        self.request(Method::GET, path, &Value::Null)
     }
 
-    /// Deletes an object, which stays as long as it has finalizers.
+    /// Deletes an object; finalizers apply.
     pub(crate) fn delete(&self, path: &str) {
         let options = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0 });
-        self.ask(Method::DELETE, path, &options).unwrap();
+        self.request(Method::DELETE, path, &options).unwrap();
     }
 
-    /// Deletes an object, whatever finalizers it has.
+    /// Deletes an object and its finalizers.
     pub(crate) fn remove(&self, path: &str) {
         let mut object = self.get(path).unwrap();
         if object["metadata"]["finalizers"].is_array() {
             object["metadata"]["finalizers"] = json!([]);
-            self.ask(Method::PUT, path, &object).unwrap();
+            self.request(Method::PUT, path, &object).unwrap();
         }
         self.delete(path);
     }
@@ -177,15 +178,15 @@ impl TestServer {
 
     /// The controller's requests since the last call: method and path.
     pub(crate) fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.seen.lock().requests)
+        std::mem::take(&mut self.recorded.lock().requests)
     }
 
     /// Every user agent of the controller's requests.
     pub(crate) fn agents(&self) -> BTreeSet<String> {
-        self.seen.lock().agents.clone()
+        self.recorded.lock().agents.clone()
     }
 
-    /// While down, connections of the controller break.
+    /// Breaks or restores the controller's connections.
     pub(crate) fn set_down(&self, down: bool) {
         self.set_rule(
             "down",
@@ -193,12 +194,12 @@ impl TestServer {
         );
     }
 
-    /// From now on no request of the controller is answered.
+    /// Lets all further requests of the controller hang.
     pub(crate) fn set_silent(&self) {
         self.set_rule("silent", Some((Action::Partition { how: Cut::Hang }, Match::default())));
     }
 
-    /// Writes of the controller to that path are refused from now on; creations, where it is a collection.
+    /// Rejects the controller's writes to an object, or its creations in a collection.
     pub(crate) fn forbid(&self, path: &str) {
         let (matches, is_object) = requests_to(path);
         let verbs = if is_object {
@@ -212,7 +213,7 @@ impl TestServer {
         );
     }
 
-    /// The controller's reads of that object fail with that code from now on; `None`: they work again.
+    /// Makes the controller's reads of an object fail with this code; `None`: ends the failures.
     pub(crate) fn fail_reads_of(&self, path: &str, code: Option<u16>) {
         let rule = code.map(|code| {
             let verbs = vec![Verb::Get];
@@ -225,9 +226,9 @@ impl TestServer {
         self.set_rule("unreadable", rule);
     }
 
-    /// Just before the controller's next write to `path` another client stores `object` as `other`.
+    /// Writes `object` to `other`, as another client, just before the controller's next write to `path`.
     pub(crate) fn before_a_write_to(&self, path: &str, other: &str, object: Value) {
-        self.seen.lock().before = Some((path.to_owned(), other.to_owned(), object));
+        self.recorded.lock().before = Some((path.to_owned(), other.to_owned(), object));
     }
 
     fn set_rule(&self, name: &str, rule: Option<(Action, Match)>) {
@@ -245,8 +246,8 @@ impl TestServer {
         }
     }
 
-    /// A request of another client, which is answered at once; `None`: there is no such object.
-    fn ask(&self, method: Method, path: &str, body: &Value) -> Option<Value> {
+    /// Performs a request of another client synchronously; returns `None` if the object is absent.
+    fn request(&self, method: Method, path: &str, body: &Value) -> Option<Value> {
         let bytes = if body.is_null() {
             Bytes::new()
         } else {
@@ -255,18 +256,18 @@ impl TestServer {
         let request = Request::builder().method(&method).uri(path);
         let request = request.header("content-type", "application/json").body(bytes).unwrap();
         let admin = Identity::admin();
-        let answer = async {
+        let response = async {
             let response = self.server.handle(Some(&admin), request).await.unwrap();
             let status = response.status();
             (status, response.into_body().collect().await.unwrap().to_bytes())
         };
-        let (status, answer) = answer.now_or_never().unwrap();
+        let (status, body) = response.now_or_never().unwrap();
         if status == http::StatusCode::NOT_FOUND {
             return None;
         }
-        let answer: Value = serde_json::from_slice(&answer).unwrap();
-        assert!(status.is_success(), "{method} {path}: {answer}");
-        Some(answer)
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert!(status.is_success(), "{method} {path}: {body}");
+        Some(body)
     }
 }
 
@@ -279,7 +280,7 @@ fn failure(code: u16, path: &str, reason: &str) -> Action {
     }
 }
 
-/// What requests to a path have in common, and whether it is that of an object rather than of a collection.
+/// Matches requests to a path; also returns whether it is the path of an object rather than a collection.
 fn requests_to(path: &str) -> (Match, bool) {
     let rest = match path.split_once("/namespaces/") {
         Some((_, rest)) => rest.split_once('/').unwrap().1,

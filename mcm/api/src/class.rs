@@ -1,4 +1,4 @@
-//! MachineClass: what a VM is made of. Its fields sit at the top level; it has no spec or status.
+//! MachineClass: the configuration of VMs. Its fields are at the top level; it has no spec or status.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub struct MachineClass {
     pub kind: Kind<MachineClass>,
     /// Standard metadata.
     pub metadata: ObjectMeta,
-    /// What nodes of this class look like, for scaling from zero.
+    /// The properties of this class's nodes, for scaling from zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_template: Option<NodeTemplate>,
-    /// A Secret whose data wins over `secretRef`'s.
+    /// A Secret whose data takes precedence over that of `secretRef`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials_secret_ref: Option<SecretReference>,
-    /// The driver's own part; opaque to the controller.
+    /// The configuration for the driver; opaque to the controller.
     pub provider_spec: serde_json::Value,
     /// The provider's name; routes calls to drivers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct MachineClass {
     pub secret_ref: Option<SecretReference>,
 }
 
-/// What a Node of a class looks like before there is one.
+/// The expected properties of a class's Nodes, used while none exists.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeTemplate {

@@ -1,4 +1,4 @@
-//! What a cloud's driver answers: the eighteen machine codes, errors and identities.
+//! Results of driver calls: the eighteen machine codes, errors and VM identities.
 
 use std::fmt;
 
@@ -20,11 +20,11 @@ pub enum Code {
     InvalidArgument = 3,
     /// The call took too long.
     DeadlineExceeded = 4,
-    /// There is no such VM.
+    /// The VM does not exist.
     NotFound = 5,
-    /// A VM of that name exists and differs.
+    /// A different VM of that name exists.
     AlreadyExists = 6,
-    /// The credentials do not allow it.
+    /// The credentials do not permit the call.
     PermissionDenied = 7,
     /// Quota or capacity is used up.
     ResourceExhausted = 8,
@@ -34,11 +34,11 @@ pub enum Code {
     Aborted = 10,
     /// A size is out of range; of a status call: several VMs match.
     OutOfRange = 11,
-    /// The driver has no such call.
+    /// The driver does not implement the call.
     Unimplemented = 12,
-    /// The cloud broke.
+    /// The cloud failed.
     Internal = 13,
-    /// The cloud does not answer.
+    /// The cloud does not respond.
     Unavailable = 14,
     /// Data was lost.
     DataLoss = 15,
@@ -84,7 +84,7 @@ impl Code {
             .copied()
     }
 
-    /// The code's name as it stands in `lastOperation.errorCode`.
+    /// The code's name, as in `lastOperation.errorCode`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -120,20 +120,20 @@ impl fmt::Display for Code {
     }
 }
 
-/// Which VM belongs to a machine.
+/// Identifies the VM of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VmIdentity {
-    /// Equals the Node's `spec.providerID`; `None`: the driver did not answer it.
+    /// Equals the Node's `spec.providerID`; `None`: the driver did not return it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<ProviderId>,
-    /// Equals the name under which the kubelet registers; `None`: the driver did not answer it.
+    /// Equals the name under which the kubelet registers; `None`: the driver did not return it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_name: Option<NodeName>,
     /// Used only without a target cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<NodeAddress>,
-    /// The driver's memory between calls; opaque to the controller.
+    /// State that the driver keeps between calls; opaque to the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_known_state: Option<String>,
 }
@@ -145,11 +145,11 @@ pub struct VmIdentity {
 #[error("machine codes error: code = [{code}] message = [{message}]")]
 #[serde(rename_all = "camelCase")]
 pub struct DriverError {
-    /// What kind of failure it is; decides when the call is repeated.
+    /// The kind of failure; determines when the call is repeated.
     pub code: Code,
-    /// For people.
+    /// A human-readable message.
     pub message: String,
-    /// The VM all the same: always with [`Code::Uninitialized`], perhaps with others.
+    /// The VM, if one exists despite the failure: always set with [`Code::Uninitialized`], optional with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<Box<VmIdentity>>,
 }

@@ -36,7 +36,7 @@ pub struct MachineDeploymentSpec {
     /// Which sets and machines belong to the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// What a new machine looks like.
+    /// The template of new machines.
     pub template: MachineTemplateSpec,
     /// How machines are replaced.
     #[serde(skip_serializing_if = "is_default")]
@@ -50,10 +50,10 @@ pub struct MachineDeploymentSpec {
     /// True: no rollout.
     #[serde(skip_serializing_if = "is_default")]
     pub paused: bool,
-    /// Presence asks for a rollback.
+    /// If set, requests a rollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback_to: Option<RollbackConfig>,
-    /// Seconds without progress until the rollout counts as failed; absent: for ever.
+    /// Seconds without progress until the rollout counts as failed; absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_deadline_seconds: Option<i32>,
     /// How many failed machines may be preserved automatically.
@@ -83,10 +83,10 @@ pub struct Strategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
-    /// How many machines may be missing.
+    /// How many machines may be unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
-    /// How many machines may be too many.
+    /// How many machines may exist beyond `replicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<IntOrString>,
 }
@@ -95,10 +95,10 @@ pub struct RollingUpdate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InPlaceUpdate {
-    /// How many machines may be missing.
+    /// How many machines may be unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
-    /// How many machines may be too many.
+    /// How many machines may exist beyond `replicas`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<IntOrString>,
     /// `Auto` or `Manual`.
@@ -106,11 +106,11 @@ pub struct InPlaceUpdate {
     pub orchestration_type: String,
 }
 
-/// Which revision to go back to.
+/// The revision to roll back to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollbackConfig {
-    /// 0: the previous one.
+    /// 0: the previous revision.
     #[serde(skip_serializing_if = "is_default")]
     pub revision: i64,
 }
@@ -119,7 +119,7 @@ pub struct RollbackConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineDeploymentStatus {
-    /// The generation that this status is about.
+    /// The generation that this status describes.
     #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Machines of all sets.
@@ -134,10 +134,10 @@ pub struct MachineDeploymentStatus {
     /// Machines in phase Available or Running.
     #[serde(skip_serializing_if = "is_default")]
     pub available_replicas: i32,
-    /// Failed and preserved.
+    /// Failed machines that are preserved.
     #[serde(skip_serializing_if = "is_default")]
     pub preserved_failed_replicas: i32,
-    /// Missing ones.
+    /// Wanted machines that are not available.
     #[serde(skip_serializing_if = "is_default")]
     pub unavailable_replicas: i32,
     /// `Available`, `Progressing`, `ReplicaFailure`, `Frozen`.
@@ -152,10 +152,10 @@ pub struct MachineDeploymentStatus {
     /// Failed machines that are kept; absent: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preservations: Vec<PreservationEntry>,
-    /// The maximum of automatic preservations that was acted on last.
+    /// The maximum of automatic preservations that the controller applied last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_auto_preserve_failed_max: Option<i32>,
-    /// Hash of the template that was rolled out last; another one: a rollout is under way.
+    /// Hash of the template that was rolled out last; while it differs from the template's, a rollout is in progress.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rolled_out: String,
 }
@@ -169,16 +169,16 @@ pub struct MachineDeploymentCondition {
     pub type_: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// When the condition was last looked at with a change.
+    /// When the condition changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
     /// When the status changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
-    /// One word.
+    /// A CamelCase reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// A human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A non-negative duration that reads and prints as Go's `time.Duration` does.
+/// A non-negative duration with the syntax of Go's `time.Duration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(pub Duration);
 
-/// Why a text is no duration.
+/// Why a string is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// The text does not follow Go's syntax.
+    /// The string does not follow Go's syntax.
     #[error("{0:?} is not a duration: write for example 300ms, 90s, 10m or 1h30m")]
     Syntax(String),
-    /// Drydock's durations are limits and periods; they are never below zero.
+    /// Drydock's durations are limits and periods; they are never negative.
     #[error("{0:?} is negative: a duration must be zero or more")]
     Negative(String),
     /// Beyond 292 years.
@@ -81,7 +81,7 @@ impl FromStr for GoDuration {
     }
 }
 
-/// `number` (digits with at most one point) times `scale` nanoseconds, cut to whole ones.
+/// `number` (digits with at most one point) times `scale`, truncated to whole nanoseconds.
 fn nanoseconds(number: &str, scale: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -164,7 +164,7 @@ mod tests {
     #[case::milliseconds("300ms", "300ms")]
     #[case::seconds_with_fraction("90.25s", "1m30.25s")]
     #[case::microseconds("1500ns", "1.5µs")]
-    fn it_reads_and_prints_as_go_does(#[case] text: &str, #[case] printed: &str) {
+    fn a_duration_parses_and_prints_as_in_go(#[case] text: &str, #[case] printed: &str) {
         assert_eq!(text.parse::<GoDuration>().unwrap().to_string(), printed);
     }
 
@@ -176,14 +176,14 @@ mod tests {
     #[case::only_a_point(".s")]
     #[case::negative("-5s")]
     #[case::beyond_292_years("9999999h")]
-    fn it_refuses_what_is_no_duration(#[case] text: &str) {
+    fn an_invalid_duration_is_rejected(#[case] text: &str) {
         let error = text.parse::<GoDuration>().unwrap_err().to_string();
         assert!(error.contains(&format!("{text:?}")), "{error}");
     }
 
     proptest! {
         #[test]
-        fn printing_and_reading_give_the_same_duration(nanos in 0..=i64::MAX as u64) {
+        fn printing_and_parsing_round_trips(nanos in 0..=i64::MAX as u64) {
             let duration = GoDuration(Duration::from_nanos(nanos));
             prop_assert_eq!(duration.to_string().parse::<GoDuration>().unwrap(), duration);
         }

@@ -1,8 +1,8 @@
-//! Keys of labels, annotations, finalizers, taints and conditions (spec: the constants table).
+//! Keys of labels, annotations, finalizers, taints and conditions.
 
-/// The kind of the classes that machines are made from.
+/// The kind of machine classes.
 pub const MACHINE_CLASS: &str = "MachineClass";
-/// The kinds of classes of former times, which are migrated to it.
+/// Former, provider-specific kinds of classes, which are migrated to [`MACHINE_CLASS`].
 pub const CLASSES_OF_FORMER_TIMES: [&str; 6] = [
     "AWSMachineClass",
     "AlicloudMachineClass",
@@ -23,23 +23,23 @@ pub const NODE_FINALIZER: &str = "node.machine.sapcloud.io/machine-controller";
 pub const NODE_LABEL: &str = "node";
 /// Label on a Machine: the name of its MachineDeployment.
 pub const DEPLOYMENT_LABEL: &str = "name";
-/// Label on a Machine, a Go boolean: delete without regard for pods.
+/// Label on a Machine, a Go boolean: delete it without a drain.
 pub const FORCE_DELETION_LABEL: &str = "force-deletion";
 /// Label on a Node: the name of its Machine.
 pub const MACHINE_NAME_LABEL: &str = "node.gardener.cloud/machine-name";
 
 /// Annotation on a Machine: rank when a set scales down.
 pub const PRIORITY_ANNOTATION: &str = "machinepriority.machine.sapcloud.io";
-/// The priority that a machine gets when nobody set one.
+/// The priority of a machine without the annotation.
 pub const DEFAULT_PRIORITY: &str = "3";
 /// Annotation that overrides every creation timeout of a machine (a Go duration).
 pub const EFFECTIVE_CREATION_TIMEOUT_ANNOTATION: &str = "node.machine.sapcloud.io/effective-creation-timeout";
 /// Annotation on a Machine: how long it took to join.
 pub const JOIN_DURATION_ANNOTATION: &str = "node.machine.sapcloud.io/machine-join-duration";
-/// Annotation on a Node that is none of ours.
+/// Annotation on a Node that no machine manages.
 pub const NOT_MANAGED_ANNOTATION: &str = "node.machine.sapcloud.io/not-managed-by-mcm";
 
-/// Taint that holds a Pending machine back from Running.
+/// Taint that keeps a Pending machine from becoming Running.
 pub const CRITICAL_COMPONENTS_TAINT: &str = "node.gardener.cloud/critical-components-not-ready";
 
 /// Placeholder in user data for the bootstrap token.
@@ -49,40 +49,40 @@ pub const MACHINE_NAME_PLACEHOLDER: &str = "<<MACHINE_NAME>>";
 /// Key of the user data in a class's Secret.
 pub const USER_DATA_KEY: &str = "userData";
 
-/// Label on a MachineSet, in its selector, its template and on its Machines: which template of the deployment it is.
+/// Label on a MachineSet, in its selector, its template and on its Machines: identifies the deployment's template.
 pub const TEMPLATE_HASH_LABEL: &str = "machine-template-hash";
-/// Label on a MachineSet or MachineDeployment, `True`: no machine is made or deleted.
+/// Label on a MachineSet or MachineDeployment, `True`: no machine is created or deleted.
 pub const FREEZE_LABEL: &str = "freeze";
-/// The value of [`FREEZE_LABEL`], and of annotations that only need to be there.
+/// The value of [`FREEZE_LABEL`], and of annotations whose presence alone matters.
 pub const TRUE: &str = "True";
-/// Label on a MachineSet: it makes no machines, because their number is kept by an update in place.
+/// Label on a MachineSet: it creates no machines, because an update in place manages their number.
 pub const SCALE_UP_DISABLED_LABEL: &str = "node.machine.sapcloud.io/scale-up-disabled";
-/// Label on a Node: it is behind a template of its deployment that is out of date.
+/// Label on a Node: its machine belongs to an outdated template of its deployment.
 pub const CANDIDATE_FOR_UPDATE_LABEL: &str = "node.machine.sapcloud.io/candidate-for-update";
 /// Label on a Node: its update in place may start.
 pub const SELECTED_FOR_UPDATE_LABEL: &str = "node.machine.sapcloud.io/selected-for-update";
-/// Label on a Node (from the agent on it) and on a Machine that was handed over: how the update in place ended.
+/// Label on a Node (set by the agent on it) and on a Machine that was transferred: the result of the update in place.
 pub const UPDATE_RESULT_LABEL: &str = "node.machine.sapcloud.io/update-result";
-/// The value of [`UPDATE_RESULT_LABEL`] after an update that worked.
+/// The value of [`UPDATE_RESULT_LABEL`] after a successful update.
 pub const UPDATE_SUCCESSFUL: &str = "successful";
 /// Annotation on a Node: why its update in place failed.
 pub const UPDATE_FAILED_REASON_ANNOTATION: &str = "node.machine.sapcloud.io/update-failed-reason";
-/// Type of the Node condition that follows an update in place.
+/// Type of the Node condition that reports the progress of an update in place.
 pub const IN_PLACE_UPDATE_CONDITION: &str = "InPlaceUpdate";
-/// Reason of [`IN_PLACE_UPDATE_CONDITION`] after an update that worked.
+/// Reason of [`IN_PLACE_UPDATE_CONDITION`] after a successful update.
 pub const UPDATE_SUCCESSFUL_REASON: &str = "UpdateSuccessful";
 
-/// Annotation on a MachineSet and its MachineDeployment: the number of the template in the deployment's history.
+/// Annotation on a MachineSet and its MachineDeployment: the template's revision in the deployment's history.
 pub const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
-/// Annotation on a MachineSet: the numbers that it had before, separated by commas.
+/// Annotation on a MachineSet: its previous revisions, separated by commas.
 pub const REVISION_HISTORY_ANNOTATION: &str = "deployment.kubernetes.io/revision-history";
-/// Annotation on a MachineSet: its deployment's replicas when it was sized last.
+/// Annotation on a MachineSet: its deployment's replicas when the set was last scaled.
 pub const DESIRED_REPLICAS_ANNOTATION: &str = "deployment.kubernetes.io/desired-replicas";
-/// Annotation on a MachineSet: its deployment's replicas and surge when it was sized last.
+/// Annotation on a MachineSet: its deployment's replicas plus surge when the set was last scaled.
 pub const MAX_REPLICAS_ANNOTATION: &str = "deployment.kubernetes.io/max-replicas";
-/// Annotation on a MachineSet and taint on its Nodes: new pods had better go elsewhere, for the set is out of date.
+/// Annotation on a MachineSet and taint on its Nodes: the scheduler avoids them because the set is outdated.
 pub const PREFER_NO_SCHEDULE: &str = "deployment.machine.sapcloud.io/prefer-no-schedule";
-/// Annotation on a MachineSet or MachineDeployment: a person ends its freeze.
+/// Annotation on a MachineSet or MachineDeployment: a user requests the end of its freeze.
 pub const UNFREEZE_ANNOTATION: &str = "safety.machine.sapcloud.io/unfreeze";
 /// Annotation on a MachineDeployment: machines that cluster-autoscaler chose, as `name~time,name~time`.
 pub const TRIGGER_DELETION_ANNOTATION: &str = "node.machine.sapcloud.io/trigger-deletion-by-mcm";
@@ -96,40 +96,40 @@ pub const CHOSEN_PRIORITY: &str = "1";
 pub const PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/preserve";
 /// Annotation of kubectl that is never copied.
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Annotation on a Node: cluster-autoscaler leaves it alone.
+/// Annotation on a Node: cluster-autoscaler does not remove it.
 pub const SCALE_DOWN_DISABLED_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
-/// Annotation on a Node: [`SCALE_DOWN_DISABLED_ANNOTATION`] there is this controller's.
+/// Annotation on a Node: this controller set its [`SCALE_DOWN_DISABLED_ANNOTATION`].
 pub const SCALE_DOWN_DISABLED_BY_US_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm";
 /// Annotation on a Node: the node template that was synchronised to it last, as JSON.
 pub const LAST_APPLIED_TEMPLATE_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-anno-labels-taints";
 /// Annotation on a Node: the virtual capacity that was synchronised to it last, as JSON.
 pub const LAST_APPLIED_CAPACITY_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-virtual-capacity";
-/// Taint with which a Node may register; it goes when the Machine is Running.
+/// Taint with which a Node may register; removed when the Machine is Running.
 pub const INSTANCE_NOT_READY_TAINT: &str = "node.machine.sapcloud.io/instance-not-ready";
 /// Annotation on a Machine: the provider spec that its VM has, as JSON.
 pub const LAST_APPLIED_PROVIDER_SPEC_ANNOTATION: &str = "last-applied-providerspec";
-/// Annotation on a Machine: a hash of the provider spec whose application was begun.
+/// Annotation on a Machine: a hash of the provider spec that is being applied.
 pub const INFLIGHT_PROVIDER_SPEC_ANNOTATION: &str = "inflight-providerspec-hash";
-/// Label on a Machine, exactly `True`: a drain outside a deletion goes without regard for pods.
+/// Label on a Machine, exactly `True`: a drain outside a deletion is forced.
 pub const FORCE_DRAIN_LABEL: &str = "force-drain";
-/// The same as it was called first: `true` means `when-failed`.
+/// The former name of [`PRESERVE_ANNOTATION`]: `true` means `when-failed`.
 pub const PRESERVE_WHEN_FAILED_ANNOTATION: &str = "node.machine.sapcloud.io/preserve-when-failed";
 /// Annotation on a Machine: its [`PRESERVE_ANNOTATION`] came from the Node, with this value.
 pub const LAST_APPLIED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-node-preserve-value";
 /// Annotation on a Machine: the uid of the Node that [`LAST_APPLIED_PRESERVE_ANNOTATION`] came from.
 pub const LAST_APPLIED_PRESERVE_UID_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-node-preserve-uid";
-/// Annotation on a Machine: a value of [`PRESERVE_ANNOTATION`] that means nothing, which was told of.
+/// Annotation on a Machine: an invalid value of [`PRESERVE_ANNOTATION`] that an event has already reported.
 pub const IGNORED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/ignored-preserve-value";
-/// Annotation on the Node of a preserved machine: what [`SCALE_DOWN_DISABLED_ANNOTATION`] was before; empty: nothing.
+/// Annotation on the Node of a preserved machine: its previous [`SCALE_DOWN_DISABLED_ANNOTATION`]; empty: it had none.
 pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str =
     "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
 /// Annotation on the Node of a machine that is updated in place: whether it was cordoned before its drain, `true` or
-/// `false`. A cordon of before is a person's, and stays.
+/// `false`. An earlier cordon belongs to a user and is kept.
 pub const CORDONED_BEFORE_UPDATE_ANNOTATION: &str = "node.machine.sapcloud.io/cordoned-before-update";
-/// Taint on the Node of a failed machine that is kept: no new pods.
+/// Taint on the Node of a preserved failed machine: keeps new pods away.
 pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
-/// Annotation on a Machine: the set that let it go while it was young, because it no longer had the labels that are selected,
-/// and when, as `SET~TIME`. For a while it counts against that set's limit.
+/// Annotation on a Machine: the set that released it soon after its creation, because it no longer had the selected
+/// labels, and when, as `SET~TIME`. For a while it counts against that set's limit.
 pub const RELEASED_BY_ANNOTATION: &str = "machine.sapcloud.io/released-by";
-/// Type of the Node condition that tells of a preservation.
+/// Type of the Node condition that reports a preservation.
 pub const PRESERVED_CONDITION: &str = "Preserved";

@@ -1,8 +1,8 @@
 //! The machine API: group `machine.sapcloud.io`, version `v1alpha1`.
 //!
-//! What lives here: the four kinds as they travel on the wire, their CRDs, the keys of labels,
-//! annotations and finalizers, Go-compatible durations, and what a cloud's driver answers. What
-//! must not: I/O, a client, a clock, any decision.
+//! It contains the four kinds in their wire form, their CRDs, the keys of labels, annotations and
+//! finalizers, Go-compatible durations, and the results of driver calls. It must not contain I/O,
+//! clients, clocks or decisions.
 
 pub mod class;
 pub mod cloud;
@@ -31,7 +31,7 @@ pub const GROUP: &str = "machine.sapcloud.io";
 /// The only version, served and stored.
 pub const VERSION: &str = "v1alpha1";
 
-/// Makes a struct with a `metadata` field a kind of the group.
+/// Implements the traits of a kind of the group for a struct with a `metadata` field.
 macro_rules! kind {
     ($kind:ident, $plural:literal) => {
         impl k8s_openapi::Resource for $kind {

@@ -33,7 +33,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineSpec {
-    /// Which class the VM is made from.
+    /// The class that configures the VM.
     pub class: ClassSpec,
     /// The cloud's id of the VM; written once by the controller.
     #[serde(rename = "providerID", skip_serializing_if = "String::is_empty")]
@@ -41,7 +41,7 @@ pub struct MachineSpec {
     /// Labels, annotations and taints for the Node.
     #[serde(rename = "nodeTemplate", skip_serializing_if = "Option::is_none")]
     pub node_template: Option<NodeTemplateSpec>,
-    /// Timeouts and health settings; the keys stand directly in the spec.
+    /// Timeouts and health settings; the keys are inlined in the spec.
     #[serde(flatten)]
     pub configuration: MachineConfiguration,
 }
@@ -91,13 +91,13 @@ pub struct ClassSpec {
     pub name: String,
 }
 
-/// What is synced to the Node.
+/// Labels, annotations and taints that the controller synchronizes to the Node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeTemplateSpec {
     /// Labels and annotations.
     pub metadata: ObjectMeta,
-    /// Taints; other fields are carried along.
+    /// Taints; other fields are preserved but unused.
     pub spec: NodeSpec,
 }
 
@@ -121,44 +121,44 @@ pub struct MachineStatus {
     /// A copy of the Node's conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<NodeCondition>,
-    /// What the controller did last; its description names the stage of a deletion.
+    /// The controller's last operation; its description names the stage of a deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_operation: Option<LastOperation>,
-    /// The phase.
+    /// The phase and its timestamps.
     #[serde(skip_serializing_if = "CurrentStatus::is_empty")]
     pub current_status: CurrentStatus,
-    /// The driver's memory between calls; opaque to the controller.
+    /// State that the driver keeps between calls; opaque to the controller.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_known_state: String,
-    /// Who keeps the machine; absent: it is not preserved.
+    /// The machine's preservation; absent: it is not preserved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preservation: Option<Preservation>,
 }
 
 impl MachineStatus {
-    /// Whether the machine is kept: it has an expiry, or it failed and its pods leave before it gets one.
+    /// Whether the machine is preserved: it has an expiry, or it failed and its node is drained before it gets one.
     pub fn is_preserved(&self) -> bool {
         let draining = |record: &Preservation| record.stage == PreservationStage::Draining;
         self.current_status.preserve_expiry_time.is_some() || self.preservation.as_ref().is_some_and(draining)
     }
 
-    /// Whether it is preserved and stays so. One whose preservation ends is not kept: it is like any other.
+    /// Whether the machine is preserved and its preservation is not ending.
     pub fn is_kept(&self) -> bool {
         let ends = |record: &Preservation| record.stage == PreservationStage::Releasing;
         self.is_preserved() && !self.preservation.as_ref().is_some_and(ends)
     }
 
-    /// Whether it failed and is kept.
+    /// Whether the machine is Failed, and [kept](Self::is_kept).
     pub fn is_kept_failed(&self) -> bool {
         self.is_kept() && self.current_status.base() == Some(&Phase::Failed)
     }
 }
 
-/// What was done last.
+/// The last operation on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LastOperation {
-    /// For people, and the wire form of a deletion's stage.
+    /// A human-readable description; also the wire form of a deletion's stage.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Name of the machine code of a failed creation.
@@ -167,15 +167,15 @@ pub struct LastOperation {
     /// When the operation or its state changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
-    /// How it stands.
+    /// The state of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// What it is.
+    /// The type of the operation.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
 }
 
-/// The phase and since when.
+/// The phase and its timestamps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CurrentStatus {
@@ -188,7 +188,8 @@ pub struct CurrentStatus {
     /// When the phase was entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
-    /// Set means preserved. An end beyond what [`Timestamp`] holds, on the last days of the year 9999, is the last that it does.
+    /// If set, the machine is preserved. An expiry beyond [`Timestamp::MAX`], in the last days of 9999, becomes that
+    /// maximum.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "far_time")]
     pub preserve_expiry_time: Option<Time>,
 }
@@ -204,41 +205,41 @@ impl CurrentStatus {
         *self == Self::default()
     }
 
-    /// The phase, whether the machine is preserved in it or not; `None`: not processed yet.
+    /// The phase without the sub-phase Preserved; `None`: not processed yet.
     pub fn base(&self) -> Option<&Phase> {
         self.phase.as_ref().map(Phase::base)
     }
 
-    /// When the phase was entered, or `fallback` where that was never written.
+    /// When the phase was entered, or `fallback` if no time was recorded.
     pub fn since(&self, fallback: Timestamp) -> Timestamp {
         self.last_update_time.as_ref().map_or(fallback, |time| time.0)
     }
 }
 
 wire_enum! {
-    /// Where a machine stands in its life.
+    /// The phase of a machine.
     Phase {
         /// The VM exists, the node has not joined.
         Pending = "Pending",
         /// The VM exists and there is no target cluster.
         Available = "Available",
-        /// A creation call failed and will be repeated.
+        /// Creating the VM failed and will be retried.
         CrashLoopBackOff = "CrashLoopBackOff",
         /// The node is healthy.
         Running = "Running",
         /// It was Running; the node is unhealthy or missing.
         Unknown = "Unknown",
-        /// A timeout passed; its set replaces it.
+        /// A timeout expired; its set replaces it.
         Failed = "Failed",
-        /// Running, and kept from being scaled down.
+        /// Running, and protected from being scaled down.
         RunningPreserved = "Running:Preserved",
         /// Failed, and kept for analysis.
         FailedPreserved = "Failed:Preserved",
         /// Drained for an update in place.
         InPlaceUpdating = "InPlaceUpdating",
-        /// The node reported that the update worked.
+        /// The node reported that the update succeeded.
         InPlaceUpdateSuccessful = "InPlaceUpdateSuccessful",
-        /// The node reported that the update failed, or said nothing in time.
+        /// The node reported that the update failed, or reported no result in time.
         InPlaceUpdateFailed = "InPlaceUpdateFailed",
         /// Being deleted.
         Terminating = "Terminating",
@@ -255,7 +256,7 @@ impl Phase {
         }
     }
 
-    /// The phase as it is shown of a preserved machine: Running and Failed alone have a text of their own.
+    /// The phase of the machine when it is preserved: only Running and Failed have such a sub-phase.
     pub fn preserved(&self) -> Self {
         match self {
             Self::Running => Self::RunningPreserved,
@@ -266,9 +267,9 @@ impl Phase {
 }
 
 wire_enum! {
-    /// How an operation stands.
+    /// The state of an operation.
     State {
-        /// Under way.
+        /// In progress.
         Processing = "Processing",
         /// Failed; it may be repeated.
         Failed = "Failed",
@@ -278,9 +279,9 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What an operation is.
+    /// The type of an operation.
     Operation {
-        /// Making the VM and waiting for its node.
+        /// Creating the VM and waiting for its node.
         Create = "Create",
         /// Hot update.
         Update = "Update",
@@ -288,9 +289,9 @@ wire_enum! {
         InPlaceUpdate = "InPlaceUpdate",
         /// Draining outside a deletion.
         DrainNode = "DrainNode",
-        /// Watching the node's health.
+        /// Monitoring the node's health.
         HealthCheck = "HealthCheck",
-        /// Removing drain, VM, node and object.
+        /// Draining the node, then deleting VM, node and object.
         Delete = "Delete",
     }
 }
@@ -308,8 +309,8 @@ mod tests {
     #[case::no_offset("9999-12-31T23:59:59", None)]
     #[case::no_time("9999-12-31", None)]
     #[case::no_such_day("2026-02-31T00:00:00Z", None)]
-    #[case::no_time_at_all("for ever", None)]
-    fn an_expiry_is_read_however_far_it_is(#[case] text: &str, #[case] expected: Option<&str>) {
+    #[case::not_a_time("for ever", None)]
+    fn an_expiry_in_the_far_future_is_parsed(#[case] text: &str, #[case] expected: Option<&str>) {
         let status = serde_json::json!({ "preserveExpiryTime": text });
         let read = serde_json::from_value::<CurrentStatus>(status).ok();
         let written = read.map(|status| serde_json::to_value(status).unwrap()["preserveExpiryTime"].clone());
@@ -317,11 +318,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case::kept(Phase::FailedPreserved, PreservationStage::Preserved, true)]
-    #[case::about_to_be(Phase::Failed, PreservationStage::Draining, true)]
-    #[case::its_preservation_ends(Phase::FailedPreserved, PreservationStage::Releasing, false)]
-    #[case::it_runs(Phase::RunningPreserved, PreservationStage::Preserved, false)]
-    fn a_failed_machine_is_kept_as_long_as_its_preservation_goes_on(
+    #[case::preserved(Phase::FailedPreserved, PreservationStage::Preserved, true)]
+    #[case::draining(Phase::Failed, PreservationStage::Draining, true)]
+    #[case::releasing(Phase::FailedPreserved, PreservationStage::Releasing, false)]
+    #[case::running(Phase::RunningPreserved, PreservationStage::Preserved, false)]
+    fn a_failed_machine_is_kept_until_its_preservation_ends(
         #[case] phase: Phase,
         #[case] stage: PreservationStage,
         #[case] kept: bool,

@@ -1,5 +1,5 @@
-//! Names and ids as types of their own, so that one cannot be passed for another. None is empty: where an object or a
-//! driver's answer has an empty text, there is no name.
+//! Distinct types for names and ids, so that one cannot be passed in place of another. They are never empty: an empty
+//! string in an object or in a driver's response means that there is no name.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A text that must not be empty is.
+/// A name or id is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {0} is empty")]
 pub struct EmptyName(&'static str);
@@ -21,13 +21,13 @@ macro_rules! names {
         pub struct $name(String);
 
         impl $name {
-            /// `None`: the text is empty.
+            /// Returns `None` if the text is empty.
             pub fn new(text: impl Into<String>) -> Option<Self> {
                 let text = text.into();
                 (!text.is_empty()).then_some(Self(text))
             }
 
-            /// The text.
+            /// The name as a string slice.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -102,7 +102,7 @@ macro_rules! names {
 }
 
 names! {
-    /// A cloud's id of a VM, as `spec.providerID` of its Machine and its Node has it.
+    /// A cloud's id of a VM, as in `spec.providerID` of its Machine and its Node.
     ProviderId = "provider id";
     /// The name of a Node.
     NodeName = "node name";

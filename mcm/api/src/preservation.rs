@@ -1,6 +1,6 @@
-//! What statuses say about preservation: the record of one machine, and the list by which an owner counts them.
+//! Preservation in statuses: the record of one machine, and the list with which an owner counts preserved machines.
 //!
-//! All of it is optional, and a controller that knows nothing of it carries it along.
+//! All fields are optional; controllers that do not use them preserve them.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire_enum::wire_enum;
 
-/// Who keeps a machine, how far that is, and since when. Written together with the phase and the expiry that it belongs to.
+/// The record of a preservation: who requested it, its stage, and since when. Written with phase and expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Preservation {
-    /// Who asked for it.
+    /// Who requested it.
     pub by: PreservedBy,
-    /// How far it is.
+    /// Its stage.
     pub stage: PreservationStage,
-    /// The uid of the machine's Node; empty: there was none.
+    /// The uid of the machine's Node; empty: the machine had none.
     #[serde(rename = "nodeUID", skip_serializing_if = "String::is_empty")]
     pub node_uid: String,
     /// When the stage was entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// The annotation's value that asked for it; empty: nobody did.
+    /// The value of the annotation that requested it; empty: no annotation did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub request: String,
-    /// Why it ends, in the stage Releasing; `Relapse` while the pods of a machine leave that failed once more, and has an
-    /// expiry from before.
+    /// Why it ends, in the stage Releasing; `Relapse` while the node of a machine is drained again because it failed
+    /// during its preservation, whose expiry stays.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// A failed machine that is kept, in the status of the deployment or set that answers for it. The length of the list is
-/// what counts against the maximum.
+/// A preserved failed machine, in the status of its deployment or set. The length of the list counts against the
+/// maximum.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreservationEntry {
@@ -41,20 +41,20 @@ pub struct PreservationEntry {
     pub uid: String,
     /// The machine's name.
     pub name: String,
-    /// Who asked for it.
+    /// Who requested it.
     pub by: PreservedBy,
     /// When the machine was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Time>,
-    /// True: the maximum was lowered, and this one is to end.
+    /// True: the maximum was lowered, and this preservation must end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
 }
 
 wire_enum! {
-    /// Who asked for a preservation.
+    /// Who requested a preservation.
     PreservedBy {
-        /// Nobody: the machine failed.
+        /// The controller, because the machine failed.
         Auto = "auto",
         /// The annotation on the Machine.
         Machine = "machine",
@@ -64,13 +64,13 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// How far a preservation is.
+    /// The stage of a preservation.
     PreservationStage {
-        /// The machine failed; its pods leave. From here on it is protected.
+        /// The machine failed and its node is drained. It is protected from this stage on.
         Draining = "Draining",
-        /// It is kept until its expiry.
+        /// The machine is kept until its expiry.
         Preserved = "Preserved",
-        /// It ends; what it left on the Node is taken back.
+        /// The preservation ends; the controller removes its marks from the Node.
         Releasing = "Releasing",
     }
 }
@@ -87,8 +87,8 @@ impl Default for PreservationStage {
     }
 }
 
-/// The time of an expiry. Whoever means for ever writes the last second that there is, which must not make the whole machine
-/// unreadable: what lies beyond the last time that [`Timestamp`] holds, on the last days of the year 9999, is that.
+/// Parses the time of an expiry. Users write the last second of 9999 for "forever", and the machine must stay readable:
+/// a time beyond [`Timestamp::MAX`], in the last days of that year, becomes that maximum.
 pub fn read_expiry(text: &str) -> Result<Timestamp, jiff::Error> {
     let whole = |pieces: &Pieces| pieces.time().is_some() && pieces.offset().is_some();
     text.parse().or_else(|error| match Pieces::parse(text) {

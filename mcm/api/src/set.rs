@@ -1,4 +1,4 @@
-//! MachineSet: so many machines of one template.
+//! MachineSet: a number of machines of one template.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ pub struct MachineSetSpec {
     /// Which machines belong to the set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// Legacy; carried along, never read.
+    /// Legacy; preserved, never read.
     #[serde(skip_serializing_if = "is_default")]
     pub machine_class: ClassSpec,
-    /// What a new machine looks like.
+    /// The template of new machines.
     pub template: MachineTemplateSpec,
     /// Seconds that a machine must be ready to count as available.
     #[serde(skip_serializing_if = "is_default")]
@@ -54,24 +54,24 @@ pub struct MachineSetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineSetStatus {
-    /// Claimed machines in whatever phase.
+    /// Claimed machines in any phase.
     pub replicas: i32,
-    /// Those whose labels contain all of the template's.
+    /// Claimed machines that have all labels of the template.
     #[serde(skip_serializing_if = "is_default")]
     pub fully_labeled_replicas: i32,
-    /// Those in phase Running.
+    /// Claimed machines in phase Running.
     #[serde(skip_serializing_if = "is_default")]
     pub ready_replicas: i32,
-    /// Those in phase Available or Running.
+    /// Claimed machines in phase Available or Running.
     #[serde(skip_serializing_if = "is_default")]
     pub available_replicas: i32,
-    /// Failed and preserved.
+    /// Failed machines that are preserved.
     #[serde(skip_serializing_if = "is_default")]
     pub preserved_failed_replicas: i32,
     /// Upstream's count of automatic preservations.
     #[serde(skip_serializing_if = "is_default")]
     pub auto_preserve_failed_machine_count: i32,
-    /// The generation that this status is about.
+    /// The generation that this status describes.
     #[serde(skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// Upstream's name for the list of conditions.
@@ -86,7 +86,7 @@ pub struct MachineSetStatus {
     /// Failed machines that are kept; absent: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preservations: Vec<PreservationEntry>,
-    /// The maximum of automatic preservations that was acted on last.
+    /// The maximum of automatic preservations that the controller applied last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_auto_preserve_failed_max: Option<i32>,
 }
@@ -103,10 +103,10 @@ pub struct MachineSetCondition {
     /// When the status changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
-    /// One word.
+    /// A CamelCase reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// For people.
+    /// A human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -118,10 +118,10 @@ pub struct MachineSummary {
     /// The machine's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its VM.
+    /// The provider id of its VM.
     #[serde(rename = "providerID", skip_serializing_if = "String::is_empty")]
     pub provider_id: String,
-    /// What happened to it.
+    /// Its last operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_operation: Option<LastOperation>,
     /// Name of the controlling set.

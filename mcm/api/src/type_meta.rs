@@ -1,4 +1,4 @@
-//! `apiVersion` and `kind` of the group's objects: always written, known from the type.
+//! `apiVersion` and `kind` of the group's objects: always serialized, determined by the type.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Enums whose values this version may not know all: a value that is not known is kept as it is.
+//! Open enums: an unknown value is preserved as it is.
 
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
@@ -6,7 +6,7 @@ macro_rules! wire_enum {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
             $($(#[$doc])* $variant,)*
-            /// A value that this version does not know; kept as it is.
+            /// A value that is unknown to this version; preserved as it is.
             Other(String),
         }
 

@@ -1,5 +1,4 @@
-//! Finalizers of MachineClasses and of the Secrets that they refer to: what machines still need
-//! must not go before them.
+//! Finalizers of MachineClasses and of the Secrets that they refer to: they protect objects that machines still need.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +7,20 @@ use mcm_api::{Machine, MachineClass, keys};
 
 use crate::finalizer::has_finalizer;
 
-/// What is to be done about a finalizer.
+/// The change that a finalizer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinalizerStep {
-    /// It is as it should be.
+    /// No change.
     Keep,
-    /// Something needs the object.
+    /// The object is in use and lacks the finalizer.
     Add,
-    /// Nothing needs the object.
+    /// The object is unused and carries the finalizer.
     Remove,
-    /// Somebody deletes the object, and something still needs it: wait.
+    /// The object is being deleted and is still in use: wait.
     StillNeeded,
 }
 
-/// Whether the machine is made from the class.
+/// Whether the machine refers to the class.
 pub fn uses(machine: &Machine, class: &MachineClass) -> bool {
     let reference = &machine.spec.class;
     reference.kind == keys::MACHINE_CLASS
@@ -29,7 +28,7 @@ pub fn uses(machine: &Machine, class: &MachineClass) -> bool {
         && machine.metadata.namespace == class.metadata.namespace
 }
 
-/// The step for a class, given whether a machine is made from it.
+/// The step for a class, given whether a machine refers to it.
 pub fn class_step(class: &MachineClass, used: bool) -> FinalizerStep {
     let present = has_finalizer(&class.metadata, keys::MACHINE_FINALIZER);
     match (used, class.metadata.deletion_timestamp.is_some()) {
@@ -41,7 +40,7 @@ pub fn class_step(class: &MachineClass, used: bool) -> FinalizerStep {
     }
 }
 
-/// The step for a Secret, given the classes that there are.
+/// The step for a Secret, given all classes.
 pub fn secret_step<'a>(secret: &Secret, classes: impl IntoIterator<Item = &'a MachineClass>) -> FinalizerStep {
     let present = has_finalizer(&secret.metadata, keys::SECRET_FINALIZER);
     let own = (
@@ -59,8 +58,8 @@ pub fn secret_step<'a>(secret: &Secret, classes: impl IntoIterator<Item = &'a Ma
     }
 }
 
-/// Namespace and name of the Secrets that a class refers to. A reference without a namespace means
-/// the class's own.
+/// Namespace and name of the Secrets that a class refers to. A reference without a namespace means the class's
+/// namespace.
 pub fn secrets_of(class: &MachineClass) -> BTreeSet<(String, String)> {
     [&class.secret_ref, &class.credentials_secret_ref]
         .into_iter()
@@ -90,7 +89,7 @@ mod tests {
 
     fn metadata(finalizer: Option<&str>, deleting: bool) -> ObjectMeta {
         ObjectMeta {
-            name: Some("thing".to_owned()),
+            name: Some("object".to_owned()),
             namespace: Some("garden".to_owned()),
             finalizers: finalizer.map(|name| vec![name.to_owned()]),
             deletion_timestamp: deleting.then_some(Time(Timestamp::UNIX_EPOCH)),
@@ -126,10 +125,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::named(Some("garden"), "thing", FinalizerStep::Add)]
-    #[case::in_the_class_namespace(None, "thing", FinalizerStep::Add)]
+    #[case::named(Some("garden"), "object", FinalizerStep::Add)]
+    #[case::in_the_class_namespace(None, "object", FinalizerStep::Add)]
     #[case::another_name(Some("garden"), "other", FinalizerStep::Keep)]
-    #[case::another_namespace(Some("shed"), "thing", FinalizerStep::Keep)]
+    #[case::another_namespace(Some("shed"), "object", FinalizerStep::Keep)]
     fn a_secret_carries_the_finalizer_while_a_class_names_it(
         #[case] namespace: Option<&str>,
         #[case] name: &str,
@@ -176,7 +175,7 @@ mod tests {
         assert!(!uses(&machine, &class));
         machine.spec.class = ClassSpec {
             kind: "MachineClass".into(),
-            name: "thing".into(),
+            name: "object".into(),
             ..ClassSpec::default()
         };
         assert!(uses(&machine, &class));

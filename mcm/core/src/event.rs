@@ -3,14 +3,14 @@
 /// The type of a Kubernetes event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// As expected.
+    /// Expected behavior.
     Normal,
-    /// A person may want to look.
+    /// A user may have to act.
     Warning,
 }
 
 impl EventType {
-    /// The text on the wire.
+    /// The value in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",

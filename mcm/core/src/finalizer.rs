@@ -1,4 +1,4 @@
-//! Finalizers as JSON merge patches: our entry is added or removed, others stay.
+//! JSON merge patches that add or remove one finalizer and keep the others.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ pub fn has_finalizer(metadata: &ObjectMeta, finalizer: &str) -> bool {
     metadata.finalizers.iter().flatten().any(|name| name == finalizer)
 }
 
-/// The patch after which the object carries the finalizer, or no longer does. A merge patch writes
-/// the whole list, hence the resourceVersion in it: a newer object refuses it.
+/// The patch that adds or removes the finalizer. A merge patch replaces the whole list, so it carries the
+/// resourceVersion: the API server rejects it if the object has changed.
 pub fn finalizer_patch(metadata: &ObjectMeta, finalizer: &str, present: bool) -> Value {
     let others = metadata
         .finalizers

@@ -1,8 +1,8 @@
-//! Every decision of the machine controller manager, as pure functions from a view to a plan.
+//! The decisions of the machine controller manager, as pure functions from a view to a plan.
 //!
-//! What lives here: the decisions about machines, sets, deployments, classes, safety, and the values they
-//! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
-//! (crate `mcm`), which builds views, performs plans and branches on nothing.
+//! In scope: decisions about machines, sets, deployments, classes and safety, and their inputs and outputs. Out of
+//! scope: clients, clocks, randomness and async code. Those belong to the shell (crate `mcm`), which builds views and
+//! performs plans without decisions of its own.
 
 #[macro_use]
 extern crate defects;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The patch that makes `new` of `old`. Fields that neither has stay as they are on the server.
+/// The patch from `old` to `new`. Fields that neither has stay unchanged on the server.
 pub fn merge_patch(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return new.clone();
@@ -26,7 +26,7 @@ pub fn merge_patch(old: &Value, new: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// The patch between two objects of one kind; `None`: they are alike.
+/// The patch between two objects of one kind; `None`: they are equal.
 pub fn difference<T: Serialize + PartialEq>(old: &T, new: &T) -> Option<Value> {
     if old == new {
         return None;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_in_the_patch_and_what_goes_is_null() {
+    fn a_patch_has_only_changed_fields_and_null_for_removed_ones() {
         let old = json!({"phase": "Pending", "same": {"a": 1}, "deep": {"gone": 1, "kept": 2}, "list": [1, 2]});
         let new = json!({"same": {"a": 1}, "deep": {"kept": 3}, "list": [2], "more": "x"});
         let patch = json!({"phase": null, "deep": {"gone": null, "kept": 3}, "list": [2], "more": "x"});

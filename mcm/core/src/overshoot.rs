@@ -1,5 +1,5 @@
-//! The brake against too many machines: sets beyond their limit are frozen with their deployment, and thawed when they are
-//! below it again.
+//! The overshoot guard: a set with too many machines is frozen together with its deployment, and unfrozen once it is
+//! below the limit again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,21 +20,22 @@ use crate::set::{is_active, stamp};
 use crate::steps::{Act, Kind, Plan};
 
 const FROZEN: &str = "Frozen";
-/// How long a machine that a set let go counts against its limit.
+/// How long a machine that a set released counts against its limit.
 const MEMORY: Duration = Duration::from_hours(1);
 const TOO_MANY: &str = "OverShootingReplicaCount";
 const OUT_OF_STEP: &str = "MachineDeploymentStateSync";
 const OUT_OF_STEP_TEXT: &str =
     "MachineDeployment State was inconsistent, hence safety controller has fixed this and frozen it";
 
-/// What an operator sets.
+/// Operator settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Machines beyond replicas and surge at which a set is frozen.
     pub up: i64,
-    /// Machines below that number at which it is thawed.
+    /// Machines below that limit at which it is unfrozen.
     pub down: i64,
-    /// How often it is looked, and how long a frozen set must have made nothing to be thawed with too many machines.
+    /// The period of the check. A frozen set that has created no machine for this time is unfrozen although it has too
+    /// many.
     pub period: Duration,
 }
 
@@ -48,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-/// All that is known of a namespace.
+/// A snapshot of one namespace.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// All sets.
@@ -57,58 +58,58 @@ pub struct View {
     pub deployments: Vec<Arc<MachineDeployment>>,
     /// All machines.
     pub machines: Vec<Arc<Machine>>,
-    /// Whether sets may be frozen now; thawed they may be at any time. A number that was lowered a moment ago is given
-    /// time to be carried out.
+    /// Whether sets may be frozen now; they may be unfrozen at any time. After `replicas` was reduced, the sets get
+    /// time to delete machines.
     pub may_freeze: bool,
 }
 
-/// Why something is frozen or thawed.
+/// Why a set or deployment is frozen or unfrozen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// Too many machines.
-    #[error("{count} machines are there, the limit is {limit}: frozen")]
+    #[error("{count} machines exist, the limit is {limit}: frozen")]
     TooMany {
-        /// Machines of the set, those that are going among them.
+        /// Machines of the set, including those that are being deleted.
         count: i64,
-        /// At which it is frozen.
+        /// The number at which the set is frozen.
         limit: i64,
     },
-    /// Few enough again.
-    #[error("{count} machines are there: thawed")]
+    /// Few enough machines again.
+    #[error("{count} machines exist: unfrozen")]
     FewEnough {
         /// Machines of the set.
         count: i64,
     },
-    /// None was made for a while, and the surplus must be deleted.
-    #[error("{count} machines are there and none was made of late: thawed, so that the surplus can go")]
+    /// The set created no machine for a while, and its surplus must be deleted.
+    #[error("{count} machines exist and none was created recently: unfrozen, so that the surplus can be deleted")]
     Quiet {
         /// Machines of the set.
         count: i64,
     },
-    /// The label is gone, and the condition is there yet.
-    #[error("{count} machines are there: the thaw is completed")]
+    /// The label is removed, and the condition still exists.
+    #[error("{count} machines exist: the end of the freeze is completed")]
     HalfThawed {
         /// Machines of the set.
         count: i64,
     },
-    /// The label is there, and the condition is not yet.
-    #[error("{count} machines are there, the limit is {limit}: the freeze is completed")]
+    /// The label is set, and the condition is not.
+    #[error("{count} machines exist, the limit is {limit}: the freeze is completed")]
     Half {
-        /// Machines of the set, those that are going among them.
+        /// Machines of the set, including those that are being deleted.
         count: i64,
-        /// At which it is frozen.
+        /// The number at which the set is frozen.
         limit: i64,
     },
-    /// A person asked for it.
-    #[error("a person ends the freeze")]
+    /// A user requested it by an annotation.
+    #[error("a user ended the freeze")]
     Asked,
-    /// A deployment goes with its sets.
-    #[error("the deployment goes with its sets")]
+    /// A deployment is frozen and unfrozen together with its sets.
+    #[error("the deployment follows its sets")]
     WithSets,
 }
 
 impl Reason {
-    /// What kind of reason it is, without what it carries.
+    /// The name of the variant, without its fields.
     pub fn name(&self) -> String {
         let text = format!("{self:?}");
         let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());
@@ -116,7 +117,7 @@ impl Reason {
     }
 }
 
-/// Which object a plan is about.
+/// The object of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
     /// A set.
@@ -125,10 +126,10 @@ pub enum Subject {
     Deployment(Arc<MachineDeployment>),
 }
 
-/// What is to be done about one object.
+/// An object and its plan.
 pub type Decision = (Subject, Plan<Reason>);
 
-/// What is to be frozen or thawed.
+/// The plans for all objects that must be frozen or unfrozen.
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> {
     let mut decisions = Vec::new();
     let mut frozen: BTreeMap<Option<String>, bool> = BTreeMap::new();
@@ -165,15 +166,15 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         let wanted = frozen.get(&deployment.metadata.uid).copied().unwrap_or_default();
         let condition = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
         let labelled = is_labelled(&deployment.metadata);
-        let asked = annotation(&deployment.metadata).is_some();
-        // What a person asks for is forgotten when it was done, and not before.
-        let of_it = |set: &MachineSet| is_controlled_by(&set.metadata, &deployment.metadata);
-        let stays = |set: &MachineSet| set.metadata.deletion_timestamp.is_none() && of_it(set);
-        let holds = |set: &Arc<MachineSet>| stays(set) && is_frozen(&set.metadata, has_condition(set));
-        if asked && view.sets.iter().any(holds) {
+        let requested = annotation(&deployment.metadata).is_some();
+        // The annotation stays on the deployment until all its sets are unfrozen.
+        let is_controlled = |set: &MachineSet| is_controlled_by(&set.metadata, &deployment.metadata);
+        let stays = |set: &MachineSet| set.metadata.deletion_timestamp.is_none() && is_controlled(set);
+        let still_frozen = |set: &Arc<MachineSet>| stays(set) && is_frozen(&set.metadata, has_condition(set));
+        if requested && view.sets.iter().any(still_frozen) {
             continue;
         }
-        if (wanted, wanted) != (condition, labelled) || asked {
+        if (wanted, wanted) != (condition, labelled) || requested {
             let why = texts.remove(&deployment.metadata.uid);
             let plan = deployment_plan(deployment, wanted, why, now);
             decisions.push((Subject::Deployment(Arc::clone(deployment)), plan));
@@ -200,44 +201,44 @@ fn judge(
     };
     let upper = wanted + settings.up;
     let (condition, labelled) = (has_condition(set), is_labelled(&set.metadata));
-    let held = if defect!(FreezeByLabelAndConditionOnly) {
+    let frozen = if defect!(FreezeByLabelAndConditionOnly) {
         condition && labelled
     } else {
         is_frozen(&set.metadata, condition)
     };
-    let asked =
+    let requested =
         annotation(&set.metadata).is_some() || deployment.is_some_and(|one| annotation(&one.metadata).is_some());
-    if asked {
-        return (held || annotation(&set.metadata).is_some()).then_some((false, Reason::Asked));
+    if requested {
+        return (frozen || annotation(&set.metadata).is_some()).then_some((false, Reason::Asked));
     }
-    // The label goes first: what has the condition alone is half thawed, and whoever began that had reason to.
-    if held && !labelled {
+    // The label is removed first: a set with only the condition is being unfrozen, and that is completed.
+    if frozen && !labelled {
         return Some((false, Reason::HalfThawed { count }));
     }
-    if held && defect!(FrozenSetNotReconciled | FrozenSetThawedByHandOnly) {
+    if frozen && defect!(FrozenSetNotReconciled | FrozenSetThawedByHandOnly) {
         return None;
     }
-    if held && count <= upper - settings.down {
+    if frozen && count <= upper - settings.down {
         return Some((false, Reason::FewEnough { count }));
     }
     let size = deployment.map_or(set.spec.replicas, |one| one.spec.replicas.min(set.spec.replicas));
-    if held && surplus_is_old(set, size, &machines, settings, now) {
+    if frozen && surplus_is_old(set, size, &machines, settings, now) {
         return Some((false, Reason::Quiet { count }));
     }
-    if held && !condition {
+    if frozen && !condition {
         return Some((true, Reason::Half { count, limit: upper }));
     }
-    (view.may_freeze && !held && count >= upper).then_some((true, Reason::TooMany { count, limit: upper }))
+    (view.may_freeze && !frozen && count >= upper).then_some((true, Reason::TooMany { count, limit: upper }))
 }
 
-/// Whether a frozen set has machines that it would delete, and has made none of late.
+/// Whether a frozen set has surplus machines, and has not created any recently.
 fn surplus_is_old(set: &MachineSet, size: i32, machines: &[&Arc<Machine>], settings: Settings, now: Timestamp) -> bool {
     let active = machines.iter().filter(|machine| is_active(machine)).count() as i64;
     let frozen = set.status.conditions.iter().find(|one| one.type_ == FROZEN);
     let since = frozen
         .and_then(|one| one.last_transition_time.as_ref())
         .map(|time| time.0);
-    let made = machines
+    let last_created = machines
         .iter()
         .filter_map(|machine| machine.metadata.creation_timestamp.as_ref())
         .map(|time| time.0)
@@ -245,12 +246,13 @@ fn surplus_is_old(set: &MachineSet, size: i32, machines: &[&Arc<Machine>], setti
     let old = |time: Option<Timestamp>| {
         time.is_some_and(|time| Duration::try_from(now.duration_since(time)).unwrap_or_default() > settings.period)
     };
-    active > i64::from(size) && old(since) && old(made)
+    active > i64::from(size) && old(since) && old(last_created)
 }
 
-/// Machines that the set let go of late: whoever takes the labels from each new one makes it go on for ever.
+/// The number of machines that the set released recently. If they did not count, a client that removes the labels of
+/// each new machine could make the set create machines forever.
 fn released(view: &View, set: &MachineSet, now: Timestamp) -> i64 {
-    let lately = |machine: &&Arc<Machine>| {
+    let recent = |machine: &&Arc<Machine>| {
         let annotations = machine.metadata.annotations.as_ref();
         let note = annotations.and_then(|all| all.get(keys::RELEASED_BY_ANNOTATION));
         let Some((name, time)) = note.and_then(|note| note.split_once('~')) else {
@@ -260,10 +262,11 @@ fn released(view: &View, set: &MachineSet, now: Timestamp) -> i64 {
         Some(name) == set.metadata.name.as_deref()
             && since.is_some_and(|since| Duration::try_from(since).unwrap_or_default() < MEMORY)
     };
-    view.machines.iter().filter(lately).count() as i64
+    view.machines.iter().filter(recent).count() as i64
 }
 
-/// By the name of the owner and the template's labels: what a set no longer selects counts all the same.
+/// Whether the machine counts for the set, by the owner's name and the template's labels, also if the selector no
+/// longer matches.
 fn is_of(machine: &Machine, set: &MachineSet) -> bool {
     let owned = machine
         .metadata
@@ -299,7 +302,7 @@ fn annotation(metadata: &ObjectMeta) -> Option<&String> {
     metadata.annotations.as_ref()?.get(keys::UNFREEZE_ANNOTATION)
 }
 
-/// The label first, both ways: it is what stops the set.
+/// The plan for a set. The label is written before the condition, as the label stops the set.
 fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> Plan<Reason> {
     let name = set.metadata.name.clone().unwrap_or_default();
     let mut status = MachineSetStatus::clone(&set.status);
@@ -315,7 +318,7 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
         });
     }
     let change = difference(&set.status, &status);
-    let (word, text) = if freeze {
+    let (event, text) = if freeze {
         (
             "FrozeMachineSet",
             format!("SafetyController: Froze MachineSet {name} due to replica overshooting"),
@@ -328,13 +331,13 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
     };
     let mut plan = plan(Kind::Set, &set.metadata, change, freeze, &reason);
     if freeze == is_labelled(&set.metadata) {
-        // The second half of what was told already.
+        // The second write of a change whose event is already recorded.
         return plan;
     }
     plan.push(
         Act::RecordEvent {
             type_: EventType::Normal,
-            reason: word,
+            reason: event,
             message: text,
         },
         reason,
@@ -342,10 +345,11 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
     plan
 }
 
-/// What the condition says of a set that has too many machines; `None`: it has not, or that is not why.
+/// The condition's message for a set that has too many machines; `None`: the set has not, or is frozen for another
+/// reason.
 fn overshooting(set: &str, reason: &Reason) -> Option<String> {
     match reason {
-        // The label and the condition are two writes: who completes the freeze says why there is one.
+        // Label and condition are two writes: the write that completes the freeze has the message as well.
         Reason::TooMany { count, limit } | Reason::Half { count, limit } if count >= limit => Some(format!(
             "The number of machines backing MachineSet: {set} is {count} >= {limit} which is the Max-ScaleUp-Limit"
         )),
@@ -353,7 +357,8 @@ fn overshooting(set: &str, reason: &Reason) -> Option<String> {
     }
 }
 
-/// `why`: what its set's condition says, where the set is frozen now; else the deployment lags behind.
+/// The plan for a deployment. `why` is the condition message of its set if that is frozen now; `None`: the deployment
+/// was out of sync.
 fn deployment_plan(deployment: &MachineDeployment, freeze: bool, why: Option<String>, now: Timestamp) -> Plan<Reason> {
     let mut status = MachineDeploymentStatus::clone(&deployment.status);
     status.conditions.retain(|one| one.type_ != FROZEN);
@@ -367,8 +372,8 @@ fn deployment_plan(deployment: &MachineDeployment, freeze: bool, why: Option<Str
             message: why.unwrap_or_else(|| OUT_OF_STEP_TEXT.to_owned()),
         });
     }
-    let has = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
-    let change = if has == freeze {
+    let has_condition = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
+    let change = if has_condition == freeze {
         None
     } else {
         difference(&deployment.status, &status)
@@ -382,7 +387,7 @@ fn deployment_plan(deployment: &MachineDeployment, freeze: bool, why: Option<Str
     )
 }
 
-/// One write at a time: the next decision, which follows at once, makes the other.
+/// A plan with one write; the next decision, which follows at once, makes the other.
 fn plan(kind: Kind, metadata: &ObjectMeta, status: Option<Value>, freeze: bool, reason: &Reason) -> Plan<Reason> {
     let name = metadata.name.clone().unwrap_or_default();
     let version = &metadata.resource_version;

@@ -1,13 +1,13 @@
-//! Who controls an object: adopting orphans that match, releasing what no longer does.
+//! Controller references: adoption of orphans that match a selector, and release of objects that no longer match.
 //!
-//! The same for sets of a deployment and machines of a set.
+//! The rules are the same for sets of a deployment and machines of a set.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
 use crate::selector::matches;
 
-/// What an object is to a would-be owner.
+/// The relation of an object to a potential owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Controlled by the owner, and it matches.
@@ -16,7 +16,7 @@ pub enum Claim {
     Adopt,
     /// Controlled by the owner, and it no longer matches.
     Release,
-    /// None of the owner's.
+    /// Neither controlled by the owner nor adoptable.
     Foreign,
 }
 
@@ -34,21 +34,21 @@ pub fn is_controlled_by(metadata: &ObjectMeta, owner: &ObjectMeta) -> bool {
     owner.uid.is_some() && controller(metadata).map(|reference| &reference.uid) == owner.uid.as_ref()
 }
 
-/// What `object` is to `owner`, which selects by `selector`.
+/// The relation of `object` to `owner`, whose selector is `selector`.
 pub fn claim(owner: &ObjectMeta, selector: &LabelSelector, object: &ObjectMeta) -> Claim {
     let matching = matches(selector, object.labels.as_ref());
-    let leaving = owner.deletion_timestamp.is_some();
+    let deleting = owner.deletion_timestamp.is_some();
     match controller(object) {
         Some(_) if !is_controlled_by(object, owner) => Claim::Foreign,
         Some(_) if matching => Claim::Mine,
-        Some(_) if leaving => Claim::Foreign,
+        Some(_) if deleting => Claim::Foreign,
         Some(_) => Claim::Release,
-        None if leaving || !matching || object.deletion_timestamp.is_some() => Claim::Foreign,
+        None if deleting || !matching || object.deletion_timestamp.is_some() => Claim::Foreign,
         None => Claim::Adopt,
     }
 }
 
-/// The reference of a controlled object to its owner.
+/// The controller reference of an object to its owner.
 pub fn reference(kind: &str, owner: &ObjectMeta) -> OwnerReference {
     OwnerReference {
         api_version: "machine.sapcloud.io/v1alpha1".to_owned(),
@@ -60,23 +60,24 @@ pub fn reference(kind: &str, owner: &ObjectMeta) -> OwnerReference {
     }
 }
 
-/// Adds the owner to the references of an orphan; others stay.
+/// The patch that adds the controller reference to an orphan; others stay.
 pub fn adoption(object: &ObjectMeta, kind: &str, owner: &ObjectMeta) -> Value {
     let mut references: Vec<OwnerReference> = object.owner_references.clone().unwrap_or_default();
     references.retain(|one| Some(&one.uid) != owner.uid.as_ref());
     references.push(reference(kind, owner));
-    written(object, &references)
+    references_patch(object, &references)
 }
 
-/// Takes the owner out of the references; others stay.
+/// The patch that removes the owner's reference; others stay.
 pub fn release(object: &ObjectMeta, owner: &ObjectMeta) -> Value {
     let mut references: Vec<OwnerReference> = object.owner_references.clone().unwrap_or_default();
     references.retain(|one| Some(&one.uid) != owner.uid.as_ref());
-    written(object, &references)
+    references_patch(object, &references)
 }
 
-/// A merge patch writes the whole list: a newer object, or another one of that name, refuses it.
-fn written(object: &ObjectMeta, references: &[OwnerReference]) -> Value {
+/// A merge patch replaces the whole list, so it carries uid and resourceVersion: the API server rejects it if the
+/// object has changed or was recreated.
+fn references_patch(object: &ObjectMeta, references: &[OwnerReference]) -> Value {
     json!({ "metadata": {
         "ownerReferences": references,
         "uid": object.uid,
@@ -117,15 +118,19 @@ mod tests {
 
     #[rstest]
     #[case::mine(owner(false), object(Some("u"), "1", false), Claim::Mine)]
-    #[case::mine_while_the_owner_goes(owner(true), object(Some("u"), "1", false), Claim::Mine)]
+    #[case::mine_while_the_owner_is_deleted(owner(true), object(Some("u"), "1", false), Claim::Mine)]
     #[case::another_owners(owner(false), object(Some("v"), "1", false), Claim::Foreign)]
     #[case::no_longer_matching(owner(false), object(Some("u"), "2", false), Claim::Release)]
-    #[case::left_while_the_owner_goes(owner(true), object(Some("u"), "2", false), Claim::Foreign)]
+    #[case::no_longer_matching_while_the_owner_is_deleted(owner(true), object(Some("u"), "2", false), Claim::Foreign)]
     #[case::orphan(owner(false), object(None, "1", false), Claim::Adopt)]
     #[case::orphan_of_another_kind(owner(false), object(None, "2", false), Claim::Foreign)]
-    #[case::orphan_that_goes(owner(false), object(None, "1", true), Claim::Foreign)]
-    #[case::orphan_while_the_owner_goes(owner(true), object(None, "1", false), Claim::Foreign)]
-    fn an_object_is_claimed(#[case] owner: ObjectMeta, #[case] object: ObjectMeta, #[case] expected: Claim) {
+    #[case::orphan_being_deleted(owner(false), object(None, "1", true), Claim::Foreign)]
+    #[case::orphan_while_the_owner_is_deleted(owner(true), object(None, "1", false), Claim::Foreign)]
+    fn claims_follow_controller_and_selector(
+        #[case] owner: ObjectMeta,
+        #[case] object: ObjectMeta,
+        #[case] expected: Claim,
+    ) {
         let selector = LabelSelector {
             match_labels: Some(BTreeMap::from([("a".to_owned(), "1".to_owned())])),
             ..LabelSelector::default()
@@ -134,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn other_owners_survive_adoption_and_release() {
+    fn adoption_and_release_keep_other_owners() {
         let mut orphan = object(None, "1", false);
         let other = OwnerReference {
             controller: None,

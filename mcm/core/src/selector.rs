@@ -1,20 +1,20 @@
-//! Label selectors: whether they can be used, and what they match.
+//! Label selectors: validation and matching.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube_core::{Selector, SelectorExt};
 
-/// Whether the selector names nothing, and would match everything.
+/// Whether the selector has no requirements, so that it would match everything.
 pub fn is_empty(selector: &LabelSelector) -> bool {
     let labels = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty);
     labels && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether the selector can be used: it names something, and its operators exist.
+/// Validates a selector: it has requirements, and its operators exist.
 ///
 /// # Errors
-/// The field below the selector, and what to do.
+/// The field below the selector, and the problem with its fix.
 pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
     if is_empty(selector) {
         let text = "a selector without labels would take every machine of the namespace: name at least one label";
@@ -22,14 +22,14 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
     }
     for requirement in selector.match_expressions.iter().flatten() {
         let values = requirement.values.as_ref().map_or(0, Vec::len);
-        let wrong = match requirement.operator.as_str() {
+        let problem = match requirement.operator.as_str() {
             "In" | "NotIn" if values == 0 => "needs values",
             "Exists" | "DoesNotExist" if values > 0 => "takes no values",
             "In" | "NotIn" | "Exists" | "DoesNotExist" => continue,
             _ => "is unknown: use In, NotIn, Exists or DoesNotExist",
         };
         let text = format!(
-            "operator {:?} of key {:?} {wrong}",
+            "operator {:?} of key {:?} {problem}",
             requirement.operator, requirement.key
         );
         return Err((".matchExpressions", text));
@@ -37,7 +37,7 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
-/// Whether the labels satisfy a selector that [`check`] accepts; one that is empty matches nothing.
+/// Whether the labels satisfy a selector that [`check`] accepts; an empty selector matches nothing.
 pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
     static NONE: BTreeMap<String, String> = BTreeMap::new();
     !is_empty(selector)
@@ -61,8 +61,8 @@ mod tests {
     #[case::one_of_two(json!({"matchLabels": {"a": "1", "b": "1"}}), false)]
     #[case::listed(json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]}), true)]
     #[case::not_listed(json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}), false)]
-    #[case::not_there(json!({"matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}), true)]
-    #[case::there(json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), true)]
+    #[case::does_not_exist(json!({"matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}), true)]
+    #[case::exists(json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), true)]
     #[case::empty(json!({}), false)]
     #[case::empty_labels(json!({"matchLabels": {}}), false)]
     fn labels_are_matched(#[case] given: Value, #[case] expected: bool) {
@@ -75,8 +75,8 @@ mod tests {
     #[case::empty_labels(json!({"matchLabels": {}}), Some("name at least one label"))]
     #[case::operator(json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}), Some("is unknown"))]
     #[case::values(json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), Some("needs values"))]
-    #[case::good(json!({"matchLabels": {"a": "1"}}), None)]
-    fn what_cannot_be_used_is_said(#[case] given: Value, #[case] expected: Option<&str>) {
+    #[case::valid(json!({"matchLabels": {"a": "1"}}), None)]
+    fn an_invalid_selector_is_reported(#[case] given: Value, #[case] expected: Option<&str>) {
         match (check(&selector(given)), expected) {
             (Ok(()), None) => {}
             (Err((_, text)), Some(expected)) => assert!(text.contains(expected), "{text}"),

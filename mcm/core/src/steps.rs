@@ -1,4 +1,4 @@
-//! What the decisions about sets and deployments give: steps with reasons, and when to look again.
+//! The plans of sets and deployments: steps with reasons, and the time of the next wake-up.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::EventType;
 
-/// The kinds that steps are about.
+/// The kinds of objects that steps change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// MachineDeployment.
@@ -21,13 +21,13 @@ pub enum Kind {
     Node,
 }
 
-/// One thing to do. Patches are JSON merge patches; each carries the resourceVersion of the copy that it was decided
-/// on, so that a newer object refuses it.
+/// One action. Patches are JSON merge patches; each carries the resourceVersion of the observed object, so that the API
+/// server rejects it if the object has changed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     /// Writes metadata or spec.
     Patch {
-        /// Of what kind.
+        /// The kind of the object.
         kind: Kind,
         /// Its name.
         name: String,
@@ -36,26 +36,26 @@ pub enum Act {
     },
     /// Writes a status.
     WriteStatus {
-        /// Of what kind.
+        /// The kind of the object.
         kind: Kind,
         /// Its name.
         name: String,
         /// The change.
         patch: Value,
     },
-    /// Makes the object that was decided about the controller of an orphan, if a live look finds it there, of the same
-    /// uid and not being deleted.
+    /// Makes the object of the plan the controller of an orphan, if a live read shows it with the same uid and not
+    /// being deleted.
     Adopt {
-        /// Of what kind the orphan is.
+        /// The kind of the orphan.
         kind: Kind,
         /// Its name.
         name: String,
         /// The change.
         patch: Value,
     },
-    /// Deletes an object, if it still is the one that was decided on.
+    /// Deletes an object if it has not changed since the decision.
     Delete {
-        /// Of what kind.
+        /// The kind of the object.
         kind: Kind,
         /// Its name.
         name: String,
@@ -64,24 +64,24 @@ pub enum Act {
         /// Precondition.
         resource_version: Option<String>,
     },
-    /// Creates a set; one of that name that is there already is a collision, which the next view tells.
+    /// Creates a set; if the name exists, the next view reports the collision.
     CreateSet(Box<MachineSet>),
-    /// Creates machines, first one, then two, then four at a time and so on; the first failure ends it. The shell draws
-    /// their names and makes none while a live look finds their owner gone or being deleted.
+    /// Creates machines in batches of one, two, four and so on; the first failure ends it. The shell generates their
+    /// names, and creates none if a live read shows their owner absent or being deleted.
     CreateMachines(Vec<Machine>),
-    /// Records an event on the object that was decided about.
+    /// Records an event on the object of the plan.
     RecordEvent {
         /// Normal or Warning.
         type_: EventType,
-        /// One word.
+        /// A CamelCase word.
         reason: &'static str,
-        /// For people.
+        /// Human-readable text.
         message: String,
     },
 }
 
 impl Act {
-    /// The removal of an object as it was decided on: no newer one, and none that came after it under its name.
+    /// The deletion of an object, with uid and resourceVersion as preconditions.
     pub fn deletion(kind: Kind, metadata: &ObjectMeta) -> Self {
         Self::Delete {
             kind,
@@ -91,31 +91,31 @@ impl Act {
         }
     }
 
-    /// Whether the other steps go on when this one fails.
+    /// Whether the other steps continue when this one fails.
     pub fn may_fail(&self) -> bool {
         matches!(self, Self::RecordEvent { .. } | Self::Patch { kind: Kind::Node, .. })
     }
 }
 
-/// Something to do, and why.
+/// An action and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step<R> {
-    /// What.
+    /// The action.
     pub act: Act,
-    /// Why.
+    /// Its reason.
     pub reason: R,
 }
 
-/// What is to be done about one object.
+/// The plan for one object.
 ///
-/// The shell performs the steps in their order. The first that fails ends the list, unless it
-/// [may fail](Act::may_fail). When all were performed and there was one beside events, it decides again at once, with
-/// a view that has what was just written; when one failed that may, after a while.
+/// The shell performs the steps in order. The first failure ends the list, unless the step [may fail](Act::may_fail).
+/// If all steps were performed, and not only events, the shell decides again at once, with a view that includes the
+/// writes; after the failure of a step that may fail, it decides again after a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<R> {
-    /// In this order.
+    /// The steps, in order.
     pub steps: Vec<Step<R>>,
-    /// Look again after this time at the latest; `None`: only when something changes.
+    /// The next decision is due after this time at the latest; `None`: only after a change.
     pub wake: Option<Duration>,
 }
 
@@ -129,12 +129,12 @@ impl<R> Default for Plan<R> {
 }
 
 impl<R> Plan<R> {
-    /// That, too.
+    /// Appends a step.
     pub(crate) fn push(&mut self, act: Act, reason: R) {
         self.steps.push(Step { act, reason });
     }
 
-    /// Again after that time, or earlier.
+    /// Requests the next decision after that time at the latest.
     pub(crate) fn wake_within(&mut self, wake: Duration) {
         self.wake = Some(self.wake.map_or(wake, |known| known.min(wake)));
     }

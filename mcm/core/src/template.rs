@@ -1,26 +1,26 @@
-//! Templates of machines: whether two are alike or one rollout, and the hash that names a template's set.
+//! Machine templates: comparison of templates, and the hash in the name of a template's set.
 
 use mcm_api::keys;
 use mcm_api::machine::{MachineConfiguration, MachineTemplateSpec};
 
-/// Whether two say the same: what is empty counts as absent.
+/// Whether two values are equal; empty fields count as absent.
 pub(crate) fn alike<T: serde::Serialize + PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
     if a == b {
         return true;
     }
-    let value = |side: &Option<T>| serde_json::to_value(side).ok().and_then(essence);
+    let value = |side: &Option<T>| serde_json::to_value(side).ok().and_then(without_empty);
     value(a) == value(b)
 }
 
-/// The value without anything that is empty; `None`: nothing is left.
-fn essence(value: serde_json::Value) -> Option<serde_json::Value> {
+/// The value without empty fields; `None`: nothing is left.
+fn without_empty(value: serde_json::Value) -> Option<serde_json::Value> {
     use serde_json::Value;
     match value {
         Value::Null => None,
         Value::Object(fields) => {
             let fields: serde_json::Map<String, Value> = fields
                 .into_iter()
-                .filter_map(|(name, value)| essence(value).map(|value| (name, value)))
+                .filter_map(|(name, value)| without_empty(value).map(|value| (name, value)))
                 .collect();
             (!fields.is_empty()).then_some(Value::Object(fields))
         }
@@ -29,14 +29,14 @@ fn essence(value: serde_json::Value) -> Option<serde_json::Value> {
     }
 }
 
-/// Whether machines of both templates are the same to a rollout. Node template, settings and the class's kind are handed
-/// on in place; the hash is ours.
+/// Whether a change from `a` to `b` needs no rollout. Node template, settings and class kind are synchronized without
+/// new machines; the hash label is added by this controller.
 pub fn same_template(a: &MachineTemplateSpec, b: &MachineTemplateSpec) -> bool {
     let (a, b) = (essential(a), essential(b));
     a == b || written(&a) == written(&b)
 }
 
-/// What a rollout looks at.
+/// The fields whose change needs a rollout.
 fn essential(template: &MachineTemplateSpec) -> MachineTemplateSpec {
     let mut template = without_hash(template);
     template.spec.node_template = None;
@@ -46,7 +46,7 @@ fn essential(template: &MachineTemplateSpec) -> MachineTemplateSpec {
 }
 
 fn written(template: &MachineTemplateSpec) -> String {
-    let value = serde_json::to_value(template).ok().and_then(essence);
+    let value = serde_json::to_value(template).ok().and_then(without_empty);
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
@@ -59,22 +59,22 @@ pub(crate) fn without_hash(template: &MachineTemplateSpec) -> MachineTemplateSpe
     template
 }
 
-/// The hash of a template after so many collisions: FNV-1a of 32 bits over its text.
+/// The hash of a template after that number of collisions: 32-bit FNV-1a over its JSON text.
 pub fn hash(template: &MachineTemplateSpec, collisions: Option<i32>) -> u32 {
     const BASIS: u32 = 0x811c_9dc5;
     const PRIME: u32 = 0x0100_0193;
     let text = written(&essential(template));
-    let more = collisions.map(i32::to_le_bytes);
-    let bytes = text.bytes().chain(more.into_iter().flatten());
+    let suffix = collisions.map(i32::to_le_bytes);
+    let bytes = text.bytes().chain(suffix.into_iter().flatten());
     bytes.fold(BASIS, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(PRIME))
 }
 
-/// The hash by which a template is told from the one that was rolled out last.
+/// The hash that detects a change since the last complete rollout.
 pub fn template_hash(template: &MachineTemplateSpec) -> String {
     hash(template, None).to_string()
 }
 
-/// The name of the set of a template with that hash. Its last part has neither vowels nor digits that look like them.
+/// The name of the set of a template with that hash. The suffix has neither vowels nor digits that resemble vowels.
 pub fn set_name(deployment: &str, hash: u32) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     const LENGTH: usize = 5;
@@ -117,10 +117,7 @@ mod tests {
     #[case::class_name(template(|one| one.spec.class.name = "class-b".to_owned()), false)]
     #[case::class_group(template(|one| one.spec.class.api_group = "x".to_owned()), false)]
     #[case::provider_id(template(|one| one.spec.provider_id = "x".to_owned()), false)]
-    fn a_rollout_starts_by_what_machines_cannot_be_given_in_place(
-        #[case] other: MachineTemplateSpec,
-        #[case] same: bool,
-    ) {
+    fn only_changes_that_need_new_machines_differ(#[case] other: MachineTemplateSpec, #[case] same: bool) {
         let one = template(|_| {});
         assert_eq!(same_template(&one, &other), same);
         assert_eq!(hash(&one, None) == hash(&other, None), same);

@@ -1,4 +1,4 @@
-//! The defects that there are, by name and by their entry of the regression corpus.
+//! The catalog of defects, with their entries of the regression corpus.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ macro_rules! defects {
         }
 
         impl Defect {
-            /// All of them.
+            /// All defects.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its entry of the regression corpus, with a letter for a variant: how a command line names it.
+            /// The entry of the regression corpus, with a letter for a variant; used on command lines.
             pub fn id(self) -> &'static str {
                 match self {
                     $(Self::$name => $id),+
                 }
             }
 
-            /// What it is called: `CreatesWithoutAsking`.
+            /// The name of the variant, such as `CreatesWithoutAsking`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name)),+
@@ -32,270 +32,271 @@ macro_rules! defects {
 }
 
 defects! {
-    /// Orphans are collected on first sight and on the cache's word alone.
+    /// Orphans are collected after one observation, based on the cache alone.
     OrphansCollectedOnFirstSightFromCache = "R01",
     /// As [`Self::OrphansCollectedOnFirstSightFromCache`], and before the Machines are listed.
     OrphansCollectedBeforeMachinesAreListed = "R01/b",
-    /// Orphans are collected on first sight, however young the process is.
+    /// Orphans are collected after one observation, also by a young process.
     OrphansCollectedByYoungProcess = "R02",
-    /// Of the machines without a VM's record only those that were never tried keep the VMs of their name.
+    /// Of the machines without a recorded VM, only those whose creation was never tried keep the VMs of their name.
     OrphansKeptOnlyForUntriedMachines = "R03",
-    /// A process leads by itself, whoever else does.
+    /// A process acts as leader without holding the Lease.
     LeadsWithoutLease = "R03/b",
     /// A machine without a provider id has no VM: CreateMachine is called without asking the cloud.
     CreatesWithoutAsking = "R04",
-    /// Leadership is looked at when a pass begins, not at each write, and a process that lost it ends a moment later.
+    /// Leadership is checked when a pass begins, not at each write, and a process that lost it exits with a delay.
     LeadershipCheckedOncePerPass = "R04/b",
     /// A machine without a provider id has no VM: its deletion skips the VM.
     DeletesOnlyRecordedVm = "R05",
     /// As [`Self::CreatesWithoutAsking`], after a crash between the cloud's answer and the write of the provider id.
     CreatesWithoutAskingAfterCrash = "R05/b",
-    /// A provider id whose write fails is forgotten.
+    /// A provider ID whose write fails is lost.
     UnwrittenProviderIdForgotten = "R06",
-    /// The cloud is believed at once that it has no VM, also of a machine whose VM is known.
+    /// NotFound from the cloud is trusted at once, also for a machine with a recorded VM.
     NotFoundBelievedAtOnce = "R07",
-    /// That the cloud knows several VMs of a machine starts no collection.
+    /// Several VMs of one machine in the cloud do not start a collection.
     DuplicateVmsStartNoCollection = "R07/b",
     /// An initialization that failed counts as done.
     FailedInitializationCountsAsDone = "R08",
-    /// A creation that failed is repeated without asking what it left behind.
+    /// A failed creation is repeated without asking the cloud whether it left a VM.
     RepeatsCreationWithoutAsking = "R09",
-    /// A creation for which there was no room is never repeated.
+    /// A creation that failed for lack of capacity is never repeated.
     ExhaustedCreationNeverRepeated = "R09/b",
     /// Creation and deletion of one machine do not exclude each other.
     CreationAndDeletionAtOnce = "R10",
-    /// Nobody collects orphans.
+    /// Orphans are never collected.
     OrphansNeverCollected = "R12",
-    /// A machine whose VM is not found needs no DeleteMachine.
+    /// DeleteMachine is not called for a machine whose VM is not found.
     MissingVmNeverDeleted = "R13",
-    /// A creation that is repeated is another one for the cloud, and nothing is found of the first.
+    /// A repeated creation has another identity in the cloud, so that the first VM is not found.
     RepeatedCreationIsAnother = "R13/b",
-    /// A VM that has ended hides those that its machine got later.
+    /// A terminated VM hides later VMs of its machine.
     EndedVmHidesLaterOnes = "R14",
-    /// Secrets are read once in the life of a process.
+    /// Secrets are read once per process.
     SecretsReadOnce = "R15",
-    /// Orphans are collected when the process starts, and not later.
+    /// Orphans are collected only when the process starts.
     OrphansCollectedAtStartOnly = "R15/b",
-    /// Whether a machine has a VM is told by the label that names its node.
+    /// A machine counts as having a VM if, and only if, it has the label `node`.
     VmKnownByNodeLabel = "R16",
-    /// Collection of orphans goes on while the controller is frozen.
+    /// The collection of orphans continues while the controller is frozen.
     OrphansCollectedWhileFrozen = "R17",
-    /// Collection of orphans waits neither for the API servers nor for what the nodes' one has.
+    /// The collection of orphans waits neither for the API servers nor for the caches of the target cluster.
     OrphansCollectedWithoutApiServers = "R17/b",
-    /// Nobody waits for siblings that are being replaced.
+    /// A machine does not wait for siblings that are being replaced.
     SiblingsNotAwaited = "R18",
-    /// Of the siblings only those hold a machine back that are Failed.
+    /// A machine waits only for siblings that are Failed.
     OnlyFailedSiblingsHoldBack = "R19",
-    /// A sibling that is being deleted does not hold a machine back.
+    /// A machine does not wait for a sibling that is being deleted.
     TerminatingSiblingsDoNotHoldBack = "R19/b",
-    /// A machine whose sibling was replaced meanwhile has no time left to come back.
+    /// A machine gets no extra time to recover after a sibling was replaced.
     NoTimeToComeBackAfterSibling = "R19/c",
-    /// A machine whose node does not answer goes before one that never joined.
+    /// A machine whose node does not answer is deleted before one that never joined.
     UnansweringNodeGoesFirst = "R20",
-    /// While a rollout is under way no health timeout ends.
+    /// During a rollout, health timeouts have no effect.
     NoHealthTimeoutInRollout = "R21",
-    /// A set is frozen and thawed by label and condition together alone.
+    /// A set counts as frozen only if it has both label and condition.
     FreezeByLabelAndConditionOnly = "R22",
-    /// What a deployment says of its freeze is not compared with its sets.
+    /// The freeze of a deployment is not compared with its sets.
     DeploymentFreezeNotCompared = "R22/b",
-    /// A frozen set is not looked at, and never thawed.
+    /// A frozen set is not reconciled, and never unfrozen.
     FrozenSetNotReconciled = "R23",
-    /// A frozen set is thawed by a person alone.
+    /// Only a user can unfreeze a set.
     FrozenSetThawedByHandOnly = "R23/b",
-    /// A drain keeps a worker of those for deletions until it is over.
+    /// A drain occupies a deletion worker until it ends.
     DrainKeepsDeletionWorker = "R26",
-    /// A drain keeps a worker of all until it is over.
+    /// A drain occupies a shared worker until it ends.
     DrainKeepsWorker = "R26/b",
-    /// A drain ends by the number of its evictions alone.
+    /// A drain is limited only by the number of its evictions.
     DrainEndsByAttemptsOnly = "R27",
-    /// A forced deletion evicts, and waits for budgets as every other.
+    /// A forced deletion evicts pods and respects budgets.
     ForcedDeletionEvicts = "R28",
-    /// A node that is long dead is drained as every other.
+    /// A dead node is drained like a healthy one.
     DeadNodeDrainedAsOthers = "R28/b",
-    /// The time of a drain counts from when the machine entered the phase before.
+    /// The drain timeout counts from the previous phase change.
     DrainTimeoutFromPhaseBefore = "R29",
-    /// After its first error a drain is forced.
+    /// A drain is forced after its first error.
     DrainForcedAfterFirstError = "R29/b",
-    /// An eviction that was refused is asked for again at once.
+    /// A refused eviction is repeated at once.
     RefusedEvictionRepeatedAtOnce = "R30",
-    /// A pod that ends already is evicted again.
+    /// A terminating pod is evicted again.
     TerminatingPodEvictedAgain = "R30/b",
-    /// A budget that refuses an eviction is taken for one that can never be met.
+    /// A budget that refuses an eviction counts as misconfigured.
     BudgetRefusalTakenAsPermanent = "R31",
-    /// A machine without a node fails to drain it.
+    /// The drain of a machine without a node fails.
     MissingNodeFailsDrain = "R32",
-    /// A listener that a failed drain left behind fills up, and then nobody drains what has volumes.
+    /// The queue of a failed drain's leaked listener fills up and blocks all drains of pods with volumes.
     DrainListenerFillsUp = "R33",
-    /// A deletion whose node does not answer leaves its volumes attached.
+    /// Volumes of a node that does not answer stay attached.
     VolumesLeftAttached = "R34",
-    /// A deletion waits until no volume is attached, however long.
+    /// A deletion waits without limit until no volume is attached.
     DetachmentAwaitedForever = "R34/b",
-    /// The creation timeout counts from the last change of the phase.
+    /// The creation timeout counts from the last phase change.
     CreationTimeoutFromPhaseChange = "R35",
-    /// The health timeout is looked at in passes alone that have nothing to write.
+    /// The health timeout is checked only in passes that have nothing to write.
     HealthTimeoutInIdlePassOnly = "R36",
-    /// A bootstrap token lives as long as the flag says, whatever the machine's own creation timeout.
+    /// The lifetime of a bootstrap token is the flag's value, independent of the machine's creation timeout.
     TokenLivesAsLongAsFlag = "R37",
-    /// A bootstrap token that is there is used again whenever it runs out.
+    /// An existing bootstrap token is reused even if it expires too early.
     ExpiredTokenUsedAgain = "R37/b",
-    /// What came of a creation is written over the copy from before it, and dropped when that is old.
+    /// The result of a creation is written to the machine as read before it, and dropped on a conflict.
     CreationWrittenOverOldCopy = "R38",
-    /// The creation timeout is looked at when a creation is repeated, and not when it is over.
+    /// The creation timeout is checked only when a creation is repeated.
     CreationTimeoutAtRetryOnly = "R38/b",
-    /// A machine whose creation failed at first is looked at again after the long retry period alone.
+    /// A machine whose creation failed once is reconciled only after the long retry period.
     FailedCreationSeenAfterLongRetryOnly = "R39",
-    /// Machines that are being deleted count and rank, and what was named goes by rank alone.
+    /// Machines that are being deleted count and rank, and named machines are deleted only by rank.
     TerminatingMachinesCountAndRank = "R41",
-    /// Machines that were named are looked at when there are too many alone.
+    /// Named machines are considered only if there is a surplus.
     NamedMachinesAtSurplusOnly = "R42",
-    /// A priority that came with the list of named machines stays when the list goes.
+    /// The priority of a named machine stays after the list is removed.
     PriorityOutlivesList = "R43",
-    /// Each repetition of a scale-down by cluster-autoscaler lowers the number again.
+    /// Each repetition of a scale-down by cluster-autoscaler reduces the replicas again.
     ScaleDownRepeatedLowersAgain = "R43/b",
-    /// Among machines of a set the oldest goes, in whatever phase.
+    /// A set deletes its oldest machine, independent of the phase.
     OldestMachineGoesFirst = "R44/b",
-    /// A named machine is deleted before the number is lowered.
+    /// A named machine is deleted before the replicas are reduced.
     NamedMachineDeletedBeforeScaleDown = "R45",
     /// Machines that are being deleted count and rank last.
     TerminatingMachinesRankLast = "R46",
-    /// A set makes machines by its own number, whatever its deployment wants.
+    /// A set creates machines up to its own replicas, independent of its deployment's.
     SetSizedByItself = "R46/b",
-    /// What a set made counts when the watch shows it.
+    /// A machine that a set created counts only once the watch shows it.
     CreatedMachinesCountWhenWatched = "R47",
-    /// A set is named by chance, and one that was made counts when the watch shows it.
+    /// A set has a random name, and a new set counts only once the watch shows it.
     SetNamedByChance = "R48",
-    /// What a set let go does not count against its limit.
+    /// Machines that a set released do not count against its limit.
     ReleasedMachinesDoNotCount = "R49",
-    /// Where there is nothing to distribute among sets no size is noted for any.
+    /// If there is nothing to distribute among the sets, all sizes become 0.
     NoSizeWithoutDistribution = "R50",
-    /// More replicas are shared among old sets and the newest.
+    /// Additional replicas are distributed among old sets and the newest.
     GrowthSharedWithOldSets = "R51",
-    /// A set notes the size of its deployment together with a change of its own alone.
+    /// A set records the size of its deployment only together with a change of its own size.
     SizeNotedWithOwnChangeOnly = "R52",
-    /// Machines that were ordered away count as available as long as they are there.
+    /// Surplus machines count as available until they are deleted.
     DeletedMachinesCountAsAvailable = "R53",
-    /// A machine that is being deleted takes up no room.
+    /// Machines that are being deleted do not count against the surge.
     TerminatingMachinesTakeNoRoom = "R54",
-    /// Machines are made on the word of a cached owner.
+    /// Machines are created without a live read of their owner.
     CachedOwnerTrusted = "R55",
     /// Nodes of a set that is the newest again keep the taint of an old one.
     OldSetTaintStays = "R56",
-    /// The annotation that keeps cluster-autoscaler away has a value that it does not read.
+    /// The annotation that disables scale-down has a value that cluster-autoscaler ignores.
     AutoscalerAnnotationMisspelt = "R57",
-    /// A machine is Terminating before its deletion is ordered.
+    /// A machine becomes Terminating before its deletion is requested.
     TerminatingBeforeDeletion = "R58",
-    /// A machine changes its set on its node's word, whatever its own phase.
+    /// A machine changes its set based on its node alone, independent of its phase.
     SetChangedOnNodeWordAlone = "R59",
-    /// New machines count as available as soon as they boot.
+    /// Machines count as available while they boot.
     BootingMachinesCountAsAvailable = "R60",
-    /// A creation that failed is tried again without a wait.
+    /// A failed creation is repeated at once.
     FailedCreationRepeatedAtOnce = "R60/b",
-    /// Nobody keeps cluster-autoscaler away from a replacement whose predecessor still drains.
+    /// Scale-down is not disabled for a replacement while its predecessor is drained.
     AutoscalerReturnsWhileDraining = "R61",
-    /// A deletion knows the machine's node by the machine's label alone.
+    /// A deletion finds the machine's node only by the machine's label.
     NodeKnownByLabelOnly = "R62",
-    /// A deletion that finds its label gone passes over what it stands for.
+    /// A deletion skips the stages of the node if the machine's label was removed.
     MissingLabelPassesOver = "R63",
-    /// Every node gets the finalizer, whoever made it.
+    /// Every node gets the finalizer, also one without a machine.
     EveryNodeGetsFinalizer = "R63/b",
     /// A machine is Pending without the name of its node.
     PendingWithoutNodeName = "R64",
-    /// A node of the machine's name is the machine's, whatever VM it runs on.
+    /// A node with the machine's node name counts as the machine's, whatever VM it runs on.
     NodeOfOtherVmTaken = "R65",
-    /// A node of the VM's name is an older one, whatever VM it runs on.
+    /// A node with the VM's node name counts as older, whatever VM it runs on.
     NodeOfVmNameIsOlder = "R65/b",
-    /// The node of a VM that is gone need not be deleted.
+    /// The node of a missing VM is not deleted.
     NodeOfMissingVmKept = "R66",
-    /// What no machine of this process names is nobody's, and a mark stays.
+    /// A node that no machine of this process names counts as not managed, and its mark is never removed.
     ForeignNodeMarkStays = "R67",
-    /// A node is older than the machine that names it, so it is nobody's.
+    /// A node that is older than the machine that names it counts as not managed.
     OlderNodeIsUnclaimed = "R67/b",
-    /// A node that names no VM is that of a machine which names none.
+    /// A node without a provider ID matches a machine without one.
     NodeWithoutVmMatchesNone = "R68",
-    /// A finalizer that was added counts as an error, and a key with many of them is dropped.
+    /// The addition of a finalizer counts as an error, and a key with many errors is dropped.
     AddedFinalizerIsError = "R69",
-    /// A class that changes wakes none of its machines.
+    /// A change of a class does not wake its machines.
     ClassChangeWakesNoMachine = "R70",
-    /// A write that fails is tried again at once.
+    /// A failed write is repeated at once.
     FailedWriteRepeatedAtOnce = "R71",
-    /// A write that meets a conflict is tried again at once, however often.
+    /// A write with a conflict is repeated at once, without backoff.
     ConflictRepeatedAtOnce = "R71/b",
-    /// A status is written at every pass, and an error is repeated at each.
+    /// Every pass writes the status, and repeats a failed call.
     StatusWrittenEveryPass = "R72",
-    /// A machine that is deleted wakes its class at each pass, and the class its machines.
+    /// Each pass of a machine's deletion wakes its class, and the class wakes its machines.
     DeletionWakesItsClass = "R72/b",
-    /// A deletion whose class is not usable says nothing, and nothing wakes it.
+    /// A deletion with an unusable class reports nothing, and a change of the class does not wake it.
     UnusableClassSilencesDeletion = "R73",
-    /// A machine whose node is not there is looked at no further.
+    /// The health check ends if the machine's node does not exist.
     MissingNodeStopsHealthCheck = "R74",
-    /// Nodes of machines that run are made schedulable at every pass.
+    /// Every pass uncordons the nodes of Running machines.
     RunningNodesUncordonedEveryPass = "R75",
-    /// A set keeps failed machines with an expiry alone.
+    /// A set keeps only failed machines that have an expiry.
     FailedMachinesKeptWithExpiryOnly = "R76",
-    /// A set keeps no failed machine whose Node it does not find.
+    /// A set keeps only failed machines whose Node exists.
     FailedMachinesKeptWithNodeOnly = "R76/b",
-    /// The first write of a preservation brings back the machine as it was before it had a VM, and nobody asks for one.
+    /// The first write of a preservation restores a copy of the machine without its VM, and the cloud is not asked for
+    /// it.
     PreservationRestoresOldCopy = "R77",
     /// Preservation writes the annotations of every machine at every pass.
     PreservationRewritesAnnotations = "R78",
-    /// Only deployments that roll keep machines.
+    /// Only deployments with the strategy RollingUpdate preserve machines.
     OnlyRollingDeploymentsPreserve = "R79",
-    /// Machines are kept automatically in the midst of a rollout.
+    /// Machines are preserved automatically during a rollout.
     AutomaticPreservationInRollout = "R80",
-    /// A lowered maximum releases those that were kept first.
+    /// A lowered maximum releases the machines that were preserved first.
     LoweredMaximumReleasesOldest = "R81",
-    /// Machines that are kept count as failed, and as missing.
+    /// Preserved machines count as failed and as missing.
     PreservedCountAsMissing = "R82",
-    /// A node that was emptied once for a preservation is not emptied again.
+    /// A node that was drained for a preservation is not drained for another one.
     SecondPreservationNotDrained = "A08",
     /// A creation that fails drops the expiry of a preservation.
     FailedCreationDropsExpiry = "A09",
-    /// What a machine's Node asks for is not known when the machine fails.
+    /// The request on a machine's Node is ignored when the machine fails.
     NodeRequestUnknownAtFailure = "A20",
-    /// Nothing wakes a machine that fails and whose Node asks for its preservation.
+    /// A failed machine with a request on its Node is not woken.
     NodeRequestDoesNotWake = "A21",
-    /// Nothing wakes a machine at its expiry.
+    /// A machine is not woken at its expiry.
     ExpiryDoesNotWake = "A22",
-    /// A machine that no longer matches is written, and stays its set's; other owners of it are lost.
+    /// A machine that no longer matches is written but not released, and loses its other owners.
     UnmatchedMachineNotReleased = "Q04",
-    /// A changed number is not carried out where several sets have machines, unless they roll.
+    /// A changed number of replicas is ignored if several sets have machines, unless the strategy is RollingUpdate.
     SizeIgnoredWithSeveralSets = "Q06",
-    /// The surge counts machines that are there, and not those that are ordered.
+    /// The surge counts existing machines, not those that are still to be created.
     SurgeIgnoresOrderedMachines = "Q07",
-    /// An old set of an update in place never grows again.
+    /// An old set of an in-place update never grows again.
     OldSetOfUpdateInPlaceNeverGrows = "Q08",
-    /// The finalizer of a deployment is written over those of others.
+    /// The finalizer of a deployment overwrites other finalizers.
     DeploymentFinalizersOverwritten = "Q11",
-    /// A deployment without a surge ends the look for too many machines.
+    /// A deployment without a surge ends the overshoot check.
     NoSurgeEndsOvershootCheck = "Q16",
-    /// A set that could not be worked on fifteen times is left until something happens to it.
+    /// A set whose reconciliation failed fifteen times is dropped until its next event.
     SetDroppedAfterFifteenFailures = "Q28",
-    /// A set that could not be sized counts as sized.
+    /// A set whose resize failed counts as resized.
     UnsizedSetCountsAsSized = "Q29",
-    /// A set whose selector names nothing takes every machine that nobody has.
+    /// A set with an empty selector adopts every orphan machine.
     EmptySelectorTakesAll = "Q30",
-    /// An outage of an API server that is over counts as begun when another one comes.
+    /// A new outage of an API server counts from the start of an earlier one.
     PastOutageCountsAsBegun = "A01",
-    /// A drain that may evict nothing asks no pod with volumes to go.
+    /// A drain with zero eviction retries skips pods with volumes.
     BlockedDrainSkipsPodsWithVolumes = "A02",
-    /// A drain whose time is up is done with the pods that have volumes.
+    /// A drain skips pods with volumes once its timeout has passed.
     ForcedDrainSkipsPodsWithVolumes = "A02/b",
-    /// The stage of a deletion is the last one that its text speaks of, whoever wrote the text.
+    /// The stage of a deletion is the last one that occurs anywhere in its text, also in a provider's message.
     DeletionStageFromForeignText = "A07",
-    /// A machine that is Failed without a VM is created again.
+    /// A Failed machine without a VM is created again.
     FailedMachineCreatedAgain = "A10",
-    /// A machine whose update in place failed holds itself back.
+    /// A machine whose in-place update failed waits for itself.
     FailedUpdateHoldsItselfBack = "A12",
-    /// An attachment that names no volume ends every look at its node's pods.
+    /// An attachment without a volume name breaks every drain of its node.
     AttachmentWithoutVolumeBlinds = "A13",
-    /// A machine that a list lacks is believed to be there until its removal is told.
+    /// A machine that is missing in a relist counts as present until a delete event.
     UnlistedMachineBelievedPresent = "A14",
-    /// The id of a bootstrap token is drawn from three bytes of the machine's name.
+    /// The id of a bootstrap token is derived from three bytes of the machine's name.
     TokenIdFromMachineName = "A15",
 }
 
 impl Defect {
-    /// The defect of that entry or that name, or the one that `create-without-asking` stands for.
+    /// The defect with that entry or name; `create-without-asking` is an alias of [`Self::CreatesWithoutAsking`].
     pub fn of(text: &str) -> Option<Self> {
         if text == "create-without-asking" {
             return Some(Self::CreatesWithoutAsking);
@@ -316,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_defect_is_found_by_its_entry_and_by_its_name() {
+    fn a_defect_is_found_by_entry_and_by_name() {
         for defect in Defect::ALL {
             assert_eq!(Defect::of(defect.id()), Some(*defect));
             assert_eq!(Defect::of(defect.name()), Some(*defect));

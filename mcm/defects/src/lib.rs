@@ -1,8 +1,8 @@
-//! Defects that are planted on purpose: each brings back how a controller once failed, to show that a scenario finds it.
+//! Planted defects: each reintroduces a known bug of a controller, to prove that a scenario detects it.
 //!
-//! The product asks `defect!(Name)` at the rule that a defect breaks. Without the feature `mutants` that is the constant
-//! `false`. With it, it asks whether [`plant`] planted that defect in the current thread; a simulated world runs on one
-//! thread. What takes more than a few lines stands in a module `defects` beside the rule.
+//! The product evaluates `defect!(Name)` at the rule that a defect breaks. Without the feature `mutants` that is the
+//! constant `false`. With the feature, it is true if [`plant`] planted that defect in the current thread; a simulated
+//! world runs on one thread. Longer code of a defect is in a module `defects` beside the rule.
 
 mod catalog;
 mod planted;
@@ -22,7 +22,7 @@ macro_rules! defect {
     };
 }
 
-/// Whether one of these defects is planted in this thread: never, in this build.
+/// Whether one of these defects is planted in this thread: never in this build.
 #[cfg(not(feature = "mutants"))]
 #[macro_export]
 macro_rules! defect {

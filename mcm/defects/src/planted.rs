@@ -1,4 +1,4 @@
-//! Which defect is planted in a thread.
+//! The planted defect of each thread.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -14,20 +14,20 @@ pub fn is_planted(defects: &[Defect]) -> bool {
     PLANTED.get().is_some_and(|planted| defects.contains(&planted))
 }
 
-/// Plants a defect in this thread until the answer is dropped, in the place of another one.
-#[must_use = "the defect is planted until this is dropped"]
+/// Plants a defect in this thread until the result is dropped; it replaces a planted one.
+#[must_use = "the defect is planted until the value is dropped"]
 pub fn plant(defect: Option<Defect>) -> Planted {
     Planted {
         before: PLANTED.replace(defect),
-        of_this_thread: PhantomData,
+        not_send: PhantomData,
     }
 }
 
-/// A defect is planted as long as this exists.
+/// A guard: the defect stays planted while it exists.
 #[derive(Debug)]
 pub struct Planted {
     before: Option<Defect>,
-    of_this_thread: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl Drop for Planted {
@@ -42,7 +42,7 @@ mod tests {
     use crate::defect;
 
     #[test]
-    fn a_defect_is_planted_in_its_thread_until_it_is_dropped() {
+    fn a_defect_is_planted_in_its_thread_until_the_guard_is_dropped() {
         if !crate::CAN_BE_PLANTED {
             return;
         }
@@ -50,8 +50,8 @@ mod tests {
         let planted = plant(Some(Defect::CreatesWithoutAsking));
         assert!(defect!(LeadsWithoutLease | CreatesWithoutAsking));
         assert!(!defect!(LeadsWithoutLease));
-        let elsewhere = std::thread::spawn(|| defect!(CreatesWithoutAsking));
-        assert!(!elsewhere.join().unwrap());
+        let other_thread = std::thread::spawn(|| defect!(CreatesWithoutAsking));
+        assert!(!other_thread.join().unwrap());
         drop(planted);
         assert!(!defect!(CreatesWithoutAsking));
     }

@@ -1,4 +1,4 @@
-//! The channel to a driver: its address, and connections that are made when a call needs one.
+//! The channel to a driver: its address, and connections that are established on demand.
 
 use std::io::Cursor;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,22 +14,22 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::tls::{FileError, Tls};
 
-/// How long a connection may take to be made, TLS included, before a call answers Unavailable.
+/// The timeout for establishing a connection, including TLS; the call then fails with Unavailable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a plain call may take before it answers DeadlineExceeded.
+/// The timeout of a short call; it then fails with DeadlineExceeded.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a peer is probed while a call is under way, and how long its answer may take: a peer that
-/// is dead is noticed within twice this time. Idle connections are not probed, because drivers may take
-/// that for an attack and hang up.
+/// The interval and the timeout of keep-alive probes during a call: a dead peer is detected within twice
+/// this time. Idle connections are not probed, because drivers may treat that as an attack and close the
+/// connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// How long a server may take for its first bytes. HTTP/2 servers begin with their settings; one that
-/// does not accept the client's certificate sends the reason instead, after a handshake that succeeded.
+/// How long to wait for the server's first bytes. HTTP/2 servers begin with their settings; one that
+/// rejects the client's certificate sends the reason instead, after a successful handshake.
 const GREETING: Duration = Duration::from_secs(1);
 
-/// The name of this machine.
+/// The host name of the loopback interface.
 const LOCALHOST: &str = "localhost";
 
-/// Why an address is no driver's address.
+/// Why an address is not the address of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{address:?} is not the address of a driver: write {form} ({reason})")]
 pub struct AddressError {
@@ -38,7 +38,7 @@ pub struct AddressError {
     reason: String,
 }
 
-/// Why there is no connection: one sentence that says what to look at.
+/// Why a connection failed: one sentence that names what to check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConnectError(String);
@@ -49,22 +49,22 @@ impl From<FileError> for ConnectError {
     }
 }
 
-/// A channel to `address`: `grpc://HOST:PORT`, which must be on loopback, without `tls`, and
-/// `grpcs://HOST:PORT` with it. Nothing is connected before the first call, and a lost connection is
-/// made again by the next one, with the files as they are then. Must be called within a Tokio runtime.
-/// For calls that are answered soon, such as those of a cloud's control API.
+/// Opens a channel to `address`: `grpc://HOST:PORT`, which must be on loopback, without `tls`, and
+/// `grpcs://HOST:PORT` with it. The first call establishes the connection, and the next call after a
+/// loss establishes it again with the current files. Must be called within a Tokio runtime. Suited to
+/// short calls, such as those of a cloud's control API.
 ///
 /// # Errors
-/// When the text is no such address.
+/// If the address is invalid.
 pub fn channel(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
     open(address, tls, Some(CALL_TIMEOUT))
 }
 
-/// The same for calls that last: streams, and calls whose time whoever makes them limits. A peer that is dead is noticed all
-/// the same.
+/// Opens a channel without a call timeout, for streams and for calls that their caller limits. A dead peer is detected
+/// nevertheless.
 ///
 /// # Errors
-/// When the text is no such address.
+/// If the address is invalid.
 pub fn patient(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
     open(address, tls, None)
 }
@@ -82,16 +82,16 @@ fn open(address: &str, tls: Option<Tls>, limit: Option<Duration>) -> Result<Chan
     Ok(endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| Arc::clone(&dialler).dial())))
 }
 
-/// Whether `address` has the form of a driver's address, and `tls` goes with it; nothing is connected
-/// and no file is read.
+/// Checks that `address` is a valid driver address and matches `tls`, without connecting and without
+/// reading files.
 ///
 /// # Errors
-/// When it has not.
+/// If it is not.
 pub fn check_address(address: &str, tls: Option<&Tls>) -> Result<(), AddressError> {
     Dialler::new(address, tls.cloned()).map(drop)
 }
 
-/// Whether the address asks for TLS.
+/// Whether the address requires TLS.
 pub fn is_encrypted(address: &str) -> bool {
     address.starts_with("grpcs://")
 }
@@ -108,7 +108,7 @@ fn wrong(address: &str, encrypted: bool, reason: String) -> AddressError {
     }
 }
 
-/// What makes connections to one driver.
+/// Connects to one driver.
 #[derive(Debug)]
 struct Dialler {
     address: String,
@@ -142,7 +142,7 @@ impl Dialler {
                 return Err(wrong("it needs a CA, a client certificate and its key".to_owned()));
             }
             Some(_) if !encrypted => {
-                return Err(wrong("certificates are of use with grpcs:// only".to_owned()));
+                return Err(wrong("certificates apply to grpcs:// only".to_owned()));
             }
             None if !is_loopback(&host) => {
                 return Err(wrong(format!(
@@ -200,7 +200,7 @@ impl Dialler {
         for address in self.resolve().await? {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
-                    // Small messages must not wait for each other; without it calls are only slower.
+                    // Avoids delays of small messages; a failure only makes calls slower.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -215,7 +215,7 @@ impl Dialler {
             return Ok(vec![SocketAddr::new(address, self.port)]);
         }
         if self.host == LOCALHOST {
-            // Known without a resolver (RFC 6761, section 6.3), which an image may lack.
+            // Resolved without a resolver (RFC 6761, section 6.3), because a container image may not contain one.
             let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
             return Ok(loopback.map(|address| SocketAddr::new(address, self.port)).to_vec());
         }
@@ -223,7 +223,7 @@ impl Dialler {
             Ok(addresses) => Ok(addresses.collect()),
             Err(error) => Err(ConnectError(format!(
                 "the name {} cannot be resolved ({error}); a statically linked program may have no resolver: \
-                 give the IP address, and by --driver-tls-server-name the name in the certificate",
+                 use the IP address, and set --driver-tls-server-name to the name in the certificate",
                 self.host
             ))),
         }
@@ -256,23 +256,23 @@ mod tests {
     #[case::no_scheme("localhost:1")]
     #[case::another_scheme("http://localhost:1")]
     #[case::no_port("grpc://localhost")]
-    #[case::no_number("grpc://localhost:x")]
-    #[case::nothing("grpc://")]
-    fn an_address_that_is_none_is_refused_with_the_form_to_use(#[case] address: &str) {
+    #[case::port_is_not_a_number("grpc://localhost:x")]
+    #[case::no_host_and_port("grpc://")]
+    fn an_invalid_address_is_rejected_with_the_expected_form(#[case] address: &str) {
         let error = check_address(address, None).unwrap_err().to_string();
         assert!(error.contains("grpc://HOST:PORT") && error.contains(address), "{error}");
     }
 
     #[rstest]
     #[case::plain_on_loopback("grpc://127.0.0.1:1", None, "")]
-    #[case::plain_on_loopback_of_the_sixth("grpc://[::1]:1", None, "")]
+    #[case::plain_on_ipv6_loopback("grpc://[::1]:1", None, "")]
     #[case::plain_by_name("grpc://localhost:1", None, "")]
     #[case::plain_elsewhere("grpc://10.0.0.1:1", None, "use grpcs://10.0.0.1:1")]
     #[case::plain_elsewhere_by_name("grpc://cloud:1", None, "use grpcs://cloud:1")]
     #[case::encrypted("grpcs://cloud:1", Some(tls()), "")]
     #[case::encrypted_without_files("grpcs://cloud:1", None, "it needs a CA")]
-    #[case::files_for_nothing("grpc://localhost:1", Some(tls()), "grpcs:// only")]
-    #[case::a_name_for_no_certificate("grpcs://cloud:1", Some(Tls { server_name: Some("a b".into()), ..tls() }), "\"a b\"")]
+    #[case::files_without_encryption("grpc://localhost:1", Some(tls()), "grpcs:// only")]
+    #[case::invalid_server_name("grpcs://cloud:1", Some(Tls { server_name: Some("a b".into()), ..tls() }), "\"a b\"")]
     fn an_address_off_loopback_needs_certificates(
         #[case] address: &str,
         #[case] tls: Option<Tls>,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_nobody_knows_says_what_to_give_instead() {
+    async fn an_unresolvable_name_is_reported_with_the_alternative() {
         let dialler = Dialler::new("grpcs://cloud.invalid:1", Some(tls())).unwrap();
         let error = dialler.resolve().await.unwrap_err().to_string();
         assert!(

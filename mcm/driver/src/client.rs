@@ -1,4 +1,4 @@
-//! A [`Driver`] on the far side of gRPC.
+//! A [`Driver`] that calls a remote driver over gRPC.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::{Driver, MachineRequest, proto, wire};
 
 type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// A driver reached over any gRPC service: a channel, or a generated server struct in this process.
+/// A driver behind any gRPC service: a channel, or a generated server struct in this process.
 #[derive(Clone)]
 pub struct GrpcDriver<T> {
     client: DriverClient<T>,
@@ -36,12 +36,11 @@ impl<T> fmt::Debug for GrpcDriver<T> {
 }
 
 impl GrpcDriver<Channel> {
-    /// A driver at `grpc://HOST:PORT` on loopback. Nothing is connected before the first call, and a lost
-    /// connection is made again by the next one. Must be called within a Tokio runtime. How long a call may take is the
-    /// caller's to limit.
+    /// A driver at `grpc://HOST:PORT` on loopback. The first call establishes the connection, and the next call after a
+    /// loss establishes it again. Must be called within a Tokio runtime. The caller limits the duration of calls.
     ///
     /// # Errors
-    /// When the text is no such address.
+    /// If the address is invalid.
     pub fn connect(address: &str) -> Result<Self, AddressError> {
         Ok(Self::named(patient(address, None)?, address))
     }
@@ -50,7 +49,7 @@ impl GrpcDriver<Channel> {
     /// connection.
     ///
     /// # Errors
-    /// When the text is no such address.
+    /// If the address is invalid.
     pub fn connect_tls(address: &str, tls: Tls) -> Result<Self, AddressError> {
         Ok(Self::named(patient(address, Some(tls))?, address))
     }
@@ -93,46 +92,46 @@ where
 {
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let request = wire::encode_request(request)?;
-        let answer = self
+        let response = self
             .client
             .clone()
             .create_machine(request)
             .await
             .map_err(self.failed())?;
-        Ok(wire::decode_vm(answer.into_inner()))
+        Ok(wire::decode_vm(response.into_inner()))
     }
 
     async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let request = wire::encode_request(request)?;
-        let answer = self
+        let response = self
             .client
             .clone()
             .initialize_machine(request)
             .await
             .map_err(self.failed())?;
-        Ok(wire::decode_vm(answer.into_inner()))
+        Ok(wire::decode_vm(response.into_inner()))
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
         let request = wire::encode_request(request)?;
-        let answer = self
+        let response = self
             .client
             .clone()
             .delete_machine(request)
             .await
             .map_err(self.failed())?;
-        Ok(answer.into_inner().last_known_state)
+        Ok(response.into_inner().last_known_state)
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let request = wire::encode_request(request)?;
-        let answer = self
+        let response = self
             .client
             .clone()
             .get_machine_status(request)
             .await
             .map_err(self.failed())?;
-        Ok(wire::decode_vm(answer.into_inner()))
+        Ok(wire::decode_vm(response.into_inner()))
     }
 
     async fn list_machines(
@@ -144,13 +143,13 @@ where
             class: wire::to_json("class", &class)?,
             secret: wire::encode_secret(secret),
         };
-        let answer = self
+        let response = self
             .client
             .clone()
             .list_machines(request)
             .await
             .map_err(self.failed())?;
-        Ok(wire::decode_vms(answer.into_inner().machines))
+        Ok(wire::decode_vms(response.into_inner().machines))
     }
 
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
@@ -158,8 +157,8 @@ where
             machine: Some(wire::encode_request(request)?),
             last_applied: last_applied.map(String::into_bytes),
         };
-        let answer = self.client.clone().update_machine(request).await;
-        answer.map(|_| ()).map_err(self.failed())
+        let response = self.client.clone().update_machine(request).await;
+        response.map(|_| ()).map_err(self.failed())
     }
 
     async fn generate_machine_class(
@@ -171,8 +170,8 @@ where
             provider_class: wire::to_json("provider class", &provider_class)?,
             class: wire::to_json("class", &class)?,
         };
-        let answer = self.client.clone().generate_machine_class(request).await;
-        wire::from_json("class", &answer.map_err(self.failed())?.into_inner().class)
+        let response = self.client.clone().generate_machine_class(request).await;
+        wire::from_json("class", &response.map_err(self.failed())?.into_inner().class)
     }
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
@@ -183,13 +182,13 @@ where
         let request = proto::VolumesRequest {
             persistent_volume_specs: specs,
         };
-        let answer = self
+        let response = self
             .client
             .clone()
             .get_volume_ids(request)
             .await
             .map_err(self.failed())?;
-        Ok(answer.into_inner().ids)
+        Ok(response.into_inner().ids)
     }
 }
 

@@ -1,4 +1,4 @@
-//! TLS connections for the gRPC server: accepted, and shaken hands with, many at a time.
+//! TLS connections for the gRPC server, with concurrent handshakes.
 
 use std::future::ready;
 use std::io;
@@ -19,22 +19,23 @@ use tonic::transport::server::Connected;
 
 use crate::tls::{FileError, TlsFiles};
 
-/// How long a client may take for its handshake.
+/// The timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Handshakes at a time; more clients wait.
+/// The maximum number of concurrent handshakes; further clients wait.
 const HANDSHAKES: usize = 128;
-/// How long to wait when the operating system gives no connection, for lack of files for instance.
+/// How long to wait after a failed accept, for example when no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection whose client has shown a certificate that the authority signed.
+/// A connection whose client presented a certificate that the authority signed.
 #[derive(Debug)]
 pub struct Secured(TlsStream<TcpStream>);
 
-/// The connections of `listener`, for ever. Clients that prove nothing are refused and logged. The files
-/// are read again for every connection; while they are not usable those read last serve.
+/// An endless stream of the connections of `listener`. Clients without a valid certificate are rejected
+/// and logged. The files are read again for every connection; while they are unusable, the last usable
+/// ones remain in effect.
 ///
 /// # Errors
-/// When the files are not usable now.
+/// If the files are unusable now.
 pub fn incoming(listener: TcpListener, files: TlsFiles) -> Result<impl Stream<Item = io::Result<Secured>>, FileError> {
     let identity = Arc::new(Identity {
         last: Mutex::new(Arc::new(files.server_config()?)),
@@ -45,7 +46,7 @@ pub fn incoming(listener: TcpListener, files: TlsFiles) -> Result<impl Stream<It
             match listener.accept().await {
                 Ok(connection) => return Some((connection, listener)),
                 Err(error) => {
-                    tracing::warn!(%error, "no connection is accepted");
+                    tracing::warn!(%error, "accepting a connection failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -57,7 +58,7 @@ pub fn incoming(listener: TcpListener, files: TlsFiles) -> Result<impl Stream<It
         .filter_map(|secured| ready(secured.map(Ok))))
 }
 
-/// What the server shows, and demands, now.
+/// The server's current certificate and client authority.
 struct Identity {
     files: TlsFiles,
     last: Mutex<Arc<ServerConfig>>,
@@ -68,42 +69,42 @@ impl Identity {
         let mut last = self.last.lock();
         match self.files.server_config() {
             Ok(config) => *last = Arc::new(config),
-            Err(error) => tracing::warn!(%error, "the certificate that was read before goes on serving"),
+            Err(error) => tracing::warn!(%error, "unusable certificate files: the previous ones remain in effect"),
         }
         Arc::clone(&last)
     }
 }
 
 async fn handshake(stream: TcpStream, peer: SocketAddr, identity: Arc<Identity>) -> Option<Secured> {
-    // Small messages must not wait for each other; without it calls are only slower.
+    // Avoids delays of small messages; a failure only makes calls slower.
     let _ = stream.set_nodelay(true);
     let accepting = TlsAcceptor::from(identity.current()).accept(stream);
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await {
         Ok(Ok(stream)) => Some(Secured(stream)),
-        // Whoever only looks whether the port is open says nothing.
+        // A TCP health check closes the connection without sending anything.
         Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => None,
         Ok(Err(error)) => {
-            tracing::info!(%peer, reason = refusal(&error, &identity.files), "a client is refused");
+            tracing::info!(%peer, reason = rejection_reason(&error, &identity.files), "a client is rejected");
             None
         }
         Err(_) => {
-            tracing::info!(%peer, "a client is refused: no handshake within {} s", HANDSHAKE_TIMEOUT.as_secs());
+            tracing::info!(%peer, "a client is rejected: no handshake within {} s", HANDSHAKE_TIMEOUT.as_secs());
             None
         }
     }
 }
 
-fn refusal(error: &io::Error, files: &TlsFiles) -> String {
+fn rejection_reason(error: &io::Error, files: &TlsFiles) -> String {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     match cause {
-        Some(rustls::Error::NoCertificatesPresented) => "it shows no certificate".to_owned(),
+        Some(rustls::Error::NoCertificatesPresented) => "it presents no certificate".to_owned(),
         Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
             format!(
                 "its certificate is not signed by the authority in {}",
                 files.ca.display()
             )
         }
-        Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS: its address should be grpcs://".to_owned(),
+        Some(rustls::Error::InvalidMessage(_)) => "it does not use TLS: its address should be grpcs://".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! The contract with clouds: the [`Driver`] trait and its gRPC form, as client and as server.
 //!
-//! What lives here: the calls, their requests, and adapters between trait and wire, and connections. What must
-//! not: when a call is made or repeated (that is decided in `mcm-core`), and any cloud.
+//! It contains the calls, their requests, connections, and the adapters between trait and wire. It must not contain
+//! code for a specific cloud, nor decide when a call is made or repeated (`mcm-core` does).
 
 pub mod channel;
 pub mod client;
@@ -32,7 +32,7 @@ pub mod proto {
 /// `proto/driver.proto` as an encoded `FileDescriptorSet`, for reflection.
 pub const DESCRIPTOR: &[u8] = include_bytes!("proto/descriptor.bin");
 
-/// What a call about one machine is given.
+/// The input of a call about one machine.
 #[derive(Clone)]
 pub struct MachineRequest {
     /// The machine.
@@ -43,7 +43,7 @@ pub struct MachineRequest {
     pub secret: BTreeMap<String, ByteString>,
 }
 
-/// Shows the secret's keys only: credentials and user data stay out of logs.
+/// Prints only the secret's keys, so that logs contain neither credentials nor user data.
 impl Debug for MachineRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MachineRequest")
@@ -54,21 +54,21 @@ impl Debug for MachineRequest {
     }
 }
 
-/// The plug-in for one cloud. Every call can be repeated; none may wait for a VM to boot.
+/// The plug-in for one cloud. Every call is idempotent; none may wait for a VM to boot.
 #[async_trait]
 pub trait Driver: Debug + Send + Sync {
-    /// Makes the VM, or returns the one that this machine has already.
+    /// Creates the VM, or returns the existing VM of this machine.
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
 
-    /// Finishes a VM after its creation. A driver without it answers [`Code::Unimplemented`].
+    /// Completes a VM after its creation. A driver without this call returns [`Code::Unimplemented`].
     async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
 
-    /// Deletes the VM and all that was made with it; succeeds when there is none. Returns the
-    /// driver's memory.
+    /// Deletes the VM and everything that was created with it; succeeds if there is none. Returns the
+    /// driver's new last known state.
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError>;
 
-    /// Looks for the VM. [`Code::NotFound`]: none; [`Code::OutOfRange`]: several;
-    /// [`Code::Uninitialized`]: one that is not initialised, which the error names.
+    /// Looks up the VM. [`Code::NotFound`]: there is none; [`Code::OutOfRange`]: several;
+    /// [`Code::Uninitialized`]: it is not initialised; the error contains its identity.
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
 
     /// All VMs of the class that carry this cluster's tags, with the names of their machines.
@@ -78,18 +78,20 @@ pub trait Driver: Debug + Send + Sync {
         secret: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError>;
 
-    /// Hands over where classes and Secrets are found. Of use to drivers that fetch them by themselves alone.
+    /// Provides the source of classes and Secrets. Only drivers that fetch them themselves need it.
     fn attach(&self, _: Arc<dyn registration::Source>) {}
-    /// Applies the class's provider spec to the machine's VM, all of it or as much as it can. `last_applied` is the JSON of
-    /// the spec that was applied last, for what has to go; what stems from no provider spec, such as other people's tags,
-    /// stays. Called again until it succeeds. A driver without it answers [`Code::Unimplemented`].
+
+    /// Applies the class's provider spec to the machine's VM, completely or as far as possible. `last_applied` is the
+    /// JSON of the spec that was applied last: settings that only it contains are removed, and settings from other
+    /// sources, such as foreign tags, are kept. Called until it succeeds. A driver without this call returns
+    /// [`Code::Unimplemented`].
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
         let _ = (request, last_applied);
         Err(DriverError::new(Code::Unimplemented, "the driver has no UpdateMachine"))
     }
 
-    /// Fills `class`, a MachineClass, from `provider_class`, the JSON of a class of the provider's own kind, as was usual
-    /// once (GenerateMachineClassForMigration). A driver without it answers [`Code::Unimplemented`].
+    /// Fills `class`, a MachineClass, from `provider_class`, the JSON of a class of a former, provider-specific kind
+    /// (GenerateMachineClassForMigration). A driver without this call returns [`Code::Unimplemented`].
     async fn generate_machine_class(
         &self,
         provider_class: serde_json::Value,
@@ -102,6 +104,6 @@ pub trait Driver: Debug + Send + Sync {
         ))
     }
 
-    /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
+    /// The cloud's names of the volumes behind these specs; none for volumes of other providers.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;
 }

@@ -1,4 +1,4 @@
-//! A driver of one provider among classes of several: it is asked about its own, and sees no other and none of their Secrets.
+//! Restricts a driver to the classes of one provider, so that it receives no other provider's classes and Secrets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use mcm_api::{MachineClass, MachineName, ProviderId};
 use crate::registration::Source;
 use crate::{Driver, MachineRequest};
 
-/// A driver that serves the classes of one provider. Calls about others end with [`Code::InvalidArgument`] before they reach it.
+/// A driver that serves the classes of one provider. Calls about others fail with [`Code::InvalidArgument`].
 #[derive(Debug)]
 pub struct OfProvider<D> {
     provider: String,
@@ -20,7 +20,7 @@ pub struct OfProvider<D> {
 }
 
 impl<D> OfProvider<D> {
-    /// That driver, for classes whose `provider` is this.
+    /// Restricts `driver` to classes with this `provider`.
     pub fn new(provider: &str, driver: D) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -37,8 +37,8 @@ impl<D> OfProvider<D> {
         Err(DriverError::new(
             Code::InvalidArgument,
             format!(
-                "the machine class {name} is of provider {provider:?}, and the driver here is of {:?}: correct the class's provider, \
-                 or leave its machines to a controller of that provider",
+                "the machine class {name} has provider {provider:?}, and this driver serves {:?}: \
+                 correct the class's provider, or run a controller for that provider",
                 self.provider
             ),
         ))
@@ -81,7 +81,7 @@ impl<D: Driver> Driver for OfProvider<D> {
         self.driver.update_machine(request, last_applied).await
     }
 
-    /// The class names no provider before the driver has filled it; what it filled in must be its own.
+    /// The driver fills in the class's provider, which must be its own.
     async fn generate_machine_class(
         &self,
         provider_class: serde_json::Value,
@@ -95,7 +95,7 @@ impl<D: Driver> Driver for OfProvider<D> {
         self.driver.attach(source);
     }
 
-    /// Volumes have no class: the driver names those that it knows.
+    /// Volumes have no class: the driver returns the names of its own volumes.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         self.driver.get_volume_ids(specs).await
     }
@@ -108,12 +108,12 @@ mod tests {
 
     use super::*;
 
-    /// It does whatever it is asked.
+    /// A driver whose calls all succeed.
     #[derive(Debug)]
-    struct Willing;
+    struct AlwaysSucceeds;
 
     #[async_trait]
-    impl Driver for Willing {
+    impl Driver for AlwaysSucceeds {
         async fn create_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
             Ok(VmIdentity::default())
         }
@@ -155,9 +155,9 @@ mod tests {
         }
     }
 
-    /// Which calls about a class of that provider get an answer of the driver.
-    async fn answered(provider: &str) -> Vec<bool> {
-        let driver = OfProvider::new("own", Willing);
+    /// Which calls about a class of that provider reach the driver.
+    async fn forwarded_calls(provider: &str) -> Vec<bool> {
+        let driver = OfProvider::new("own", AlwaysSucceeds);
         let request = || MachineRequest {
             machine: Machine::default(),
             class: class(provider),
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_driver_is_asked_about_classes_of_its_provider_alone() {
-        assert_eq!(answered("own").await, [true; 7]);
-        assert_eq!(answered("another").await, [false; 7]);
-        assert_eq!(answered("").await, [false; 7]);
+    async fn a_driver_receives_only_calls_for_classes_of_its_provider() {
+        assert_eq!(forwarded_calls("own").await, [true; 7]);
+        assert_eq!(forwarded_calls("another").await, [false; 7]);
+        assert_eq!(forwarded_calls("").await, [false; 7]);
     }
 }

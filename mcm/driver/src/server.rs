@@ -1,7 +1,4 @@
-//! Any [`Driver`] as a gRPC service.
-//!
-//! What lives here: the adapter from the generated server trait to the driver trait. What must not:
-//! listening, TLS, and any cloud.
+//! Adapts any [`Driver`] to the generated gRPC server trait.
 
 use std::sync::Arc;
 
@@ -10,7 +7,7 @@ use tonic::{Request, Response, Status};
 use crate::proto::driver_server::{self, DriverServer};
 use crate::{Driver, proto, wire};
 
-/// Answers gRPC calls by a [`Driver`]. Wrap it by [`DriverService::into_server`].
+/// Serves gRPC calls with a [`Driver`]. Convert it with [`DriverService::into_server`].
 #[derive(Debug)]
 pub struct DriverService<D> {
     driver: Arc<D>,
@@ -32,7 +29,7 @@ impl<D: Driver + 'static> DriverService<D> {
         }
     }
 
-    /// The generated server struct: to be listened with, or to be called in process by
+    /// The generated server struct, to be served by a listener or called in process with
     /// [`crate::client::GrpcDriver::new`].
     pub fn into_server(self) -> DriverServer<Self> {
         DriverServer::new(self)

@@ -1,4 +1,4 @@
-//! Mutual TLS: the files that a side of a connection needs, and what went wrong with them in words.
+//! Mutual TLS: the files of one side of a connection, and explanations of failures.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 /// The protocol that both sides agree on; gRPC needs HTTP/2.
 const PROTOCOL: &[u8] = b"h2";
 
-/// The PEM files of one side of a mutually authenticated connection. They are read again for every
+/// The PEM files of one side of a mutually authenticated connection. They are read for every
 /// connection, so that a rotated Secret takes effect without a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificates of the authorities that may have signed the other side's certificate.
+    /// Certificates of the accepted authorities of the peer's certificate.
     pub ca: PathBuf,
-    /// This side's certificate, and those between it and the authority.
+    /// This side's certificate and intermediate certificates.
     pub cert: PathBuf,
     /// The private key of `cert`.
     pub key: PathBuf,
 }
 
-/// How a client secures its connection.
+/// The TLS configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
     /// The client's files.
     pub files: TlsFiles,
-    /// The name that the server's certificate must carry; `None`: the host that is dialled.
+    /// The name that the server's certificate must carry; `None`: the host of the address.
     pub server_name: Option<String>,
 }
 
-/// A file of [`TlsFiles`] that is not usable.
+/// A file of [`TlsFiles`] is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} {} is not usable: {reason}", path.display())]
 pub struct FileError {
@@ -47,7 +47,7 @@ impl TlsFiles {
     /// The configuration of a client.
     ///
     /// # Errors
-    /// When a file cannot be read, holds something else, or key and certificate do not belong together.
+    /// If a file cannot be read or parsed, or if key and certificate do not match.
     pub fn client_config(&self) -> Result<ClientConfig, FileError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -60,10 +60,10 @@ impl TlsFiles {
         Ok(config)
     }
 
-    /// The configuration of a server that demands a certificate of every client.
+    /// The configuration of a server that requires a certificate from every client.
     ///
     /// # Errors
-    /// When a file cannot be read, holds something else, or key and certificate do not belong together.
+    /// If a file cannot be read or parsed, or if key and certificate do not match.
     pub fn server_config(&self) -> Result<ServerConfig, FileError> {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider())
             .build()
@@ -94,11 +94,11 @@ impl TlsFiles {
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, FileError> {
         let text = read("private key", &self.key)?;
-        // What the parser says may quote the file, which is a secret.
+        // The parser's error may quote the file, which is a secret.
         PrivateKeyDer::from_pem_slice(&text).map_err(|_| FileError {
             what: "private key",
             path: self.key.clone(),
-            reason: "it holds no private key in PEM form".to_owned(),
+            reason: "it contains no private key in PEM form".to_owned(),
         })
     }
 
@@ -112,7 +112,9 @@ impl TlsFiles {
 
     fn unusable_certificate(&self, error: &rustls::Error) -> FileError {
         let reason = match error {
-            rustls::Error::InconsistentKeys(_) => format!("the key {} belongs to another one", self.key.display()),
+            rustls::Error::InconsistentKeys(_) => {
+                format!("the key {} belongs to another certificate", self.key.display())
+            }
             other => other.to_string(),
         };
         FileError {
@@ -127,14 +129,14 @@ impl Tls {
     /// The name that the certificate of the server at `host` must carry.
     ///
     /// # Errors
-    /// When it is neither a DNS name nor an IP address.
+    /// If it is neither a DNS name nor an IP address.
     pub(crate) fn name_of(&self, host: &str) -> Result<ServerName<'static>, String> {
         let name = self.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned())
             .map_err(|_| format!("{name:?} is neither a DNS name nor an IP address that a certificate could carry"))
     }
 
-    /// What to tell a person of a handshake with `peer` that failed: one sentence with the file to look at.
+    /// Explains a failed handshake with `peer` in one sentence that names the file to check.
     pub(crate) fn explain(&self, peer: &str, error: &io::Error) -> String {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
         match cause {
@@ -142,12 +144,12 @@ impl Tls {
             Some(rustls::Error::AlertReceived(alert)) if is_about_certificates(*alert) => {
                 let cert = self.files.cert.display();
                 format!(
-                    "{peer} refuses the client certificate {cert} ({alert:?}): it must be signed by the server's client CA and not expired"
+                    "{peer} rejects the client certificate {cert} ({alert:?}): it must be signed by the server's client CA and not expired"
                 )
             }
             Some(rustls::Error::AlertReceived(alert)) => format!("{peer} ends the TLS handshake: {alert:?}"),
             Some(rustls::Error::InvalidMessage(_)) => {
-                format!("{peer} does not speak TLS: start it with a certificate, or correct the address")
+                format!("{peer} does not use TLS: start it with a certificate, or correct the address")
             }
             _ => format!("no TLS with {peer}: {error}"),
         }
@@ -157,29 +159,27 @@ impl Tls {
         let ca = self.files.ca.display();
         match error {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => format!(
-                "the certificate of {peer} is not signed by the authority in {ca}: give the CA file that belongs to the server's certificate"
+                "the certificate of {peer} is not signed by the authority in {ca}: use the CA file of the server's certificate"
             ),
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 format!("the certificate of {peer} has expired: renew the certificate file of the server")
             }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                format!(
-                    "the certificate of {peer} is not valid yet: look at its file on the server, and at both clocks"
-                )
+                format!("the certificate of {peer} is not valid yet: check its file on the server, and both clocks")
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => format!(
-                "the certificate of {peer} does not carry the name {}{}: set --driver-tls-server-name to one that the server's certificate file carries",
-                self.server_name.as_deref().unwrap_or("that is dialled"),
+                "the certificate of {peer} does not contain the name {}{}: set --driver-tls-server-name to a name in the server's certificate file",
+                self.server_name.as_deref().unwrap_or("of its address"),
                 presented(error),
             ),
             other => format!("the certificate of {peer} is not accepted: {other}"),
         }
     }
 
-    /// What to tell of a server that hangs up right after the handshake.
+    /// Explains why a server closes the connection right after the handshake.
     pub(crate) fn closed(&self, peer: &str) -> String {
         format!(
-            "{peer} closed the connection after the TLS handshake; it may not accept the client certificate {}",
+            "{peer} closed the connection after the TLS handshake; it may reject the client certificate {}",
             self.files.cert.display()
         )
     }
@@ -230,9 +230,9 @@ fn read_certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateD
     };
     let certificates = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|_| unusable("it holds something that is not PEM".to_owned()))?;
+        .map_err(|_| unusable("it contains data that is not PEM".to_owned()))?;
     if certificates.is_empty() {
-        return Err(unusable("it holds no certificate in PEM form".to_owned()));
+        return Err(unusable("it contains no certificate in PEM form".to_owned()));
     }
     Ok(certificates)
 }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn an_absent_file_is_named() {
         let error = files(Path::new("/no/such/folder"))
             .client_config()
             .unwrap_err()
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_does_not_speak_tls_is_told_from_one_that_refuses() {
+    fn a_plaintext_peer_and_a_rejected_certificate_have_different_explanations() {
         let tls = Tls {
             files: files(Path::new("/tls")),
             server_name: None,
@@ -287,8 +287,8 @@ mod tests {
         let plain = explain(rustls::Error::InvalidMessage(
             rustls::InvalidMessage::InvalidContentType,
         ));
-        assert!(plain.contains("does not speak TLS"), "{plain}");
-        let refused = explain(rustls::Error::AlertReceived(AlertDescription::UnknownCA));
-        assert!(refused.contains("/tls/tls.crt"), "{refused}");
+        assert!(plain.contains("does not use TLS"), "{plain}");
+        let rejected = explain(rustls::Error::AlertReceived(AlertDescription::UnknownCA));
+        assert!(rejected.contains("/tls/tls.crt"), "{rejected}");
     }
 }

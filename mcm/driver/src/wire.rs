@@ -1,4 +1,4 @@
-//! How requests, identities and errors look on the wire, in both directions.
+//! The wire form of requests, identities and errors, in both directions.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use serde::de::DeserializeOwned;
 use crate::channel::ConnectError;
 use crate::{MachineRequest, proto};
 
-/// The JSON text of `object`, which is `what`.
+/// Serializes `object` as JSON; `what` names it in errors.
 pub(crate) fn to_json<T: Serialize>(what: &str, object: &T) -> Result<Vec<u8>, DriverError> {
     serde_json::to_vec(object).map_err(|error| {
         DriverError::new(
             Code::Internal,
-            format!("the {what} cannot be written as JSON for the driver: {error}"),
+            format!("the {what} cannot be serialized as JSON for the driver: {error}"),
         )
     })
 }
 
-/// The object of this JSON text, which is `what`.
+/// Parses an object from JSON; `what` names its field in errors.
 pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, DriverError> {
     serde_json::from_slice(text).map_err(|error| {
         DriverError::new(
             Code::InvalidArgument,
-            format!("the field {what} is not the JSON of such an object: {error}"),
+            format!("the field {what} is not valid JSON of its type: {error}"),
         )
     })
 }
 
-/// The text of the field `what`.
+/// Decodes the field `what` as UTF-8.
 pub(crate) fn text(what: &str, bytes: Vec<u8>) -> Result<String, DriverError> {
     String::from_utf8(bytes)
-        .map_err(|_| DriverError::new(Code::InvalidArgument, format!("the field {what} is no text")))
+        .map_err(|_| DriverError::new(Code::InvalidArgument, format!("the field {what} is not valid UTF-8")))
 }
 
 pub(crate) fn encode_secret<M: FromIterator<(String, Vec<u8>)>>(secret: BTreeMap<String, ByteString>) -> M {
@@ -103,7 +103,7 @@ pub(crate) fn encode_vms(vms: BTreeMap<ProviderId, MachineName>) -> BTreeMap<Str
     vms.into_iter().map(|(id, name)| (id.into(), name.into())).collect()
 }
 
-/// A VM without a provider id or without its machine's name is left out: it could not be collected.
+/// Ignores VMs without a provider id or without a machine name: they could not be collected.
 pub(crate) fn decode_vms(vms: impl IntoIterator<Item = (String, String)>) -> BTreeMap<ProviderId, MachineName> {
     let vm = |(id, name): (String, String)| match (ProviderId::new(id.as_str()), MachineName::new(name.as_str())) {
         (Some(id), Some(name)) => Some((id, name)),
@@ -119,8 +119,8 @@ pub(crate) fn decode_vms(vms: impl IntoIterator<Item = (String, String)>) -> BTr
     vms.into_iter().filter_map(vm).collect()
 }
 
-/// The gRPC code that an error of this machine code travels under. gRPC knows no 17, and a call
-/// cannot fail with OK.
+/// The gRPC code for an error with this machine code. gRPC has no code 17, and a call cannot fail
+/// with OK.
 fn grpc_code(code: Code) -> tonic::Code {
     match code {
         Code::Ok => tonic::Code::Unknown,
@@ -129,7 +129,7 @@ fn grpc_code(code: Code) -> tonic::Code {
     }
 }
 
-/// The status that carries this error.
+/// Encodes an error as a status.
 pub(crate) fn encode_error(error: DriverError) -> tonic::Status {
     let code = grpc_code(error.code);
     let failure = encode_failure(error);
@@ -144,7 +144,7 @@ pub(crate) fn encode_failure(error: DriverError) -> proto::Failure {
     }
 }
 
-/// The error that this message carries; a code that does not exist is Unknown.
+/// Decodes an error; an unknown code becomes Unknown.
 pub(crate) fn decode_failure(failure: proto::Failure) -> DriverError {
     DriverError {
         code: Code::from_number(failure.code)
@@ -155,8 +155,8 @@ pub(crate) fn decode_failure(failure: proto::Failure) -> DriverError {
     }
 }
 
-/// The error that this status carries. Without readable details (a driver that another hand wrote,
-/// or a failure of the transport to `peer`) the number decides.
+/// Decodes an error from a status. Without readable details (from a driver that does not send them, or
+/// after a failure of the transport to `peer`) the gRPC code determines the machine code.
 pub(crate) fn decode_error(status: &tonic::Status, peer: &str) -> DriverError {
     if let Some(error) = failure_of(status) {
         return error;
@@ -184,8 +184,8 @@ fn timed_out(status: &tonic::Status) -> bool {
     causes(status).any(|cause| cause.is::<tonic::TimeoutExpired>())
 }
 
-/// The message and what lies behind it: `transport error` alone helps nobody. Why there is no connection
-/// is a sentence by itself.
+/// The message with its causes, because `transport error` alone is not helpful. The reason of a failed
+/// connection is a complete sentence and is returned alone.
 pub(crate) fn with_causes(status: &tonic::Status) -> String {
     if let Some(reason) = causes(status).find_map(|cause| cause.downcast_ref::<ConnectError>()) {
         return reason.to_string();
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_drivers_status_without_details_maps_by_its_number() {
+    fn a_status_without_details_maps_by_its_code() {
         for code in Code::ALL
             .into_iter()
             .filter(|code| !matches!(code, Code::Ok | Code::Uninitialized))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn details_that_are_no_failure_are_left_aside() {
+    fn undecodable_details_are_ignored() {
         let status = tonic::Status::with_details(tonic::Code::Aborted, "busy", Bytes::from_static(b"\xff\xff"));
         assert_eq!(decode_error(&status, "x").code, Code::Aborted);
     }

@@ -1,30 +1,30 @@
-//! How long to wait before work that did not succeed is tried again. Conflicts and failures wait differently.
+//! The backoff of failed work. Conflicts and failures have different waits.
 
 use std::time::Duration;
 
 use mcm_core::machine::Retry;
 use runtime::backoff::{Failures, doubled};
 
-/// The longest wait, in short retry periods: what was mended is noticed within a minute.
+/// The longest wait, in short retry periods: a fix takes effect within a minute.
 const LONGEST: u32 = 8;
 
-/// Why work is to be tried again.
+/// Why work must be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Somebody else wrote meanwhile: at first it is decided again at once.
+    /// The object changed meanwhile: the first retry follows at once.
     Conflict,
     /// A request failed.
     Failure,
 }
 
 impl Trouble {
-    /// A write's that failed.
+    /// The trouble of a failed write.
     pub(crate) fn of(conflict: bool) -> Self {
         if conflict { Self::Conflict } else { Self::Failure }
     }
 }
 
-/// How often each key failed in a row.
+/// Counts consecutive failures by key.
 #[derive(Debug)]
 pub(crate) struct Backoff<K>(Failures<K>);
 
@@ -35,7 +35,7 @@ impl<K> Default for Backoff<K> {
 }
 
 impl<K: Ord> Backoff<K> {
-    /// The wait after the work on that key failed once more.
+    /// Counts a failure of the key; returns the wait before the retry.
     pub(crate) fn failed(&mut self, key: K, trouble: Trouble, retry: &Retry) -> Duration {
         let (first, doublings) = match (trouble, self.0.add(key)) {
             (Trouble::Conflict, 0) => return Duration::ZERO,
@@ -45,12 +45,12 @@ impl<K: Ord> Backoff<K> {
         doubled(first, doublings, retry.short * LONGEST)
     }
 
-    /// How often the work on that key failed in a row.
+    /// The number of consecutive failures of the key.
     pub(crate) fn times(&self, key: &K) -> u32 {
         self.0.times(key)
     }
 
-    /// It succeeded.
+    /// Resets the key after a success.
     pub(crate) fn succeeded(&mut self, key: &K) {
         self.0.clear(key);
     }
@@ -65,7 +65,7 @@ mod tests {
     #[rstest]
     #[case::failures(Trouble::Failure, &[5_000, 10_000, 20_000, 40_000, 40_000])]
     #[case::conflicts(Trouble::Conflict, &[0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 40_000, 40_000])]
-    fn each_wait_is_longer_than_the_one_before_up_to_a_limit(#[case] trouble: Trouble, #[case] waits: &[u64]) {
+    fn waits_grow_up_to_a_limit(#[case] trouble: Trouble, #[case] waits: &[u64]) {
         let mut backoff = Backoff::default();
         for wait in waits {
             let waited = backoff.failed("a", trouble, &Retry::default());
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_stays_at_its_limit_however_often_it_fails() {
+    fn the_wait_stays_at_its_limit_after_many_failures() {
         let mut backoff = Backoff::default();
         let waits = (0..100).map(|_| backoff.failed("a", Trouble::Failure, &Retry::default()));
         assert_eq!(waits.last(), Some(Duration::from_secs(40)));
     }
 
     #[test]
-    fn a_success_and_other_keys_begin_anew() {
+    fn a_success_resets_the_key_and_keys_are_independent() {
         let mut backoff = Backoff::default();
         let failed = |backoff: &mut Backoff<&str>, key| backoff.failed(key, Trouble::Failure, &Retry::default());
         failed(&mut backoff, "a");

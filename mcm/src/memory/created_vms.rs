@@ -1,7 +1,7 @@
-//! VMs that this process made and has not seen recorded on their machines yet.
+//! VMs that this process created and whose provider id is not recorded in their machine yet.
 //!
-//! A write of a provider id may be lost while the cloud does not show the new VM yet; without this memory the next pass
-//! would make another one. A process that dies forgets, and its successor asks the cloud.
+//! The write of a provider id may fail while the cloud does not list the new VM yet; without this state the next pass
+//! would create a second VM. After a restart the state is lost, and the new process looks up the VM in the cloud.
 
 use std::collections::BTreeMap;
 
@@ -11,29 +11,29 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
-/// By machine: its uid, and the VM.
+/// The machine's uid and the VM, by machine.
 #[derive(Debug, Default)]
 pub(crate) struct CreatedVms(Mutex<BTreeMap<Key, (Option<String>, VmIdentity)>>);
 
 impl CreatedVms {
-    /// CreateMachine made that VM for the machine.
+    /// Remembers the VM that CreateMachine created for the machine.
     pub(crate) fn remember(&self, machine: &Machine, vm: &VmIdentity) {
         self.lock().insert(Key::of(machine), (machine.uid(), vm.clone()));
     }
 
-    /// The VM that the machine does not carry yet. What it carries is forgotten.
+    /// The created VM, if it is not recorded in the machine yet; forgets a recorded one.
     pub(crate) fn unrecorded(&self, machine: &Machine) -> Option<VmIdentity> {
-        let mut made = self.lock();
+        let mut created = self.lock();
         let key = Key::of(machine);
-        let (uid, vm) = made.get(&key)?;
+        let (uid, vm) = created.get(&key)?;
         if machine.spec.provider_id.is_empty() && *uid == machine.uid() {
             return Some(vm.clone());
         }
-        made.remove(&key);
+        created.remove(&key);
         None
     }
 
-    /// There is no such machine any more.
+    /// Forgets the VM of a machine that does not exist any more.
     pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
@@ -65,21 +65,25 @@ mod tests {
     }
 
     #[test]
-    fn a_vm_is_remembered_until_its_machine_carries_it() {
-        let made = CreatedVms::default();
-        made.remember(&machine("u", ""), &vm());
-        assert_eq!(made.unrecorded(&machine("u", "")), Some(vm()));
-        assert_eq!(made.unrecorded(&machine("u", "cloud:///vm")), None);
-        assert_eq!(made.unrecorded(&machine("u", "")), None, "it is forgotten");
+    fn a_vm_is_remembered_until_its_machine_records_it() {
+        let created = CreatedVms::default();
+        created.remember(&machine("u", ""), &vm());
+        assert_eq!(created.unrecorded(&machine("u", "")), Some(vm()));
+        assert_eq!(created.unrecorded(&machine("u", "cloud:///vm")), None);
+        assert_eq!(
+            created.unrecorded(&machine("u", "")),
+            None,
+            "the recorded VM is forgotten"
+        );
     }
 
     #[test]
-    fn a_machine_of_the_same_name_is_another_one() {
-        let made = CreatedVms::default();
-        made.remember(&machine("u", ""), &vm());
-        assert_eq!(made.unrecorded(&machine("v", "")), None);
-        made.remember(&machine("v", ""), &vm());
-        made.forget(&Key::of(&machine("v", "")));
-        assert_eq!(made.unrecorded(&machine("v", "")), None);
+    fn a_machine_with_the_same_name_and_another_uid_is_different() {
+        let created = CreatedVms::default();
+        created.remember(&machine("u", ""), &vm());
+        assert_eq!(created.unrecorded(&machine("v", "")), None);
+        created.remember(&machine("v", ""), &vm());
+        created.forget(&Key::of(&machine("v", "")));
+        assert_eq!(created.unrecorded(&machine("v", "")), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What this process remembers of the drains that are under way, a value for each machine.
+//! The state of drains in progress, one value per machine.
 //!
-//! Drains are data: none holds a task or a worker while it waits. What must not live here: what the memory means.
+//! Drains are data: a waiting drain occupies neither a task nor a worker. `mcm_core` interprets the state.
 
 pub(crate) mod defects;
 
@@ -15,29 +15,29 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
-/// By machine: its uid, and the memory.
+/// The machine's uid and the state of its drain, by machine.
 type Memories = BTreeMap<Key, (Option<String>, DrainMemory)>;
 
-/// All of them. Clones share them.
+/// The state of all drains. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drains {
     memories: Arc<Mutex<Memories>>,
 }
 
 impl Drains {
-    /// What is remembered of the machine's drain.
+    /// The state of the machine's drain.
     pub(crate) fn of(&self, machine: &Machine) -> DrainMemory {
         let drains = self.lock();
         let own = drains.get(&Key::of(machine)).filter(|(uid, _)| *uid == machine.uid());
         own.map(|(_, memory)| memory.clone()).unwrap_or_default()
     }
 
-    /// Remembers this instead.
+    /// Replaces the state of the machine's drain.
     pub(crate) fn keep(&self, machine: &Machine, memory: DrainMemory) {
         self.lock().insert(Key::of(machine), (machine.uid(), memory));
     }
 
-    /// A pod was asked to go, with that outcome.
+    /// Records the outcome of an eviction or deletion of a pod.
     pub(crate) fn attempted(&self, key: &Key, pod: &str, now: Timestamp, outcome: EvictionOutcome) {
         if defect!(DrainListenerFillsUp) && matches!(outcome, EvictionOutcome::Failed(_)) {
             defects::leave_listener();
@@ -58,7 +58,7 @@ impl Drains {
         all.map(|(key, _)| key.clone()).collect()
     }
 
-    /// There is no such machine any more.
+    /// Forgets the drain of a machine that does not exist any more.
     pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }

@@ -1,4 +1,5 @@
-//! What the safety controllers and the others tell each other: the health of the API servers, and what may leave orphan VMs.
+//! State shared by the safety controllers and the other controllers: the health of the API servers, and notifications
+//! of possible orphan VMs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,75 +11,75 @@ use tokio::sync::Notify;
 
 use crate::cache::Change;
 
-/// What the safety controllers and the others tell each other. Clones share it.
+/// State shared by the safety controllers and the other controllers. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guard(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     health: Mutex<ApiHealth>,
-    /// The caches are filled.
+    /// Notified when the caches are filled.
     filled: Notify,
-    /// A machine went, or has several VMs.
+    /// Notified when there may be orphan VMs.
     suspicion: Notify,
-    /// Nothing is frozen any more.
+    /// Notified at the end of a freeze.
     thawed: Notify,
-    /// A VM is being collected at this moment.
+    /// Whether a VM is being collected at this moment.
     collecting: AtomicBool,
 }
 
 impl Guard {
-    /// What is known of the API servers.
+    /// The health of the API servers.
     pub(crate) fn health(&self) -> ApiHealth {
         *self.0.health.lock()
     }
 
-    /// Whether no VM may be touched.
+    /// Whether `mcm` is frozen: it must not create or delete VMs.
     pub(crate) fn is_frozen(&self) -> bool {
         self.health().is_frozen()
     }
 
-    /// Tells that the caches are filled.
+    /// Notifies that the caches are filled.
     pub(crate) fn filled(&self) {
         self.0.filled.notify_one();
     }
 
-    /// Returns when nothing is frozen any more.
+    /// Waits for the end of a freeze.
     pub(crate) async fn thawed(&self) {
         self.0.thawed.notified().await;
     }
 
-    /// Tells that nothing is frozen any more.
+    /// Notifies of the end of a freeze.
     pub(crate) fn thaw(&self) {
         self.0.thawed.notify_one();
     }
 
-    /// Tells that there may be orphan VMs.
+    /// Notifies that there may be orphan VMs.
     pub(crate) fn suspect(&self) {
         self.0.suspicion.notify_one();
     }
 
-    /// Returns when there may be orphan VMs.
+    /// Waits until there may be orphan VMs.
     pub(crate) async fn suspected(&self) {
         self.0.suspicion.notified().await;
     }
 
-    /// Returns when the caches are filled.
+    /// Waits until the caches are filled.
     pub(crate) async fn caches_filled(&self) {
         self.0.filled.notified().await;
     }
 
-    /// Tells whether a VM is being collected at this moment.
+    /// Sets whether a VM is being collected at this moment.
     pub(crate) fn set_collecting(&self, collecting: bool) {
         self.0.collecting.store(collecting, Ordering::Relaxed);
     }
 
-    /// Whether the collection is in the middle of a deletion.
+    /// Whether a VM is being collected at this moment.
     pub(crate) fn is_collecting(&self) -> bool {
         self.0.collecting.load(Ordering::Relaxed)
     }
 
-    /// A change of a machine: one that went, or whose cloud says that it has several VMs, may have left some.
+    /// Handles a change of a machine: its deletion, or several VMs in the cloud, may leave orphan VMs.
     pub(crate) fn machine_changed(&self, change: &Change<Machine>) {
         let status = |machine: &Option<Arc<Machine>>| machine.as_ref().map(|machine| machine.status.clone());
         match (status(&change.old), status(&change.new)) {
@@ -87,7 +88,7 @@ impl Guard {
         }
     }
 
-    /// A change of a machine's status, by others or by this process: of what it wrote itself no watch tells it.
+    /// Handles a change of a machine's status. Called for own writes too, which the watch does not report.
     pub(crate) fn status_changed(&self, old: &MachineStatus, new: &MachineStatus) {
         let several = |status: &MachineStatus| {
             let operation = status.last_operation.as_ref();
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine whose last operation ended with that code.
+    /// A machine whose last operation failed with this code.
     fn machine(code: Code) -> Machine {
         let operation = LastOperation {
             error_code: code.name().to_owned(),
@@ -138,7 +139,7 @@ mod tests {
     #[case::known(SEVERAL, SEVERAL, false)]
     #[case::added_without_the_code(None, OTHER, false)]
     #[case::added_with_the_code(None, SEVERAL, true)]
-    fn orphans_are_looked_for_when_a_machine_goes_or_has_several_vms(
+    fn a_deleted_machine_or_one_with_several_vms_triggers_the_orphan_search(
         #[case] old: Option<Code>,
         #[case] new: Option<Code>,
         #[case] suspicious: bool,
@@ -151,15 +152,14 @@ mod tests {
             first_list: false,
         });
         assert_eq!(is_suspicious(&guard), suspicious);
-        assert!(!is_suspicious(&guard), "one pass for each suspicion");
+        assert!(!is_suspicious(&guard), "each notification triggers one pass");
     }
 
-    /// Of what this process wrote itself no watch tells it.
     #[rstest]
     #[case::without_the_code(OTHER, OTHER, false)]
     #[case::with_the_code(OTHER, SEVERAL, true)]
     #[case::old_only(SEVERAL, OTHER, false)]
-    fn orphans_are_looked_for_when_this_process_writes_that_a_machine_has_several_vms(
+    fn an_own_status_write_about_several_vms_triggers_the_orphan_search(
         #[case] old: Option<Code>,
         #[case] new: Option<Code>,
         #[case] suspicious: bool,

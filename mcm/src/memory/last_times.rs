@@ -1,8 +1,8 @@
-//! When this process did something for each machine last.
+//! The time of the last action of some type for each machine.
 //!
-//! It remembers when a Node's conditions were copied without any other change: they may change all the time, and
-//! without this memory so would the machines' statuses. And when a call of the cloud failed: a status that says the
-//! same again is not written, so that its time is that of the first failure.
+//! One use is the last copy of a Node's conditions without another change, which limits how often frequently changing
+//! conditions cause status writes. Another is the last failed cloud call: a repeated failure does not change the
+//! status, so that the status has the time of the first failure.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
-/// By machine.
+/// The times, by machine.
 #[derive(Debug, Default)]
 pub(crate) struct LastTimes(Mutex<BTreeMap<Key, Timestamp>>);
 
 impl LastTimes {
-    /// It was done now.
+    /// Records the time of an action.
     pub(crate) fn note(&self, key: Key, now: Timestamp) {
         self.lock().insert(key, now);
     }
 
-    /// When it was done last; `None`: never by this process.
+    /// The time of the last action; `None`: none by this process.
     pub(crate) fn last(&self, key: &Key) -> Option<Timestamp> {
         self.lock().get(key).copied()
     }
 
-    /// There is no such machine any more.
+    /// Forgets a machine that does not exist any more.
     pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }

@@ -1,4 +1,4 @@
-//! MachineNames of machines to be created, and those whose creation may or may not have had its effect.
+//! Names of machines to create, including names of creations with unknown outcome.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,33 @@ use parking_lot::Mutex;
 
 use crate::cache::Key;
 
-/// Letters of names: no vowels, and no digits that look like them.
+/// The alphabet of suffixes: no vowels, and no digits that look like vowels.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const SUFFIX: usize = 5;
 
-/// Longest prefix of a name, so that the whole fits a label.
+/// The maximum length of a name's prefix, so that the name is valid as a label value.
 const PREFIX: usize = 58;
 
-/// MachineNames of machines to be made.
+/// Generates names of machines to create.
 #[derive(Debug)]
 pub(crate) struct MachineNames {
     stream: Mutex<Stream>,
-    /// MachineNames by set whose creation may or may not have had its effect: they are used again first, so that no machine is
-    /// made twice.
-    doubtful: Mutex<BTreeMap<Key, Vec<String>>>,
+    /// Names of creations with unknown outcome, by set: they are used first, so that no machine is created twice.
+    uncertain: Mutex<BTreeMap<Key, Vec<String>>>,
 }
 
 impl MachineNames {
     pub(crate) fn new(stream: Stream) -> Self {
         Self {
             stream: Mutex::new(stream),
-            doubtful: Mutex::default(),
+            uncertain: Mutex::default(),
         }
     }
 
     pub(crate) fn next(&self, set: &Key) -> String {
-        let mut doubtful = self.doubtful.lock();
-        let known = doubtful.get_mut(set).and_then(Vec::pop);
+        let mut uncertain = self.uncertain.lock();
+        let known = uncertain.get_mut(set).and_then(Vec::pop);
         known.unwrap_or_else(|| {
             let prefix: String = set.name.chars().take(PREFIX).collect();
             let suffix = self.stream.lock().text(SUFFIX, ALPHABET);
@@ -42,13 +41,14 @@ impl MachineNames {
         })
     }
 
-    pub(crate) fn doubt(&self, set: &Key, name: String) {
-        let mut doubtful = self.doubtful.lock();
-        doubtful.entry(set.clone()).or_default().push(name);
+    /// Returns a name whose creation had an unknown outcome to the generator.
+    pub(crate) fn reuse_first(&self, set: &Key, name: String) {
+        let mut uncertain = self.uncertain.lock();
+        uncertain.entry(set.clone()).or_default().push(name);
     }
 
-    /// There is no such set any more.
+    /// Forgets a set that does not exist any more.
     pub(crate) fn forget(&self, set: &Key) {
-        self.doubtful.lock().remove(set);
+        self.uncertain.lock().remove(set);
     }
 }

@@ -1,7 +1,7 @@
-//! What this process remembers between two reconciles and no cache has: work under way, and what the last calls showed.
+//! In-memory state between reconciles that is not in a cache: work in progress, and results of the last calls.
 //!
-//! A process that dies forgets all of it; its successor finds the same by asking the clusters and the cloud. What must not
-//! live here: requests, driver calls, and decisions.
+//! It is lost at a restart; the new process restores it from the clusters and the cloud. The module must not contain
+//! requests, driver calls or decisions.
 
 mod backoff;
 mod created_vms;
@@ -11,6 +11,7 @@ mod last_times;
 mod machine_names;
 mod pending_set_writes;
 mod pending_statuses;
+mod requested_deletions;
 mod update_support;
 
 pub(crate) use self::backoff::{Backoff, Trouble};
@@ -21,4 +22,5 @@ pub(crate) use self::last_times::LastTimes;
 pub(crate) use self::machine_names::MachineNames;
 pub(crate) use self::pending_set_writes::PendingSetWrites;
 pub(crate) use self::pending_statuses::PendingStatuses;
+pub(crate) use self::requested_deletions::RequestedDeletions;
 pub(crate) use self::update_support::UpdateSupport;

@@ -1,5 +1,5 @@
-//! Sets whose size or freeze is being written: from the request until its answer none of their machines is made, for what
-//! was missing may not be wanted any more.
+//! Sets whose size or freeze is being written. They create no machines until the response, because missing machines may
+//! not be wanted any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::{Cache, Key};
 
-/// Those sets, and by how many writes each is held. Clones share them.
+/// The number of pending writes by set. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingSetWrites(Arc<Mutex<BTreeMap<Key, usize>>>);
 
-/// One write; the set is held until this is dropped. What came of the write is in the cache by then.
+/// A pending write, until this is dropped. The cache must contain the result of the write by then.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Hold {
+pub(crate) struct PendingWrite {
     pending_set_writes: PendingSetWrites,
     set: Key,
 }
 
 impl PendingSetWrites {
-    /// A write begins.
-    pub(crate) fn begins(&self, set: &Key) -> Hold {
+    /// Registers a write.
+    pub(crate) fn begin(&self, set: &Key) -> PendingWrite {
         *self.lock().entry(set.clone()).or_default() += 1;
-        Hold {
+        PendingWrite {
             pending_set_writes: self.clone(),
             set: set.clone(),
         }
     }
 
-    /// Whether the set is being written, or is frozen.
-    pub(crate) fn holds(&self, set: &Key, sets: &Cache<MachineSet>) -> bool {
+    /// Whether the set has pending writes, or is frozen.
+    pub(crate) fn contains(&self, set: &Key, sets: &Cache<MachineSet>) -> bool {
         let known = sets.get(set);
         let labels = known.as_ref().and_then(|set| set.metadata.labels.as_ref());
         let frozen = labels.and_then(|labels| labels.get(keys::FREEZE_LABEL));
@@ -44,13 +44,13 @@ impl PendingSetWrites {
     }
 }
 
-impl Drop for Hold {
+impl Drop for PendingWrite {
     fn drop(&mut self) {
-        let mut held = self.pending_set_writes.lock();
-        if let Some(writes) = held.get_mut(&self.set) {
+        let mut pending = self.pending_set_writes.lock();
+        if let Some(writes) = pending.get_mut(&self.set) {
             *writes -= 1;
             if *writes == 0 {
-                held.remove(&self.set);
+                pending.remove(&self.set);
             }
         }
     }
@@ -69,27 +69,27 @@ mod tests {
     }
 
     #[test]
-    fn a_set_makes_nothing_from_the_decision_to_freeze_it_on() {
-        let (held, sets) = (PendingSetWrites::default(), Cache::new());
+    fn a_set_counts_as_frozen_from_the_decision_to_freeze_it() {
+        let (pending, sets) = (PendingSetWrites::default(), Cache::new());
         let key = Key::new("default", "ms");
         sets.apply(Event::Apply(set(json!({}))));
-        assert!(!held.holds(&key, &sets));
-        let hold = held.begins(&key);
-        assert!(held.holds(&key, &sets));
+        assert!(!pending.contains(&key, &sets));
+        let write = pending.begin(&key);
+        assert!(pending.contains(&key, &sets));
         sets.apply(Event::Apply(set(json!({ "freeze": "True" }))));
-        drop(hold);
-        assert!(held.holds(&key, &sets), "it is frozen now");
+        drop(write);
+        assert!(pending.contains(&key, &sets), "the set is frozen now");
     }
 
     #[test]
-    fn a_set_that_is_written_twice_is_held_until_both_are_answered() {
-        let (held, sets) = (PendingSetWrites::default(), Cache::new());
+    fn a_set_with_two_writes_is_pending_until_both_are_answered() {
+        let (pending, sets) = (PendingSetWrites::default(), Cache::new());
         let key = Key::new("default", "ms");
-        let (first, second) = (held.begins(&key), held.begins(&key));
+        let (first, second) = (pending.begin(&key), pending.begin(&key));
         drop(first);
-        assert!(held.holds(&key, &sets));
-        assert!(!held.holds(&Key::new("default", "other"), &sets));
+        assert!(pending.contains(&key, &sets));
+        assert!(!pending.contains(&Key::new("default", "other"), &sets));
         drop(second);
-        assert!(!held.holds(&key, &sets));
+        assert!(!pending.contains(&key, &sets));
     }
 }

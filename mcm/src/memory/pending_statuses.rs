@@ -1,4 +1,4 @@
-//! Statuses of machines that are being written: a decision about a sibling must not overlook them.
+//! Machine statuses that are being written, which decisions about siblings must consider.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::cache::Key;
 
-/// Statuses that are being written at this moment: a sibling's decision must not overlook them.
+/// The statuses that are being written, by machine.
 #[derive(Debug, Default)]
 pub(crate) struct PendingStatuses(Mutex<BTreeMap<Key, MachineStatus>>);
 

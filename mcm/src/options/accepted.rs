@@ -1,49 +1,38 @@
-//! Flags that manifests of upstream's programs have and that set nothing here: they are read and checked as there, so
-//! that such a manifest works.
+//! Flags of upstream's manifests that have no effect here: they are parsed and validated as upstream does, so that such
+//! manifests work.
 
-use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
+use clap::Args;
 use mcm_api::GoDuration;
 
-/// What upstream's manifests may say.
+/// Flags that upstream's manifests may contain.
 #[derive(Args, Clone, Debug, PartialEq)]
-#[command(next_help_heading = "Accepted because upstream's manifests have them; nothing depends on them")]
+#[command(next_help_heading = "Accepted for compatibility with upstream's manifests; they have no effect")]
 pub struct AcceptedOptions {
-    /// Name of the cloud; the class's provider and --driver say it
+    /// Name of the cloud; here the class's provider and --driver determine it
     #[arg(long, value_name = "NAME", default_value_t = String::new(), hide_default_value = true)]
     pub cloud_provider: String,
 
-    /// Between two full lists of an informer (duration); here watches are renewed by the server
+    /// Period of an informer's full lists (duration); here the server ends watches
     #[arg(long, value_name = "DURATION", default_value_t = AcceptedOptions::default().min_resync_period)]
     pub min_resync_period: GoDuration,
 
-    /// Between the starts of two controllers (duration); here they start together
+    /// Interval between the starts of controllers (duration); here they start together
     #[arg(long, value_name = "DURATION", default_value_t = AcceptedOptions::default().controller_start_interval)]
     pub controller_start_interval: GoDuration,
 
-    /// Media type of requests; here JSON
+    /// Media type of requests; here always JSON
     #[arg(long, value_name = "TYPE", default_value_t = AcceptedOptions::default().kube_api_content_type)]
     pub kube_api_content_type: String,
 
-    /// Kind of the lock; here a Lease in any case
+    /// Kind of the lock; here always a Lease
     #[arg(long, value_name = "KIND", default_value_t = AcceptedOptions::default().leader_elect_resource_lock)]
     pub leader_elect_resource_lock: String,
 
-    /// Serve profiles; there are none
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-        default_value_t = false, action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    pub profiling: bool,
-
-    /// Serve profiles of locks; there are none
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-        default_value_t = false, action = ArgAction::Set, value_parser = BoolishValueParser::new())]
-    pub contention_profiling: bool,
-
-    /// Between two writes of the log (duration); here every line is written at once
+    /// Interval between flushes of the log (duration); here every line is flushed at once
     #[arg(long, value_name = "DURATION", default_value_t = AcceptedOptions::default().log_flush_frequency)]
     pub log_flush_frequency: GoDuration,
 
-    /// Detail of the log by source file; here RUST_LOG says it
+    /// Verbosity of the log by source file; here RUST_LOG sets it
     #[arg(long, value_name = "PATTERNS", default_value_t = String::new(), hide_default_value = true)]
     pub vmodule: String,
 }
@@ -56,8 +45,6 @@ impl Default for AcceptedOptions {
             controller_start_interval: super::seconds(0),
             kube_api_content_type: "application/vnd.kubernetes.protobuf".to_owned(),
             leader_elect_resource_lock: "leases".to_owned(),
-            profiling: false,
-            contention_profiling: false,
             log_flush_frequency: super::seconds(5),
             vmodule: String::new(),
         }
@@ -74,20 +61,16 @@ impl AcceptedOptions {
                     .iter()
                     .all(|part| !part.is_empty() && !part.contains(char::is_whitespace)),
             format!(
-                "--kube-api-content-type={:?} is no media type: write one as application/json, or leave it out",
+                "--kube-api-content-type={:?} is not a media type: use one such as application/json, or omit the flag",
                 self.kube_api_content_type
             ),
         );
         check(
             self.leader_elect_resource_lock == "leases",
             format!(
-                "--leader-elect-resource-lock={}: mcm competes for a Lease; write leases, or leave it out",
+                "--leader-elect-resource-lock={}: mcm supports only a Lease; use leases, or omit the flag",
                 self.leader_elect_resource_lock
             ),
-        );
-        check(
-            !self.contention_profiling || self.profiling,
-            "--contention-profiling needs --profiling; mcm has neither profile, leave both out".to_owned(),
         );
     }
 }

@@ -1,7 +1,7 @@
-//! The flags of `mcm`: names and meaning as upstream's, with a default for every one.
+//! The flags of `mcm`: names and meanings are upstream's, and every flag has a default.
 //!
-//! What lives here: [`Options`], their defaults, and their validation, which reports all violations
-//! together. What must not: clients and kubeconfigs. A flag is here only when what it sets exists.
+//! It contains [`Options`], their defaults and their validation, which reports all violations together.
+//! It must not contain clients or read kubeconfigs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ pub use overshoot::OvershootOptions;
 pub use preservation::{PreservationDialect, PreservationOptions};
 pub use safety::SafetyOptions;
 
-/// Everything that can be set from the command line.
+/// All command-line flags.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Options {
     /// Address of the cloud's driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
     #[arg(long, value_name = "ADDRESS", default_value_t = Options::default().driver, hide_default_value = true)]
     pub driver: String,
 
-    /// The provider whose classes, and whose Secrets, the driver of --driver is asked about; empty: any
+    /// Provider whose classes and Secrets the driver of --driver receives; empty: any
     #[arg(long, value_name = "PROVIDER", default_value_t = Options::default().driver_provider, hide_default_value = true)]
     pub driver_provider: String,
 
-    /// Address on which drivers that register themselves are awaited, instead of --driver: plain on loopback, with
-    /// --driver-tls-* anywhere
+    /// Address on which drivers register themselves, instead of --driver: plain on loopback, with --driver-tls-*
+    /// anywhere
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true,
         default_missing_value = DRIVER_LISTEN)]
     pub driver_listen: Option<SocketAddr>,
@@ -46,11 +46,19 @@ pub struct Options {
     )]
     pub autoscaler_scaledown_annotation_during_rollout: bool,
 
+    /// Count a machine as available only after minReadySeconds of its set or MachineDeployment
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value_t = Options::default().honour_min_ready_seconds,
+        action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+    )]
+    pub honour_min_ready_seconds: bool,
+
     /// Namespace of machines, classes, their Secrets and the Lease
     #[arg(long, default_value_t = Options::default().namespace)]
     pub namespace: String,
 
-    /// Kubeconfig of the cluster that holds the machines; empty: as --target-kubeconfig;
+    /// Kubeconfig of the cluster that contains the machines; empty: as --target-kubeconfig;
     /// inClusterConfig: the service account of this pod
     #[arg(long, value_name = "PATH", default_value_t = Options::default().control_kubeconfig)]
     pub control_kubeconfig: String,
@@ -68,7 +76,7 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().kube_api_burst)]
     pub kube_api_burst: i32,
 
-    /// Machines that are worked on at the same time
+    /// Keys that are reconciled at the same time
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().concurrent_syncs)]
     pub concurrent_syncs: i32,
 
@@ -80,11 +88,11 @@ pub struct Options {
     #[arg(long, default_value_t = Options::default().port)]
     pub port: i32,
 
-    /// Detail of the log: 0 to 1 information, 2 to 4 debugging, 5 and more everything
+    /// Verbosity of the log: 0 to 1 information, 2 to 4 debugging, 5 and more everything
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = Options::default().v)]
     pub v: i32,
 
-    /// Form of the log
+    /// Format of the log
     #[arg(long, value_enum, default_value_t = Options::default().log_format)]
     pub log_format: LogFormat,
 
@@ -92,7 +100,7 @@ pub struct Options {
     #[command(flatten)]
     pub driver_tls: DriverTlsOptions,
 
-    /// Limits of a machine's life.
+    /// Timeouts of machines.
     #[command(flatten)]
     pub machine: MachineOptions,
 
@@ -104,11 +112,11 @@ pub struct Options {
     #[command(flatten)]
     pub safety: SafetyOptions,
 
-    /// The brake against too many machines.
+    /// The overshoot guard.
     #[command(flatten)]
     pub overshoot: OvershootOptions,
 
-    /// Flags that manifests of upstream have.
+    /// Flags that are accepted for compatibility.
     #[command(flatten)]
     pub accepted: AcceptedOptions,
 
@@ -121,16 +129,16 @@ pub struct Options {
     pub leader_election: LeaderElectionOptions,
 }
 
-/// How the connection to the driver is secured. Files are read again for every connection, so that
-/// rotated ones take effect.
+/// TLS of the connection to the driver. Files are read for every connection, so that rotated files
+/// take effect.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "TLS to the driver, with --driver=grpcs://HOST:PORT")]
 pub struct DriverTlsOptions {
-    /// Authorities that may have signed the driver's certificate (PEM)
+    /// Accepted authorities of the driver's certificate (PEM)
     #[arg(long = "driver-tls-ca", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
     pub ca: String,
 
-    /// Certificate that the driver is shown (PEM)
+    /// Client certificate for the driver (PEM)
     #[arg(long = "driver-tls-cert", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
     pub cert: String,
 
@@ -138,12 +146,12 @@ pub struct DriverTlsOptions {
     #[arg(long = "driver-tls-key", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
     pub key: String,
 
-    /// Name that the driver's certificate must carry; empty: the host in --driver
+    /// Name that the driver's certificate must contain; empty: the host in --driver
     #[arg(long = "driver-tls-server-name", value_name = "NAME", default_value_t = String::new(), hide_default_value = true)]
     pub server_name: String,
 }
 
-/// Limits of a machine's life; most can be overridden in a machine's spec.
+/// Timeouts of machines; most can be overridden in a machine's spec.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Machines")]
 pub struct MachineOptions {
@@ -159,15 +167,15 @@ pub struct MachineOptions {
     #[arg(long = "machine-drain-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().drain_timeout)]
     pub drain_timeout: GoDuration,
 
-    /// How often a pod is evicted before it is deleted; never more often than the drain has time for
-    #[arg(long = "machine-max-evict-retries", value_name = "COUNT", default_value_t = MachineOptions::default().max_evict_retries)]
-    pub max_evict_retries: i32,
+    /// Number of eviction attempts before a pod is deleted; limited by the drain timeout, which determines it by default
+    #[arg(long = "machine-max-evict-retries", value_name = "COUNT")]
+    pub max_evict_retries: Option<i32>,
 
-    /// How long the volumes of an evicted pod may take to leave the node, beside the pod's grace period (duration)
+    /// How long the volumes of an evicted pod may take to detach, in addition to the pod's grace period (duration)
     #[arg(long = "machine-pv-detach-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().pv_detach_timeout)]
     pub pv_detach_timeout: GoDuration,
 
-    /// How long the next pod with volumes waits for those of the last one to come up on another node (duration)
+    /// How long the next pod with volumes waits until the previous pod's volumes attach to another node (duration)
     #[arg(long = "machine-pv-reattach-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().pv_reattach_timeout)]
     pub pv_reattach_timeout: GoDuration,
 
@@ -175,16 +183,16 @@ pub struct MachineOptions {
     #[arg(long = "machine-inplace-update-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().in_place_update_timeout)]
     pub in_place_update_timeout: GoDuration,
 
-    /// Conditions of a Node that make it unhealthy unless they are False, separated by commas
+    /// Conditions that make a Node unhealthy unless they are False, separated by commas
     #[arg(long, value_name = "TYPES", default_value_t = MachineOptions::default().node_conditions)]
     pub node_conditions: String,
 
-    /// Groups that bootstrap tokens authenticate as beside system:bootstrappers, separated by commas
+    /// Groups that bootstrap tokens authenticate as in addition to system:bootstrappers, separated by commas
     #[arg(long, value_name = "GROUPS", default_value_t = MachineOptions::default().bootstrap_token_auth_extra_groups)]
     pub bootstrap_token_auth_extra_groups: String,
 }
 
-/// How long to wait before something is tried again.
+/// How long to wait before a retry.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Retry periods")]
 pub struct RetryOptions {
@@ -192,15 +200,15 @@ pub struct RetryOptions {
     #[arg(long = "conflict-retry", value_name = "DURATION", default_value_t = RetryOptions::default().conflict)]
     pub conflict: GoDuration,
 
-    /// After errors that pass quickly, and between the steps of a creation or deletion (duration)
+    /// After short-lived errors, and between the steps of a creation or deletion (duration)
     #[arg(long = "short-retry", value_name = "DURATION", default_value_t = RetryOptions::default().short)]
     pub short: GoDuration,
 
-    /// After errors that take a while to pass (duration)
+    /// After longer-lived errors (duration)
     #[arg(long = "medium-retry", value_name = "DURATION", default_value_t = RetryOptions::default().medium)]
     pub medium: GoDuration,
 
-    /// After errors that a person must mend, and between looks at a healthy machine (duration)
+    /// After errors that a user must fix, and between checks of a healthy machine (duration)
     #[arg(long = "long-retry", value_name = "DURATION", default_value_t = RetryOptions::default().long)]
     pub long: GoDuration,
 
@@ -208,12 +216,12 @@ pub struct RetryOptions {
     #[arg(long = "eviction-retry", value_name = "DURATION", default_value_t = RetryOptions::default().eviction)]
     pub eviction: GoDuration,
 
-    /// After the cloud answered ResourceExhausted to a creation; 0: as --long-retry (duration)
+    /// After a creation failed with ResourceExhausted; 0: as --long-retry (duration)
     #[arg(long = "resource-exhausted-retry", value_name = "DURATION", default_value_t = RetryOptions::default().resource_exhausted)]
     pub resource_exhausted: GoDuration,
 }
 
-/// How one of several processes becomes the one that works.
+/// Leader election among several processes.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Leader election")]
 pub struct LeaderElectionOptions {
@@ -225,11 +233,11 @@ pub struct LeaderElectionOptions {
     )]
     pub enabled: bool,
 
-    /// How long others wait after the leader's last renewal before they take over (duration)
+    /// How long other processes wait after the leader's last renewal before they take over (duration)
     #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value_t = LeaderElectionOptions::default().lease_duration)]
     pub lease_duration: GoDuration,
 
-    /// How long the leader tries to renew before it gives up (duration)
+    /// How long the leader tries to renew before it stops leading (duration)
     #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value_t = LeaderElectionOptions::default().renew_deadline)]
     pub renew_deadline: GoDuration,
 
@@ -238,12 +246,12 @@ pub struct LeaderElectionOptions {
     pub retry_period: GoDuration,
 }
 
-/// A controller that can be chosen by `--controllers`.
+/// A value of `--controllers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Controller {
     /// Machines, and the finalizers of their classes and Secrets.
     Machine,
-    /// Orphan VMs and Nodes of nobody.
+    /// Orphan VMs and Nodes without a machine.
     Safety,
     /// MachineSets.
     Set,
@@ -262,13 +270,13 @@ impl std::fmt::Display for Controller {
     }
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -298,6 +306,7 @@ impl Default for Options {
                 Controller::Deployment,
             ],
             autoscaler_scaledown_annotation_during_rollout: true,
+            honour_min_ready_seconds: false,
             namespace: "default".to_owned(),
             control_kubeconfig: String::new(),
             target_kubeconfig: String::new(),
@@ -326,7 +335,7 @@ impl Default for MachineOptions {
             creation_timeout: seconds(20 * 60),
             health_timeout: seconds(10 * 60),
             drain_timeout: seconds(2 * 3600),
-            max_evict_retries: 360,
+            max_evict_retries: None,
             pv_detach_timeout: seconds(2 * 60),
             pv_reattach_timeout: seconds(90),
             in_place_update_timeout: seconds(20 * 60),
@@ -360,53 +369,53 @@ impl Default for LeaderElectionOptions {
     }
 }
 
-/// What is wrong with the flags, all of it.
+/// All violations in the flags.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct OptionsError(pub Vec<String>);
 
-/// Where drivers are awaited when the flag says nothing more.
+/// The address of `--driver-listen` without a value.
 const DRIVER_LISTEN: &str = "127.0.0.1:5000";
-/// The kubeconfig value for a cluster that is not there.
+/// The kubeconfig value for an absent cluster.
 pub(crate) const NO_CLUSTER: &str = "none";
 /// The kubeconfig value for the pod's service account.
 pub(crate) const IN_CLUSTER: &str = "inClusterConfig";
 
 impl Options {
-    /// Checks all values against each other.
+    /// Validates all values.
     ///
     /// # Errors
-    /// All violations at once; each names its flag and what to write instead.
+    /// All violations at once; each names its flag and the fix.
     pub fn validate(&self) -> Result<(), OptionsError> {
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let mut check = |holds: bool, text: String| {
             if !holds {
-                wrong.push(text);
+                violations.push(text);
             }
         };
         check(
             !self.controllers.is_empty(),
-            "--controllers names none: give at least one, for example --controllers=machine".into(),
+            "--controllers is empty: specify at least one, for example --controllers=machine".into(),
         );
         check(
             !self.namespace.is_empty(),
-            "--namespace is empty: name the namespace of the machines".into(),
+            "--namespace is empty: specify the namespace of the machines".into(),
         );
         check(
             (1..=65535).contains(&self.port),
-            format!("--port={} is no port: choose one between 1 and 65535", self.port),
+            format!("--port={} is not a port: choose one between 1 and 65535", self.port),
         );
         check(
             self.concurrent_syncs > 0,
             format!(
-                "--concurrent-syncs={} lets nothing happen: choose 1 or more",
+                "--concurrent-syncs={} allows no work: choose 1 or more",
                 self.concurrent_syncs
             ),
         );
         check(
             self.kube_api_qps.is_finite() && self.kube_api_qps >= 0.0,
             format!(
-                "--kube-api-qps={} is no rate: choose 0 (no limit) or more",
+                "--kube-api-qps={} is not a rate: choose 0 (no limit) or more",
                 self.kube_api_qps
             ),
         );
@@ -415,10 +424,10 @@ impl Options {
             format!("--kube-api-burst={} is negative: choose 0 or more", self.kube_api_burst),
         );
         check(
-            self.machine.max_evict_retries >= 0,
+            self.machine.max_evict_retries.is_none_or(|retries| retries >= 0),
             format!(
                 "--machine-max-evict-retries={} is negative: choose 0 (pods are deleted) or more",
-                self.machine.max_evict_retries
+                self.machine.max_evict_retries.unwrap_or_default()
             ),
         );
         check(self.v >= 0, format!("--v={} is negative: choose 0 or more", self.v));
@@ -430,7 +439,7 @@ impl Options {
         );
         check(
             self.control_kubeconfig != NO_CLUSTER,
-            "--control-kubeconfig=none: there must be a cluster that holds the machines; give a path".into(),
+            "--control-kubeconfig=none: the machines need a control cluster; give a path".into(),
         );
         for (flag, period) in [
             ("--conflict-retry", self.retry.conflict),
@@ -451,39 +460,39 @@ impl Options {
         self.safety.violations(&mut check);
         self.accepted.violations(&mut check);
         self.leader_election.violations(&mut check);
-        if wrong.is_empty() {
+        if violations.is_empty() {
             Ok(())
         } else {
-            Err(OptionsError(wrong))
+            Err(OptionsError(violations))
         }
     }
 
-    /// Checks what only the program needs, not a controller that is handed its driver.
+    /// Validates also the flags that only the program uses, such as those of the driver and of kubeconfigs.
     ///
     /// # Errors
     /// All violations at once, those of [`Self::validate`] included.
     pub fn validate_program(&self) -> Result<(), OptionsError> {
-        let mut wrong = self.validate().err().map(|error| error.0).unwrap_or_default();
-        self.driver_violations(&mut wrong);
+        let mut violations = self.validate().err().map(|error| error.0).unwrap_or_default();
+        self.driver_violations(&mut violations);
         for (flag, path) in [
             ("--control-kubeconfig", &self.control_kubeconfig),
             ("--target-kubeconfig", &self.target_kubeconfig),
         ] {
             let is_path = !path.is_empty() && path != NO_CLUSTER && path != IN_CLUSTER;
             if is_path && !PathBuf::from(path).is_file() {
-                wrong.push(format!("{flag}={path}: there is no such file"));
+                violations.push(format!("{flag}={path}: there is no such file"));
             }
         }
-        if wrong.is_empty() {
+        if violations.is_empty() {
             Ok(())
         } else {
-            Err(OptionsError(wrong))
+            Err(OptionsError(violations))
         }
     }
 }
 
 impl Options {
-    /// How the driver is reached; `None`: without TLS.
+    /// The TLS configuration for the driver; `None`: without TLS.
     pub fn tls(&self) -> Option<Tls> {
         let server_name = &self.driver_tls.server_name;
         (mcm_driver::channel::is_encrypted(&self.driver) || !self.driver_tls.is_empty()).then(|| Tls {
@@ -492,30 +501,31 @@ impl Options {
         })
     }
 
-    /// The files by which drivers that register prove who they are; `None`: on loopback nobody proves anything.
+    /// The TLS files for drivers that register; `None`: they register on loopback without TLS.
     pub fn listener_files(&self) -> Option<TlsFiles> {
         (!self.driver_tls.is_empty()).then(|| self.driver_tls.tls_files())
     }
 
-    fn driver_violations(&self, wrong: &mut Vec<String>) {
+    fn driver_violations(&self, violations: &mut Vec<String>) {
         match (self.driver.is_empty(), self.driver_listen) {
             (false, Some(address)) => {
-                wrong.push(format!(
-                    "--driver={} and --driver-listen={address} exclude each other: mcm dials its driver, or awaits drivers",
+                violations.push(format!(
+                    "--driver={} and --driver-listen={address} exclude each other: \
+                     mcm connects to a driver, or drivers register",
                     self.driver
                 ));
                 return;
             }
             (true, Some(_)) if !self.driver_provider.is_empty() => {
-                wrong.push(format!(
-                    "--driver-provider={} goes with --driver: drivers that register themselves say what they serve",
+                violations.push(format!(
+                    "--driver-provider={} requires --driver: drivers that register themselves report what they serve",
                     self.driver_provider
                 ));
                 return;
             }
-            (true, Some(address)) => return self.listener_violations(address, wrong),
+            (true, Some(address)) => return self.listener_violations(address, violations),
             (true, None) => {
-                wrong.push(
+                violations.push(
                     "--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT or grpcs://HOST:PORT, \
                      or --driver-listen for drivers that register themselves"
                         .to_owned(),
@@ -526,16 +536,16 @@ impl Options {
         }
         let tls = self.tls();
         if let Err(error) = mcm_driver::channel::check_address(&self.driver, tls.as_ref()) {
-            wrong.push(format!("--driver: {error}"));
+            violations.push(format!("--driver: {error}"));
         } else if let Some(tls) = tls {
-            self.tls_violations(&tls, wrong);
+            self.tls_violations(&tls, violations);
         }
     }
 
-    fn listener_violations(&self, address: SocketAddr, wrong: &mut Vec<String>) {
+    fn listener_violations(&self, address: SocketAddr, violations: &mut Vec<String>) {
         let Some(files) = self.listener_files() else {
             if !address.ip().is_loopback() {
-                wrong.push(format!(
+                violations.push(format!(
                     "--driver-listen={address} is not on loopback: give --driver-tls-ca, --driver-tls-cert and \
                      --driver-tls-key, or listen on 127.0.0.1"
                 ));
@@ -548,14 +558,14 @@ impl Options {
             .collect();
         if missing.is_empty() {
             if let Err(error) = files.server_config() {
-                wrong.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
+                violations.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
             }
         } else {
-            wrong.extend(missing);
+            violations.extend(missing);
         }
     }
 
-    fn tls_violations(&self, tls: &Tls, wrong: &mut Vec<String>) {
+    fn tls_violations(&self, tls: &Tls, violations: &mut Vec<String>) {
         let missing: Vec<_> = self
             .driver_tls
             .files()
@@ -563,12 +573,12 @@ impl Options {
             .filter(|(_, file)| file.is_empty())
             .collect();
         for (flag, _) in &missing {
-            wrong.push(format!("{flag} is missing: --driver={} needs it", self.driver));
+            violations.push(format!("{flag} is missing: --driver={} needs it", self.driver));
         }
         if missing.is_empty()
             && let Err(error) = tls.files.client_config()
         {
-            wrong.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
+            violations.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Flags of the brake against too many machines.
+//! Flags of the overshoot guard.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use mcm_api::GoDuration;
 
 /// When a MachineSet with too many machines is frozen.
 #[derive(Args, Clone, Debug, PartialEq)]
-#[command(next_help_heading = "OvershootGuard against too many machines")]
+#[command(next_help_heading = "Overshoot guard against too many machines")]
 pub struct OvershootOptions {
     /// Machines beyond replicas and surge at which a MachineSet is frozen
     #[arg(long = "safety-up", value_name = "COUNT", default_value_t = OvershootOptions::default().up)]
     pub up: u32,
 
-    /// Machines below that number at which it is thawed
+    /// Machines below that number at which it is unfrozen
     #[arg(long = "safety-down", value_name = "COUNT", default_value_t = OvershootOptions::default().down)]
     pub down: u32,
 
-    /// How often it is looked (duration)
+    /// Period of the overshoot check (duration)
     #[arg(long = "machine-safety-overshooting-period", value_name = "DURATION", default_value_t = OvershootOptions::default().overshooting_period)]
     pub overshooting_period: GoDuration,
 }

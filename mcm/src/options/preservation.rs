@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::seconds;
 
-/// How machines are kept for analysis.
+/// How machines are preserved.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Preservation")]
 pub struct PreservationOptions {
@@ -15,7 +15,7 @@ pub struct PreservationOptions {
     #[arg(long = "machine-preserve-timeout", value_name = "DURATION", default_value_t = PreservationOptions::default().timeout)]
     pub timeout: GoDuration,
 
-    /// Whose words and habits apply
+    /// Annotation values and phases of preservation
     #[arg(long = "preservation-dialect", value_enum, default_value_t = PreservationOptions::default().dialect)]
     pub dialect: PreservationDialect,
 }
@@ -27,9 +27,9 @@ pub enum PreservationDialect {
     /// Running:Preserved and Failed:Preserved are phases.
     #[default]
     V2,
-    /// Phases stay as they are, as upstream has them.
+    /// Annotation values and phases are upstream's.
     Upstream,
-    /// Nothing is preserved, and what is preserved ends.
+    /// No machine is preserved, and existing preservations end.
     Off,
 }
 

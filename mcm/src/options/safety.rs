@@ -1,23 +1,23 @@
-//! Flags of the safety controllers, and how they are checked.
+//! Flags of the safety controllers, and their validation.
 
 use clap::Args;
 use mcm_api::GoDuration;
 
 use super::seconds;
 
-/// How the cloud is kept clean, and when nothing is believed.
+/// The collection of orphan VMs, and the checks of the API servers.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "Safety")]
 pub struct SafetyOptions {
-    /// Between two looks for VMs that no machine stands behind (duration)
+    /// Period of the search for orphan VMs (duration)
     #[arg(long = "machine-safety-orphan-vms-period", value_name = "DURATION", default_value_t = SafetyOptions::default().orphan_vms_period)]
     pub orphan_vms_period: GoDuration,
 
-    /// How long an API server may be away before no VM is made or deleted any more (duration)
+    /// How long an API server may be unavailable before mcm freezes: it creates and deletes no VM (duration)
     #[arg(long = "machine-safety-apiserver-statuscheck-timeout", value_name = "DURATION", default_value_t = SafetyOptions::default().apiserver_check_timeout)]
     pub apiserver_check_timeout: GoDuration,
 
-    /// Between two questions whether the API servers answer (duration)
+    /// Period of the check of the API servers (duration)
     #[arg(long = "machine-safety-apiserver-statuscheck-period", value_name = "DURATION", default_value_t = SafetyOptions::default().apiserver_check_period)]
     pub apiserver_check_period: GoDuration,
 }

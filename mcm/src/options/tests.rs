@@ -1,4 +1,4 @@
-//! The flags as a table: names, defaults, accepted and refused values.
+//! Tests of the flags: names, defaults, accepted and rejected values.
 
 use clap::{Command, FromArgMatches};
 use rstest::rstest;
@@ -18,13 +18,13 @@ fn parse(arguments: &[&str]) -> Result<Options, String> {
 }
 
 #[test]
-fn no_flag_at_all_gives_the_defaults() {
+fn without_flags_the_defaults_apply() {
     assert_eq!(parse(&[]).unwrap(), Options::default());
     Options::default().validate().unwrap();
 }
 
 #[test]
-fn every_flag_has_a_help_text_and_shows_its_default() {
+fn every_flag_has_a_help_text_and_a_default() {
     let shown: Vec<String> = command()
         .get_arguments()
         .map(|argument| {
@@ -43,6 +43,7 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --driver-listen=
     --controllers=machine,safety,set,deployment
     --autoscaler-scaledown-annotation-during-rollout=true
+    --honour-min-ready-seconds=false
     --namespace=default
     --control-kubeconfig=
     --target-kubeconfig=
@@ -60,7 +61,7 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --machine-creation-timeout=20m0s
     --machine-health-timeout=10m0s
     --machine-drain-timeout=2h0m0s
-    --machine-max-evict-retries=360
+    --machine-max-evict-retries=
     --machine-pv-detach-timeout=2m0s
     --machine-pv-reattach-timeout=1m30s
     --machine-inplace-update-timeout=20m0s
@@ -79,8 +80,6 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --controller-start-interval=0s
     --kube-api-content-type=application/vnd.kubernetes.protobuf
     --leader-elect-resource-lock=leases
-    --profiling=false
-    --contention-profiling=false
     --log-flush-frequency=5s
     --vmodule=
     --conflict-retry=200ms
@@ -100,12 +99,12 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
 #[case::on_without_a_value("--leader-elect", true)]
 #[case::on("--leader-elect=true", true)]
 #[case::off("--leader-elect=false", false)]
-fn leader_election_is_switched_as_upstreams_is(#[case] flag: &str, #[case] enabled: bool) {
+fn leader_election_is_enabled_and_disabled_as_upstream(#[case] flag: &str, #[case] enabled: bool) {
     assert_eq!(parse(&[flag]).unwrap().leader_election.enabled, enabled);
 }
 
 #[test]
-fn durations_are_gos() {
+fn durations_have_go_syntax() {
     let options = parse(&["--machine-health-timeout=1h30m", "--conflict-retry=50ms"]).unwrap();
     assert_eq!(options.machine.health_timeout, seconds(5400));
     assert_eq!(options.retry.conflict, GoDuration(Duration::from_millis(50)));
@@ -118,9 +117,9 @@ fn durations_are_gos() {
     "--controllers=machine,elevator",
     "[possible values: machine, safety, set, deployment]"
 )]
-#[case::no_address("--address=localhost", "--address")]
+#[case::not_an_address("--address=localhost", "--address")]
 #[case::misspelt("--machine-healt-timeout=1m", "--machine-health-timeout")]
-fn a_value_that_cannot_be_read_is_refused(#[case] flag: &str, #[case] hint: &str) {
+fn an_invalid_value_is_rejected(#[case] flag: &str, #[case] hint: &str) {
     let error = parse(&[flag]).unwrap_err();
     assert!(error.contains(hint), "{error}");
 }
@@ -156,7 +155,7 @@ fn all_violations_are_reported_together_each_with_its_flag() {
 }
 
 #[test]
-fn a_kubeconfig_that_is_not_there_is_named() {
+fn an_absent_kubeconfig_is_reported() {
     let options = parse(&["--driver=grpc://localhost:1", "--control-kubeconfig=/no/such/file"]).unwrap();
     let error = options.validate_program().unwrap_err();
     assert_eq!(error.0, ["--control-kubeconfig=/no/such/file: there is no such file"]);
@@ -166,11 +165,11 @@ fn a_kubeconfig_that_is_not_there_is_named() {
 #[case::not_encrypted(&["--driver=grpc://10.0.0.1:1"], &["use grpcs://10.0.0.1:1 with certificates"])]
 #[case::no_files(&["--driver=grpcs://cloud:1"], &["--driver-tls-ca is missing", "--driver-tls-cert is missing", "--driver-tls-key is missing"])]
 #[case::one_file(&["--driver=grpcs://cloud:1", "--driver-tls-ca=/x", "--driver-tls-cert=/x"], &["--driver-tls-key is missing"])]
-#[case::files_that_are_not_there(
+#[case::absent_files(
     &["--driver=grpcs://cloud:1", "--driver-tls-ca=/no/ca", "--driver-tls-cert=/no/crt", "--driver-tls-key=/no/key"],
     &["the certificate authority /no/ca is not usable"]
 )]
-#[case::files_for_nothing(&["--driver=grpc://localhost:1", "--driver-tls-ca=/x"], &["grpcs:// only"])]
+#[case::files_without_encryption(&["--driver=grpc://localhost:1", "--driver-tls-ca=/x"], &["grpcs:// only"])]
 fn a_driver_off_loopback_needs_usable_certificates(#[case] arguments: &[&str], #[case] expected: &[&str]) {
     let error = parse(arguments).unwrap().validate_program().unwrap_err().0;
     assert_eq!(error.len(), expected.len(), "{error:#?}");
@@ -180,7 +179,7 @@ fn a_driver_off_loopback_needs_usable_certificates(#[case] arguments: &[&str], #
 }
 
 #[test]
-fn without_leader_election_its_periods_do_not_matter() {
+fn without_leader_election_its_periods_are_not_validated() {
     let options = parse(&["--leader-elect=false", "--leader-elect-retry-period=1h"]).unwrap();
     options.validate().unwrap();
 }
@@ -189,6 +188,6 @@ fn without_leader_election_its_periods_do_not_matter() {
 #[case::v2("--preservation-dialect=v2", PreservationDialect::V2)]
 #[case::upstream("--preservation-dialect=upstream", PreservationDialect::Upstream)]
 #[case::off("--preservation-dialect=off", PreservationDialect::Off)]
-fn the_dialect_of_preservation_is_chosen(#[case] flag: &str, #[case] expected: PreservationDialect) {
+fn the_dialect_of_preservation_is_parsed(#[case] flag: &str, #[case] expected: PreservationDialect) {
     assert_eq!(parse(&[flag]).unwrap().preservation.dialect, expected);
 }

@@ -1,4 +1,4 @@
-//! One pass over the cloud's VMs: lists, candidates, the API server's word, deletions.
+//! One pass over the cloud's VMs: lists them, finds orphans, confirms them with the API server, and deletes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::cache::Key;
 use crate::error::brief;
 use crate::view::secret;
 
-/// What passes hand on to each other.
+/// State that is kept between passes.
 pub(super) struct Memory {
     started: Timestamp,
     sightings: BTreeMap<ProviderId, Sighting>,
-    /// The provider ids of the VMs that the last pass saw with our tags.
+    /// The provider ids of the VMs with our tags in the last pass.
     pub(super) listed: BTreeSet<ProviderId>,
 }
 
 impl Memory {
-    /// That of a process which sees the cluster since then.
+    /// The initial state of a process whose caches were filled at `started`.
     pub(super) fn starting(started: Timestamp) -> Self {
         Self {
             started,
@@ -35,7 +35,7 @@ impl Memory {
 }
 
 impl Safety {
-    /// Answers when another pass is needed before the regular one.
+    /// Performs a pass; returns when another one is needed before the regular one.
     pub(super) async fn collect(&self, memory: &mut Memory) -> Option<Duration> {
         let state = &self.executor().state;
         let mut wake = None;
@@ -69,7 +69,7 @@ impl Safety {
         for candidate in &plan.due {
             match self.verdict(candidate).await {
                 Verdict::Collect => {
-                    if self.take_away(candidate).await {
+                    if self.delete_orphan(candidate).await {
                         memory.sightings.remove(&candidate.provider_id);
                     } else {
                         wake = Some(self.controllers.settings.retry.long);
@@ -77,10 +77,10 @@ impl Safety {
                 }
                 Verdict::Refuse(reason) => {
                     memory.sightings.remove(&candidate.provider_id);
-                    self.refused(candidate, &reason);
+                    self.report_refusal(candidate, &reason);
                 }
                 Verdict::Stop(reason) => {
-                    self.refused(candidate, &reason);
+                    self.report_refusal(candidate, &reason);
                     wake = Some(self.settings.api.period);
                     break;
                 }
@@ -89,7 +89,7 @@ impl Safety {
         [wake, plan.wake].into_iter().flatten().min()
     }
 
-    fn refused(&self, candidate: &Candidate, reason: &str) {
+    fn report_refusal(&self, candidate: &Candidate, reason: &str) {
         self.executor().metrics.count_orphan("refused");
         tracing::warn!(
             vm = candidate.provider_id.as_str(),
@@ -99,7 +99,7 @@ impl Safety {
         );
     }
 
-    /// The VMs of a class; `None`: its driver lists none. A class that cannot be asked about is told of in the log.
+    /// The VMs of a class; `None`: its driver does not implement ListMachines. A failure is logged.
     async fn list(&self, class: &MachineClass) -> Result<Option<Listing>, ()> {
         let executor = self.executor();
         let name = class.name_any();
@@ -108,7 +108,7 @@ impl Safety {
             tracing::warn!(
                 class = name,
                 secret = missing,
-                "a Secret of the class is missing: no VM of it is looked at"
+                "a Secret of the class is missing: its VMs are not checked"
             );
             return Err(());
         }
@@ -117,7 +117,7 @@ impl Safety {
             Ok(vms) => Ok(Some(Listing { class: name, vms })),
             Err(error) if error.code == Code::Unimplemented => Ok(None),
             Err(error) => {
-                tracing::warn!(class = name, %error, "the VMs of the class cannot be listed: none of them is collected");
+                tracing::warn!(class = name, %error, "the VMs of the class cannot be listed: none is collected");
                 Err(())
             }
         }
@@ -125,7 +125,7 @@ impl Safety {
 
     async fn verdict(&self, candidate: &Candidate) -> Verdict {
         if !self.may_collect() {
-            return Verdict::Stop("an API server is away, or another process leads".to_owned());
+            return Verdict::Stop("an API server does not respond, or another process leads".to_owned());
         }
         let executor = self.executor();
         let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
@@ -135,23 +135,23 @@ impl Safety {
             Err(error) => Truth::Unreadable(brief(&error)),
         };
         match confirm(candidate, &truth) {
-            // Reading took its time.
+            // The situation may have changed during the read.
             Verdict::Collect if !self.may_collect() => {
-                Verdict::Stop("an API server is away, or another process leads".to_owned())
+                Verdict::Stop("an API server does not respond, or another process leads".to_owned())
             }
             verdict => verdict,
         }
     }
 
-    /// Deletes a VM on behalf of a machine that stands for this VM only: it has its provider id, and no uid.
-    async fn take_away(&self, candidate: &Candidate) -> bool {
+    /// Deletes an orphan VM with a placeholder machine, which has its provider id and no uid.
+    async fn delete_orphan(&self, candidate: &Candidate) -> bool {
         let executor = self.executor();
         let key = Key::new(&executor.state.namespace, &candidate.class);
         let Some(class) = executor.state.classes.get(&key) else {
             return false;
         };
-        // Afterwards nobody would know that the Node was ours.
-        if !self.let_node_go(&candidate.provider_id).await {
+        // After the deletion it is unknown that the Node was ours.
+        if !self.release_nodes(&candidate.provider_id).await {
             return false;
         }
         let mut machine = Machine::default();
@@ -180,7 +180,7 @@ impl Safety {
             ),
             Err(error) => (
                 "OrphanVMNotCollected",
-                format!("the VM {provider_id}, which nobody needs ({evidence}), cannot be deleted: {error}"),
+                format!("the VM {provider_id}, which no machine needs ({evidence}), cannot be deleted: {error}"),
             ),
         };
         executor
@@ -191,7 +191,7 @@ impl Safety {
             .recorder
             .record(&executor.control, &*class, EventType::Warning, reason, &message);
         if let Err(error) = event.await {
-            tracing::debug!(error = brief(&error), "the event was not recorded");
+            tracing::debug!(error = brief(&error), "recording the event failed");
         }
         deleted.is_ok()
     }

@@ -1,4 +1,4 @@
-//! What planted defects do in the place of the safety controllers.
+//! Changes by planted defects to the safety controllers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use mcm_core::safety::api_health::{ApiHealth, Next};
 
 use super::Safety;
 
-/// An answer does not end an outage that began.
+/// Continues an outage despite a response.
 pub(super) fn without_reset(before: ApiHealth, next: Next) -> Next {
     match before {
         ApiHealth::Down { .. } if next.health == ApiHealth::Up => Next { health: before, ..next },
@@ -15,17 +15,17 @@ pub(super) fn without_reset(before: ApiHealth, next: Next) -> Next {
 }
 
 impl Safety {
-    /// Returns when a part of the caches is filled, and, without the API servers, whatever they answer.
+    /// Waits until some of the caches are filled; depending on the defect, also while the API servers do not respond.
     pub(super) async fn partly_filled(&self) {
         let state = &self.executor().state;
-        let behind = || {
+        let incomplete = || {
             if defect!(OrphansCollectedBeforeMachinesAreListed) {
                 self.guard().health() != ApiHealth::Up
             } else {
                 !state.machines.synced()
             }
         };
-        while behind() || !state.classes.synced() || !state.secrets.synced() {
+        while incomplete() || !state.classes.synced() || !state.secrets.synced() {
             self.executor().clock.sleep(Duration::from_secs(1)).await;
         }
     }

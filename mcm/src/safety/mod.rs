@@ -1,8 +1,8 @@
-//! The safety controllers: they ask the API servers whether they can be relied on, collect orphan VMs, and mark Nodes that
-//! no machine stands behind, as `mcm_core::safety` decides.
+//! The safety controllers: they check whether the API servers respond, collect orphan VMs, and mark Nodes without a
+//! machine, as `mcm_core::safety` decides.
 //!
-//! What lives here: when each of them acts. What must not: the rules, and what the other controllers need of it
-//! (`memory::Guard`).
+//! The module schedules and performs their actions. The rules are in `mcm_core::safety`, and the state for the other
+//! controllers in `memory::Guard`.
 
 mod collect;
 mod defects;
@@ -21,12 +21,12 @@ use crate::execute::ActionExecutor;
 use crate::memory::Guard;
 use crate::reconcile::Controllers;
 
-/// What an operator sets.
+/// The settings of the safety controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) api: api_health::Settings,
     pub(crate) orphans: orphans::Settings,
-    /// Whether VMs are collected and Nodes marked; the API servers are asked in any case.
+    /// Whether VMs are collected and Nodes marked; the API servers are always checked.
     pub(crate) housekeeping: bool,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Safety {
 }
 
 impl Safety {
-    /// Works until it is dropped.
+    /// Runs until it is dropped.
     pub(crate) async fn run(&self) -> Infallible {
-        tokio::join!(Box::pin(self.probe()), Box::pin(self.keep_house())).0
+        tokio::join!(Box::pin(self.probe()), Box::pin(self.run_housekeeping())).0
     }
 
     fn executor(&self) -> &ActionExecutor {
@@ -54,8 +54,8 @@ impl Safety {
         self.executor().clock.now()
     }
 
-    /// Passes over the cloud's VMs and over Nodes: at the start, at their period, and when something is suspicious.
-    async fn keep_house(&self) {
+    /// Checks the cloud's VMs and the Nodes: at the start, periodically, and when there may be orphan VMs.
+    async fn run_housekeeping(&self) {
         if !self.settings.housekeeping {
             return;
         }
@@ -68,7 +68,7 @@ impl Safety {
             }
             let period = self.settings.orphans.period;
             let suspicion = async {
-                // One pass for many machines that go together.
+                // One pass suffices for machines that are deleted together.
                 self.executor().clock.sleep(self.controllers.settings.retry.short).await;
                 self.guard().suspected().await;
             };
@@ -80,7 +80,7 @@ impl Safety {
         }
     }
 
-    /// Returns when the caches are filled.
+    /// Waits until the caches are filled.
     async fn filled(&self) {
         if defect!(OrphansCollectedBeforeMachinesAreListed | OrphansCollectedWithoutApiServers) {
             return self.partly_filled().await;
@@ -97,7 +97,7 @@ impl Safety {
         [collected, marked].into_iter().flatten().min()
     }
 
-    /// Whether the clusters are seen well enough to say that something is missing in them.
+    /// Whether the caches are reliable enough to conclude that an object is absent.
     fn may_collect(&self) -> bool {
         let executor = self.executor();
         if !executor.tenure.holds(executor.clock.now()) {

@@ -1,4 +1,4 @@
-//! Marks on Nodes that no machine stands behind.
+//! Marks Nodes without a machine.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found};
 
 impl Safety {
-    /// `listed` are the provider ids of VMs that have our tags. Answers when another pass is needed before the regular one.
+    /// Marks Nodes; `listed` are the provider ids of VMs with our tags. Returns when another pass is needed before the
+    /// regular one.
     pub(super) async fn mark_nodes(&self, listed: &BTreeSet<ProviderId>) -> Option<Duration> {
         let target = self.executor().state.target.as_ref()?;
         let settings = &self.controllers.settings;
@@ -50,8 +51,8 @@ impl Safety {
         wake
     }
 
-    /// Marks the Nodes on a VM that is about to go, and releases them; answers whether that is done.
-    pub(super) async fn let_node_go(&self, provider_id: &ProviderId) -> bool {
+    /// Marks and releases the Nodes on a VM that is about to be deleted; returns whether all writes succeeded.
+    pub(super) async fn release_nodes(&self, provider_id: &ProviderId) -> bool {
         let nodes = self.executor().state.target.as_ref().map(|target| target.nodes.all());
         let on_it = |node: &Arc<Node>| {
             let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
@@ -66,7 +67,7 @@ impl Safety {
         done
     }
 
-    /// Writes a mark; when that fails: when to try again.
+    /// Writes a mark; the error is the wait before a retry.
     async fn write_node(&self, node: &Node, patch: Value) -> Result<(), Duration> {
         let executor = self.executor();
         let retry = &self.controllers.settings.retry;
@@ -82,7 +83,7 @@ impl Safety {
             }
             Err(error) if is_not_found(&error) => Ok(()),
             Err(error) => {
-                tracing::info!(node = name, error = brief(&error), "the Node was not marked");
+                tracing::info!(node = name, error = brief(&error), "marking the Node failed");
                 Err(if is_conflict(&error) { retry.short } else { retry.medium })
             }
         }
@@ -98,7 +99,7 @@ impl Safety {
         }
     }
 
-    /// How many machines name the Node, or are named by it.
+    /// The number of machines that reference the Node, or that it references.
     fn machines_behind(&self, node: &Node) -> usize {
         let state = &self.executor().state;
         let naming = state.machines_of_node(&node.name_any());

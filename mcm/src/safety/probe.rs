@@ -1,4 +1,4 @@
-//! Asking the API servers whether they answer, and beginning anew after an outage.
+//! Checks whether the API servers respond, and resets machines after an outage.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,39 +13,39 @@ use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 use super::Safety;
 use crate::error::{brief, is_not_found};
 
-/// The object that is asked for, as upstream does. That there is none is an answer.
-const NOBODY: &str = "dummy_name";
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(10);
+/// The name of the requested object, as in upstream. NotFound is a valid response.
+const ABSENT_NAME: &str = "dummy_name";
+/// The timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Safety {
-    /// Asks for ever.
+    /// Checks the API servers periodically.
     pub(super) async fn probe(&self) -> Infallible {
         let clock = &self.executor().clock;
         loop {
-            let asked = self.now();
-            let problem = if self.would_be_answered() {
+            let started = self.now();
+            let problem = if self.is_certainly_available() {
                 None
             } else {
-                self.ask().await
+                self.check().await
             };
             let before = self.guard().health();
-            let next = before.after(problem.is_none(), asked, self.now(), &self.settings.api);
+            let next = before.after(problem.is_none(), started, self.now(), &self.settings.api);
             let next = if defect!(PastOutageCountsAsBegun) {
                 super::defects::without_reset(before, next)
             } else {
                 next
             };
             self.guard().set(next.health);
-            self.tell(before, next.health, problem.as_deref());
+            self.report(before, next.health, problem.as_deref());
             if before != ApiHealth::Up && next.health == ApiHealth::Up {
-                // What waits for an answer need not wait for its period.
+                // Work that waits for the API servers need not wait for its period.
                 self.guard().suspect();
             }
             let mut wake = next.wake;
             if next.thaw && self.thaw().await {
                 self.guard().set(ApiHealth::Up);
-                self.tell(next.health, ApiHealth::Up, None);
+                self.report(next.health, ApiHealth::Up, None);
                 self.guard().thaw();
                 self.guard().suspect();
                 wake = self.settings.api.period;
@@ -54,55 +54,55 @@ impl Safety {
         }
     }
 
-    fn tell(&self, before: ApiHealth, after: ApiHealth, problem: Option<&str>) {
+    fn report(&self, before: ApiHealth, after: ApiHealth, problem: Option<&str>) {
         self.executor().metrics.set_frozen(after.is_frozen());
         match (before.is_frozen(), after.is_frozen()) {
             (false, true) => tracing::warn!(
                 problem,
                 seconds = self.settings.api.timeout.as_secs(),
-                "an API server is away: frozen; no VM is made or deleted until both answer"
+                "an API server does not respond: frozen; no VM is created or deleted until both respond"
             ),
-            (true, false) => tracing::info!("both API servers answer again: no longer frozen"),
+            (true, false) => tracing::info!("both API servers respond again: no longer frozen"),
             _ => {
                 if let Some(problem) = problem {
-                    tracing::info!(problem, "an API server does not answer");
+                    tracing::info!(problem, "an API server does not respond");
                 }
             }
         }
     }
 
-    /// Whether the API servers answer for certain, in a simulated world.
-    fn would_be_answered(&self) -> bool {
+    /// Whether the API servers certainly respond, in a simulated world.
+    fn is_certainly_available(&self) -> bool {
         let executor = self.executor();
         executor.clock.has_stable_connections()
             && self.guard().health() == ApiHealth::Up
-            && executor.tenure.is_unheard()
+            && executor.tenure.renews_by_pulse()
     }
 
-    /// What is wrong with an API server; `None`: both answer.
-    async fn ask(&self) -> Option<String> {
+    /// The problem of an API server; `None`: both respond.
+    async fn check(&self) -> Option<String> {
         let executor = self.executor();
         let machines: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
-        let control = Box::pin(async move { machines.get_metadata(NOBODY).await.map(|_| ()) });
-        if let Some(problem) = self.ask_one("control", control).await {
+        let control = Box::pin(async move { machines.get_metadata(ABSENT_NAME).await.map(|_| ()) });
+        if let Some(problem) = self.check_one("control", control).await {
             return Some(problem);
         }
         let nodes: Api<Node> = Api::all(executor.target.clone()?);
-        let target = Box::pin(async move { nodes.get_metadata(NOBODY).await.map(|_| ()) });
-        self.ask_one("target", target).await
+        let target = Box::pin(async move { nodes.get_metadata(ABSENT_NAME).await.map(|_| ()) });
+        self.check_one("target", target).await
     }
 
-    async fn ask_one(&self, cluster: &str, question: BoxFuture<'_, kube::Result<()>>) -> Option<String> {
-        let limit = ANSWER.min(self.settings.api.timeout);
-        match tokio::time::timeout(limit, question).await {
+    async fn check_one(&self, cluster: &str, request: BoxFuture<'_, kube::Result<()>>) -> Option<String> {
+        let limit = RESPONSE_TIMEOUT.min(self.settings.api.timeout);
+        match tokio::time::timeout(limit, request).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) if is_not_found(&error) => None,
             Ok(Err(error)) => Some(format!("the {cluster} cluster: {}", brief(&error))),
-            Err(_) => Some(format!("the {cluster} cluster: no answer within {limit:?}")),
+            Err(_) => Some(format!("the {cluster} cluster: no response within {limit:?}")),
         }
     }
 
-    /// Has the machines that became Unknown begin anew; answers whether all did.
+    /// Resets the machines that became Unknown during the freeze; returns whether all succeeded.
     async fn thaw(&self) -> bool {
         let executor = self.executor();
         let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
@@ -127,7 +127,7 @@ impl Safety {
                         .recorder
                         .record(&executor.control, &machine, EventType::Normal, "Unfrozen", RESET_TEXT);
                 if let Err(error) = event.await {
-                    tracing::debug!(error = brief(&error), "the event was not recorded");
+                    tracing::debug!(error = brief(&error), "recording the event failed");
                 }
                 Ok::<(), kube::Error>(())
             };
@@ -135,7 +135,7 @@ impl Safety {
                 tracing::info!(
                     machine = name,
                     error = brief(&error),
-                    "the machine did not begin anew; again soon"
+                    "resetting the machine failed; it will be retried"
                 );
                 return false;
             }

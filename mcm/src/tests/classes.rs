@@ -1,9 +1,9 @@
-//! The finalizers of classes, through the whole process.
+//! The finalizers of classes, in the whole process.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_may_not_be_written_is_tried_again_at_intervals() {
+async fn a_forbidden_write_of_a_class_is_retried_with_backoff() {
     let stage = Stage::new();
     stage.server.forbid(CLASS);
     stage

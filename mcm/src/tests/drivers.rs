@@ -1,10 +1,10 @@
-//! Drivers that stand still or register themselves, and clusters without a target.
+//! Stalled and registering drivers, and controllers without a target cluster.
 
 use mcm_driver::registration::{Registrant, Registry};
 
 use super::*;
 
-/// The cloud as a process of its own would have it.
+/// The cloud as the driver of a separate process.
 #[derive(Debug)]
 struct Shared(Arc<Cloud>);
 
@@ -40,7 +40,7 @@ impl Driver for Shared {
 }
 
 impl Stage {
-    /// A class of another provider, with a Secret that only it names.
+    /// Creates a class of another provider, with its own Secret.
     fn put_class_of(&self, provider: &str) {
         let data = json!({ "userData": ByteString(b"join".to_vec()) });
         let secret = format!("/api/v1/namespaces/default/secrets/{provider}");
@@ -60,7 +60,7 @@ impl Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_stands_still_holds_up_its_own_machines_alone() {
+async fn a_stalled_driver_blocks_only_its_own_machines() {
     let stage = Stage::new();
     stage.put_class_of("stalled");
     stage.cloud.0.lock().stalled = Some("stalled");
@@ -77,20 +77,20 @@ async fn a_driver_that_stands_still_holds_up_its_own_machines_alone() {
         stage.wait(10).await;
         stage.create_machine();
         stage.wait(10).await;
-        assert_eq!(
-            stage.phase(),
-            "Pending",
-            "four calls wait, and sixteen machines for those"
-        );
+        assert_eq!(stage.phase(), "Pending", "four calls and sixteen machines are waiting");
         stage.cloud.0.lock().stalled = None;
         stage.wait(3600).await;
-        assert_eq!(stage.cloud.vms(), 21, "the others came when their driver did");
+        assert_eq!(
+            stage.cloud.vms(),
+            21,
+            "the other VMs are created once their driver responds"
+        );
     };
     stage.run_with(options, stage.environment(), story).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registered_driver_serves_its_classes_and_one_that_comes_back_loses_nothing() {
+async fn a_registered_driver_serves_its_classes_also_after_a_restart() {
     let stage = Stage::new();
     stage.put_class_of("other");
     let mut sessions = Seed::new(3).stream("sessions");
@@ -103,14 +103,14 @@ async fn a_registered_driver_serves_its_classes_and_one_that_comes_back_loses_no
         stage.create_machine();
         stage.wait(5).await;
         let status = stage.status_of("m-12345");
-        let told = status["lastOperation"]["description"].as_str().unwrap_or_default();
+        let description = status["lastOperation"]["description"].as_str().unwrap_or_default();
         assert!(
-            told.contains("no driver has registered for the provider \"fake\""),
+            description.contains("no driver has registered for the provider \"fake\""),
             "{status}"
         );
         let registrant = Registrant::new(Shared(Arc::clone(&stage.cloud)), "fake", "the first");
         let life = registrant.run(registry.clone().into_server(), || {});
-        // It dies while it is asked.
+        // The driver dies during a call.
         stage.cloud.0.lock().stalled = Some("fake");
         let died = tokio::time::timeout(Duration::from_secs(30), life).await;
         assert!(died.is_err());
@@ -141,15 +141,18 @@ async fn without_a_target_cluster_a_machine_becomes_available_with_two_calls_and
         stage.wait(3600).await;
         assert_eq!(stage.phase(), "Available");
         assert_eq!(stage.cloud.calls(), ["status", "create", "initialize"]);
-        let asked: Vec<_> = stage.server.requests();
-        assert!(!asked.iter().any(|request| request.contains("/nodes")), "{asked:?}");
+        let requests = stage.server.requests();
+        assert!(
+            !requests.iter().any(|request| request.contains("/nodes")),
+            "{requests:?}"
+        );
         assert!(stage.server.all(TOKENS).is_empty());
     };
     stage.run_with(Options::default(), environment, story).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_input_is_told_of_in_the_status_and_others_go_on() {
+async fn an_invalid_class_is_reported_in_the_status_and_does_not_affect_others() {
     let stage = Stage::new();
     stage.put_class_of("no-user-data");
     let path = "/api/v1/namespaces/default/secrets/no-user-data";
@@ -171,8 +174,8 @@ async fn bad_input_is_told_of_in_the_status_and_others_go_on() {
                 ("m-no-user-data", ["userData", "add the key"]),
             ] {
                 let status = stage.status_of(name);
-                let told = status["lastOperation"]["description"].as_str().unwrap_or_default();
-                assert!(parts.iter().all(|part| told.contains(part)), "{status}");
+                let description = status["lastOperation"]["description"].as_str().unwrap_or_default();
+                assert!(parts.iter().all(|part| description.contains(part)), "{status}");
             }
         })
         .await;

@@ -1,4 +1,4 @@
-//! Classes of a provider's own kind, from the time before there was one kind for all.
+//! Migration of classes of former, provider-specific kinds.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
@@ -9,7 +9,7 @@ const NEW: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machine
 const SET: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets/pool-1";
 const POOL: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinedeployments/pool";
 
-fn class_of_former_times() -> Value {
+fn former_class() -> Value {
     let spec = json!({ "zone": "z1", "secretRef": { "name": "cloud", "namespace": "default" } });
     let mut class = object("former", "AWSMachineClass", json!({ "spec": spec }));
     class["apiVersion"] = json!("machine.sapcloud.io/v1alpha1");
@@ -17,7 +17,7 @@ fn class_of_former_times() -> Value {
     class
 }
 
-fn definition_of_former_times() -> CustomResourceDefinition {
+fn former_definition() -> CustomResourceDefinition {
     let schema = json!({ "type": "object", "properties": {}, "x-kubernetes-preserve-unknown-fields": true });
     let version = json!({
         "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
@@ -32,18 +32,18 @@ fn definition_of_former_times() -> CustomResourceDefinition {
     serde_json::from_value(definition).unwrap()
 }
 
-fn refers_to_it() -> Value {
+fn spec_with_former_class() -> Value {
     json!({ "class": { "kind": "AWSMachineClass", "name": "former" } })
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_of_former_times_is_migrated_with_all_that_refers_to_it() {
+async fn a_former_class_is_migrated_with_all_its_references() {
     let stage = Stage::new();
-    stage.server.define(&definition_of_former_times());
-    stage.server.put(OLD, class_of_former_times());
+    stage.server.define(&former_definition());
+    stage.server.put(OLD, former_class());
     let spec = |name: &str| {
         let labels = json!({ "name": name });
-        let template = json!({ "metadata": { "labels": labels }, "spec": refers_to_it() });
+        let template = json!({ "metadata": { "labels": labels }, "spec": spec_with_former_class() });
         json!({ "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": template } })
     };
     stage.server.put(SET, object("pool-1", "MachineSet", spec("pool-1")));
@@ -52,7 +52,7 @@ async fn a_class_of_former_times_is_migrated_with_all_that_refers_to_it() {
         .put(POOL, object("pool", "MachineDeployment", spec("pool")));
     stage
         .run(async {
-            let machine = object("m-12345", "Machine", json!({ "spec": refers_to_it() }));
+            let machine = object("m-12345", "Machine", json!({ "spec": spec_with_former_class() }));
             stage.server.put(MACHINE, machine);
             stage.wait(30).await;
             let kind = |path: &str, pointer: &str| {
@@ -72,20 +72,21 @@ async fn a_class_of_former_times_is_migrated_with_all_that_refers_to_it() {
             assert_eq!(
                 (stage.phase(), stage.cloud.vms()),
                 (json!("Pending"), 1),
-                "and the machine is made"
+                "the VM is created"
             );
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_class_that_is_nowhere_is_told_of_in_the_status() {
+async fn an_absent_former_class_is_reported_in_the_status() {
     let stage = Stage::new();
     stage
         .run(async {
-            stage
-                .server
-                .put(MACHINE, object("m-12345", "Machine", json!({ "spec": refers_to_it() })));
+            stage.server.put(
+                MACHINE,
+                object("m-12345", "Machine", json!({ "spec": spec_with_former_class() })),
+            );
             stage.wait(30).await;
             let machine = stage.server.get(MACHINE).unwrap();
             let text = machine["status"]["lastOperation"]["description"].as_str().unwrap();

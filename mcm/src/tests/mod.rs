@@ -1,5 +1,5 @@
-//! A machine's life through the whole shell: flags, watches, decisions, actions, over the embedded
-//! API server and a cloud in this process, on virtual time.
+//! Tests of the whole controller (flags, watches, decisions and actions) with the embedded API server
+//! and an in-process cloud, on virtual time.
 
 mod classes;
 mod drivers;
@@ -41,7 +41,7 @@ const POD: &str = "/api/v1/namespaces/shop/pods/web";
 const TOKENS: &str = "/api/v1/namespaces/kube-system/secrets/";
 const PLANTED: &str = "planted-credential";
 
-/// VMs by machine name, the user data of the last creation, and failures still to be given.
+/// A simulated cloud with configurable failures and delays.
 #[derive(Debug, Default)]
 struct Cloud(Mutex<CloudState>);
 
@@ -52,15 +52,15 @@ struct CloudState {
     failures: Vec<Code>,
     list_failure: Option<Code>,
     calls: Vec<&'static str>,
-    /// Whether a status call tells when there are several VMs.
+    /// Whether a status call reports several VMs as OutOfRange.
     reports_several: bool,
     /// How long a status call takes.
-    slow: Duration,
-    /// The provider whose calls are never answered.
+    delay: Duration,
+    /// The provider whose calls hang.
     stalled: Option<&'static str>,
-    /// Status calls under way, and the most of them at any time.
-    under_way: usize,
-    most: usize,
+    /// Status calls in progress, and their maximum.
+    in_progress: usize,
+    max_in_progress: usize,
 }
 
 impl Cloud {
@@ -72,18 +72,18 @@ impl Cloud {
         self.0.lock().failures = codes.iter().rev().copied().collect();
     }
 
-    async fn dawdle(&self) {
-        let slow = {
+    async fn delay(&self) {
+        let delay = {
             let mut state = self.0.lock();
-            if state.slow.is_zero() {
+            if state.delay.is_zero() {
                 return;
             }
-            state.under_way += 1;
-            state.most = state.most.max(state.under_way);
-            state.slow
+            state.in_progress += 1;
+            state.max_in_progress = state.max_in_progress.max(state.in_progress);
+            state.delay
         };
-        tokio::time::sleep(slow).await;
-        self.0.lock().under_way -= 1;
+        tokio::time::sleep(delay).await;
+        self.0.lock().in_progress -= 1;
     }
 
     fn calls(&self) -> Vec<&'static str> {
@@ -101,12 +101,12 @@ fn name(request: &MachineRequest) -> String {
 
 #[async_trait]
 impl Driver for Cloud {
-    /// Not idempotent: a second creation for the same machine makes another VM.
+    /// Not idempotent: a second creation for the same machine creates another VM.
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let mut state = self.0.lock();
         state.calls.push("create");
         if let Some(code) = state.failures.pop() {
-            return Err(DriverError::new(code, "as told"));
+            return Err(DriverError::new(code, "simulated failure"));
         }
         let name = name(&request);
         state.user_data = String::from_utf8_lossy(&request.secret["userData"].0).into_owned();
@@ -146,7 +146,7 @@ impl Driver for Cloud {
         if stalled.is_some() && stalled == request.class.provider.as_deref() {
             std::future::pending::<()>().await;
         }
-        self.dawdle().await;
+        self.delay().await;
         let mut state = self.0.lock();
         state.calls.push("status");
         let name = name(&request);
@@ -165,7 +165,7 @@ impl Driver for Cloud {
     ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
         let state = self.0.lock();
         if let Some(code) = state.list_failure {
-            return Err(DriverError::new(code, "as told"));
+            return Err(DriverError::new(code, "simulated failure"));
         }
         let vms = state.vms.values();
         let names = |vm: &VmIdentity| {
@@ -184,7 +184,7 @@ impl Driver for Cloud {
     }
 }
 
-/// What a provider's class of former times has in its spec is the MachineClass's provider spec.
+/// Uses the spec of a former class as the provider spec of the MachineClass.
 fn migrated(old: &Value, mut class: MachineClass) -> MachineClass {
     class.provider_spec = old["spec"].clone();
     class.provider = Some("fake".to_owned());
@@ -261,7 +261,7 @@ impl Stage {
             .collect()
     }
 
-    /// As the kubelet of the VM would.
+    /// Creates or updates the Node, as the kubelet of the VM.
     fn register_node(&self, ready: &str) {
         let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Kubelet" }]);
         let mut node = self
@@ -287,7 +287,7 @@ impl Stage {
         }
     }
 
-    /// Runs the controller beside `story`, and stops it at the story's end.
+    /// Runs the controller concurrently with `story`, and stops it at the end of the story.
     async fn run(&self, story: impl Future<Output = ()>) {
         self.run_with(Options::default(), self.environment(), story).await;
     }
@@ -347,7 +347,7 @@ fn object(name: &str, kind: &str, rest: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
+async fn a_machine_is_created_joins_and_is_deleted_without_leftovers() {
     let stage = Stage::new();
     stage
         .run(async {
@@ -379,14 +379,17 @@ async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
             assert_eq!(machine["metadata"]["labels"]["node"], "m-12345");
             assert_eq!(
                 machine["futureField"], "kept",
-                "fields of another version are left alone"
+                "fields of another version are preserved"
             );
             let node = stage.server.get(NODE).unwrap();
             assert_eq!(
                 node["metadata"]["labels"]["node.gardener.cloud/machine-name"],
                 "m-12345"
             );
-            assert!(stage.server.all(TOKENS).is_empty(), "the token has done its work");
+            assert!(
+                stage.server.all(TOKENS).is_empty(),
+                "the token is deleted after the join"
+            );
 
             kube::Api::<Machine>::namespaced(stage.server.client(), "default")
                 .delete("m-12345", &kube::api::DeleteParams::default())
@@ -409,7 +412,7 @@ async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_creation_that_fails_is_repeated_after_the_period_of_its_code() {
+async fn a_failed_creation_is_retried_after_the_period_of_its_code() {
     let stage = Stage::new();
     stage
         .cloud
@@ -432,7 +435,7 @@ async fn a_creation_that_fails_is_repeated_after_the_period_of_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mended_credentials_end_the_wait_for_the_next_attempt() {
+async fn corrected_credentials_end_the_wait_for_the_next_attempt() {
     let stage = Stage::new();
     stage.cloud.fail_with(&[Code::Unauthenticated]);
     stage
@@ -450,7 +453,7 @@ async fn mended_credentials_end_the_wait_for_the_next_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unhealthy_node_makes_the_machine_unknown_and_a_healthy_one_running_again() {
+async fn an_unhealthy_node_makes_the_machine_unknown_and_a_recovery_running() {
     let stage = Stage::new();
     stage
         .run(async {
@@ -474,7 +477,7 @@ async fn an_unhealthy_node_makes_the_machine_unknown_and_a_healthy_one_running_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_are_evicted_before_the_vm_goes() {
+async fn pods_are_evicted_before_the_vm_is_deleted() {
     let stage = Stage::new();
     let container = json!({ "name": "web", "image": "web" });
     let spec =
@@ -506,7 +509,7 @@ async fn pods_are_evicted_before_the_vm_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_machines_whose_time_runs_out_at_the_same_second_one_fails() {
+async fn of_two_machines_with_the_same_health_deadline_one_fails() {
     let stage = Stage::new();
     for name in ["m-00001", "m-00002"] {
         stage.create_unknown_machine(name);
@@ -522,7 +525,7 @@ async fn of_two_machines_whose_time_runs_out_at_the_same_second_one_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_class_is_prepared_for_a_machine_that_is_edited_to_use_it() {
+async fn a_class_gets_its_finalizer_when_a_machine_is_edited_to_use_it() {
     let stage = Stage::new();
     stage.server.put(MACHINE, stage.machine_of_class("m-12345", "absent"));
     stage
@@ -539,7 +542,7 @@ async fn another_class_is_prepared_for_a_machine_that_is_edited_to_use_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_do_not_contend_for_a_node_that_a_person_put_on_both() {
+async fn machines_do_not_contend_for_a_node_that_a_user_assigned_to_both() {
     let stage = Stage::new();
     stage
         .run(async {
@@ -559,7 +562,7 @@ async fn machines_do_not_contend_for_a_node_that_a_person_put_on_both() {
                 .into_iter()
                 .filter(|write| write.contains("/nodes/"))
                 .count();
-            assert_eq!(claims, 0, "the Node stays with its machine");
+            assert_eq!(claims, 0, "the Node keeps its machine");
             kube::Api::<Machine>::namespaced(stage.server.client(), "default")
                 .delete("m-99999", &kube::api::DeleteParams::default())
                 .await

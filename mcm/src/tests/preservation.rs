@@ -1,11 +1,11 @@
-//! Preservation through the whole shell: as many as may be kept, the end on time, and nothing of a person's taken away.
+//! Preservation in the whole controller: limits, expiries, and users' annotations.
 
 use super::sets::{SET, machine, set};
 use super::*;
 use crate::Controller;
 
-/// Running, and preserved because its Node says `now`, until so many seconds from now.
-async fn kept_for(stage: &Stage, seconds: i64) {
+/// Creates a Running machine that is preserved for `seconds` because of its Node's annotation.
+async fn create_preserved(stage: &Stage, seconds: i64) {
     stage.create_machine();
     stage.wait(30).await;
     stage.register_node("True");
@@ -19,22 +19,22 @@ async fn kept_for(stage: &Stage, seconds: i64) {
     stage.server.put(MACHINE, machine);
 }
 
-fn annotate(stage: &Stage, word: &str) {
-    stage.server.put(NODE, asking(stage, word));
+fn annotate(stage: &Stage, value: &str) {
+    stage.server.put(NODE, annotated_node(stage, value));
 }
 
-fn asking(stage: &Stage, word: &str) -> Value {
+fn annotated_node(stage: &Stage, value: &str) -> Value {
     let mut node = stage.server.get(NODE).unwrap();
-    node["metadata"]["annotations"]["node.machine.sapcloud.io/preserve"] = json!(word);
+    node["metadata"]["annotations"]["node.machine.sapcloud.io/preserve"] = json!(value);
     node
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expiry_is_not_missed_while_the_nodes_condition_is_refused() {
+async fn a_preservation_expires_even_if_writing_the_node_condition_fails() {
     let stage = Stage::new();
     stage
         .run(async {
-            kept_for(&stage, 600).await;
+            create_preserved(&stage, 600).await;
             stage.server.forbid(&format!("{NODE}/status"));
             stage.wait(599).await;
             assert_eq!(
@@ -51,15 +51,15 @@ async fn an_expiry_is_not_missed_while_the_nodes_condition_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_refuses_preservation_as_one_ends_is_not_overheard() {
+async fn a_refusal_written_at_the_end_of_a_preservation_is_kept() {
     let stage = Stage::new();
     stage
         .run(async {
-            kept_for(&stage, 60).await;
+            create_preserved(&stage, 60).await;
             stage.wait(59).await;
             stage
                 .server
-                .before_a_write_to(&format!("{NODE}/status"), NODE, asking(&stage, "false"));
+                .before_a_write_to(&format!("{NODE}/status"), NODE, annotated_node(&stage, "false"));
             stage.wait(10).await;
             assert_eq!(stage.phase(), "Running");
             let annotations = stage.server.get(NODE).unwrap()["metadata"]["annotations"].clone();
@@ -68,8 +68,8 @@ async fn who_refuses_preservation_as_one_ends_is_not_overheard() {
         .await;
 }
 
-/// Machines of a set that keeps so many, each Unknown for longer than its health timeout.
-fn failing(stage: &Stage, names: &[&str], maximum: usize) {
+/// Creates a set with this maximum of preservations, and machines that are about to fail.
+fn create_failing_machines(stage: &Stage, names: &[&str], maximum: usize) {
     let mut set = set(i32::try_from(names.len()).unwrap());
     set["spec"]["autoPreserveFailedMax"] = json!(maximum);
     stage.server.put(SET, set);
@@ -85,7 +85,7 @@ fn failing(stage: &Stage, names: &[&str], maximum: usize) {
     }
 }
 
-/// The controller of machines alone: what fails and is not kept stays Failed.
+/// Runs only the machine controller, so that failed machines are not replaced.
 async fn run_machines(stage: &Stage) {
     let options = Options {
         controllers: vec![Controller::Machine],
@@ -94,15 +94,15 @@ async fn run_machines(stage: &Stage) {
     stage.run_with(options, stage.environment(), stage.wait(60)).await;
 }
 
-fn entered(stage: &Stage) -> usize {
+fn list_length(stage: &Stage) -> usize {
     let list = stage.server.get(SET).unwrap()["status"]["preservations"].clone();
     list.as_array().map_or(0, Vec::len)
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_machines_that_fail_in_the_same_moment_as_many_are_kept_as_may_be() {
+async fn simultaneous_failures_do_not_exceed_the_maximum_of_preservations() {
     let stage = Stage::new();
-    failing(&stage, &["m-1", "m-2", "m-3", "m-4", "m-5", "m-6"], 2);
+    create_failing_machines(&stage, &["m-1", "m-2", "m-3", "m-4", "m-5", "m-6"], 2);
     run_machines(&stage).await;
     let mut phases = stage.phases();
     phases.sort();
@@ -117,18 +117,18 @@ async fn of_machines_that_fail_in_the_same_moment_as_many_are_kept_as_may_be() {
             "Failed:Preserved"
         ]
     );
-    assert_eq!(entered(&stage), 2);
+    assert_eq!(list_length(&stage), 2);
 }
 
-/// Two controllers, or one that was stopped and its successor.
+/// With two controllers, or a paused one and its successor.
 #[tokio::test(start_paused = true)]
-async fn who_is_entered_by_another_process_meanwhile_takes_the_place() {
+async fn an_entry_by_another_process_counts_against_the_maximum() {
     let stage = Stage::new();
-    failing(&stage, &["m-1"], 1);
+    create_failing_machines(&stage, &["m-1"], 1);
     let mut other = stage.server.get(SET).unwrap();
     other["status"]["preservations"] = json!([{ "uid": "uid-of-m-0", "name": "m-0", "by": "auto" }]);
     stage.server.before_a_write_to(&format!("{SET}/status"), SET, other);
     run_machines(&stage).await;
     assert_eq!(stage.phases(), ["Failed"]);
-    assert_eq!(entered(&stage), 1);
+    assert_eq!(list_length(&stage), 1);
 }

@@ -1,9 +1,9 @@
-//! Processes that die, stop, stand still and are started again.
+//! Processes that crash, stop, pause and restart.
 
 use super::*;
 
-/// Polls a controller so many times, or until the machine is Pending, and drops it.
-async fn die_after(polls: usize, stage: &Stage) {
+/// Polls a controller `polls` times, or until the machine is Pending, and drops it.
+async fn crash_after(polls: usize, stage: &Stage) {
     let options = Options {
         leader_election: LeaderElectionOptions {
             enabled: false,
@@ -12,40 +12,40 @@ async fn die_after(polls: usize, stage: &Stage) {
         ..Options::default()
     };
     let mut controller = Box::pin(crate::run(options, stage.environment(), CancellationToken::new()));
-    let mut left = polls;
+    let mut remaining = polls;
     std::future::poll_fn(|context| {
-        if left == 0 || stage.phase() == "Pending" {
+        if remaining == 0 || stage.phase() == "Pending" {
             return Poll::Ready(());
         }
-        left -= 1;
+        remaining -= 1;
         controller.as_mut().poll(context).map(|_| ())
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_dies_at_any_moment_leaves_one_vm_at_most() {
-    let mut moments = 0;
+async fn a_crash_at_any_poll_leaves_at_most_one_vm() {
+    let mut polls = 0;
     loop {
         let stage = Stage::new();
         stage.create_machine();
-        die_after(moments, &stage).await;
+        crash_after(polls, &stage).await;
         if stage.phase() == "Pending" {
             break;
         }
         let recovery = async {
             stage.wait(60).await;
-            assert_eq!(stage.phase(), "Pending", "killed at {moments}");
-            assert_eq!(stage.cloud.vms(), 1, "killed at {moments}");
+            assert_eq!(stage.phase(), "Pending", "crashed at {polls}");
+            assert_eq!(stage.cloud.vms(), 1, "crashed at {polls}");
         };
         stage.run(recovery).await;
-        moments += 1;
+        polls += 1;
     }
-    assert!(moments > 10, "only {moments} moments were tried");
+    assert!(polls > 10, "only {polls} polls were tried");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_the_api_server_is_waited_for() {
+async fn the_controller_recovers_from_an_outage_of_the_api_server() {
     let stage = Stage::new();
     stage.server.set_down(true);
     stage
@@ -60,7 +60,7 @@ async fn an_outage_of_the_api_server_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_stop_ends_within_seconds_and_gives_the_lease_back() {
+async fn a_stop_releases_the_lease() {
     let stage = Stage::new();
     stage.run(stage.wait(10)).await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
@@ -91,9 +91,9 @@ async fn the_same_seed_gives_the_same_requests_in_the_same_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
+async fn concurrent_keys_do_not_exceed_the_flag() {
     let stage = Stage::new();
-    stage.cloud.0.lock().slow = Duration::from_secs(1);
+    stage.cloud.0.lock().delay = Duration::from_secs(1);
     for number in 0..10 {
         stage.create_machine_named(&format!("m-{number:05}"));
     }
@@ -110,7 +110,7 @@ async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     let (result, ()) = tokio::join!(Box::pin(controller), story);
     result.unwrap();
     let state = stage.cloud.0.lock();
-    assert_eq!((state.vms.len(), state.most), (10, 3));
+    assert_eq!((state.vms.len(), state.max_in_progress), (10, 3));
 }
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
@@ -119,18 +119,18 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/mach
 #[case::a_call_that_ends_in_time(900, "")]
 #[case::a_call_that_does_not(60_000, "me")]
 #[tokio::test(start_paused = true)]
-async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_while_a_call_may_have_an_effect(
+async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_during_a_call(
     #[case] call_millis: u64,
     #[case] holder: &str,
 ) {
     let stage = Stage::new();
-    stage.cloud.0.lock().slow = Duration::from_millis(call_millis);
+    stage.cloud.0.lock().delay = Duration::from_millis(call_millis);
     stage.create_machine_named("m-00001");
     let (cancel, environment) = (CancellationToken::new(), stage.environment());
     let readiness = environment.metrics.readiness().clone();
     let controller = crate::run(Options::default(), environment, cancel.clone());
     let story = async {
-        while stage.cloud.0.lock().under_way == 0 {
+        while stage.cloud.0.lock().in_progress == 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(readiness.get(), crate::Activity::Working);
@@ -138,24 +138,24 @@ async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_while_a_call_may
         stage.clock.now()
     };
     let ended = async { (Box::pin(controller).await, stage.clock.now()) };
-    let ((result, end), told) = tokio::join!(ended, story);
+    let ((result, end), cancelled) = tokio::join!(ended, story);
     result.unwrap();
     assert_eq!(readiness.get(), crate::Activity::Stopping);
-    assert!(end.duration_since(told).as_millis() < 2000);
+    assert!(end.duration_since(cancelled).as_millis() < 2000);
     assert_eq!(stage.server.get(LEASE).unwrap()["spec"]["holderIdentity"], holder);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_was_stopped_longer_than_it_leads_calls_the_cloud_no_more() {
+async fn a_process_that_was_paused_beyond_its_lease_makes_no_cloud_calls() {
     let stage = Stage::new();
-    stage.cloud.0.lock().slow = Duration::from_secs(1);
+    stage.cloud.0.lock().delay = Duration::from_secs(1);
     stage.create_machine();
     let controller = crate::run(Options::default(), stage.environment(), CancellationToken::new());
     let story = async {
-        while stage.cloud.0.lock().under_way == 0 {
+        while stage.cloud.0.lock().in_progress == 0 {
             tokio::task::yield_now().await;
         }
-        // Nothing of the process runs meanwhile; the call's answer is there when it goes on.
+        // The process does not run meanwhile; the call has completed when it continues.
         tokio::time::advance(Duration::from_secs(20)).await;
     };
     let (result, ()) = tokio::join!(Box::pin(controller), story);

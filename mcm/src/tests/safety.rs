@@ -1,4 +1,4 @@
-//! What the whole process does about orphan VMs, outages of API servers, and Nodes of nobody.
+//! Orphan VMs, outages of API servers, and Nodes without machines, in the whole controller.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const MINUTE: u64 = 60;
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
 
 impl Cloud {
-    /// A VM that nobody here asked for.
+    /// Adds a VM without a request.
     fn put_vm(&self, provider_id: &str, machine: &str) {
         let vm = VmIdentity {
             provider_id: ProviderId::new(provider_id),
@@ -33,7 +33,7 @@ impl Cloud {
 }
 
 impl Stage {
-    /// A machine that runs, and its Node.
+    /// Creates a Running machine and its Node.
     async fn run_a_machine(&self) {
         self.create_machine();
         self.wait(10).await;
@@ -49,14 +49,14 @@ impl Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_vm_is_collected_and_told_of_and_the_vm_of_a_machine_is_not() {
+async fn an_orphan_vm_is_collected_with_an_event_and_the_vm_of_a_machine_is_kept() {
     let stage = Stage::new();
     stage
         .run(async {
             stage.run_a_machine().await;
             stage.cloud.put_vm("fake:///left", "left");
             stage.wait(29 * MINUTE).await;
-            assert!(stage.cloud.has_vm("fake:///left"), "the process is young");
+            assert!(stage.cloud.has_vm("fake:///left"), "no collection in the first period");
             stage.wait(HOUR).await;
             assert!(!stage.cloud.has_vm("fake:///left"));
             assert!(stage.cloud.has_vm("fake:///m-12345"));
@@ -66,7 +66,7 @@ async fn an_orphan_vm_is_collected_and_told_of_and_the_vm_of_a_machine_is_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_vms_one_is_left_within_a_minute_of_the_clouds_word() {
+async fn duplicate_vms_are_collected_within_a_minute_of_the_clouds_report() {
     let stage = Stage::new();
     for vm in ["fake:///a", "fake:///b"] {
         stage.cloud.put_vm(vm, "m-12345");
@@ -86,13 +86,13 @@ async fn of_several_vms_one_is_left_within_a_minute_of_the_clouds_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_collected_while_the_cloud_cannot_list_or_the_secret_is_gone() {
-    for secret_goes in [false, true] {
+async fn nothing_is_collected_while_listing_fails_or_the_secret_is_absent() {
+    for secret_is_absent in [false, true] {
         let stage = Stage::new();
         stage.cloud.put_vm("fake:///left", "left");
         stage
             .run(async {
-                if secret_goes {
+                if secret_is_absent {
                     stage.server.remove(SECRET);
                 } else {
                     stage.cloud.0.lock().list_failure = Some(Code::Unavailable);
@@ -105,7 +105,7 @@ async fn nothing_is_collected_while_the_cloud_cannot_list_or_the_secret_is_gone(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_comes_back_within_the_period_keeps_its_vm() {
+async fn a_machine_that_is_restored_within_the_period_keeps_its_vm() {
     let stage = Stage::new();
     stage.run(stage.run_a_machine()).await;
     let machine = stage.server.get(MACHINE).unwrap();
@@ -123,15 +123,15 @@ async fn a_machine_that_comes_back_within_the_period_keeps_its_vm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_controller_neither_makes_nor_deletes_a_vm_and_goes_on_afterwards() {
+async fn a_frozen_controller_neither_creates_nor_deletes_vms_and_continues_afterwards() {
     let stage = Stage::new();
     stage
         .run(async {
             stage.run_a_machine().await;
             stage.cloud.put_vm("fake:///left", "left");
             stage.cloud.calls();
-            let (target, nodes) = ("/api/v1/nodes/dummy_name", 503);
-            stage.server.fail_reads_of(target, Some(nodes));
+            let target = "/api/v1/nodes/dummy_name";
+            stage.server.fail_reads_of(target, Some(503));
             stage.wait(2 * MINUTE).await;
             stage.create_machine_named("m-later");
             stage.server.delete(MACHINE);
@@ -146,7 +146,7 @@ async fn a_frozen_controller_neither_makes_nor_deletes_a_vm_and_goes_on_afterwar
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_became_unknown_during_an_outage_begins_anew() {
+async fn a_machine_that_became_unknown_during_an_outage_is_reset() {
     let stage = Stage::new();
     stage
         .run(async {
@@ -156,7 +156,7 @@ async fn a_machine_that_became_unknown_during_an_outage_begins_anew() {
             assert_eq!(stage.phase(), "Unknown");
             let machines = format!("{MACHINES}/dummy_name");
             stage.server.fail_reads_of(&machines, Some(503));
-            // Its health timeout is over meanwhile.
+            // Longer than its health timeout.
             stage.wait(30 * MINUTE).await;
             assert_eq!(stage.phase(), "Unknown");
             stage.server.fail_reads_of(&machines, None);
@@ -167,14 +167,14 @@ async fn a_machine_that_became_unknown_during_an_outage_begins_anew() {
             assert_eq!(
                 stage.phase(),
                 "Unknown",
-                "its node is not healthy, and its time began anew"
+                "its node is not healthy, and its health timeout restarted"
             );
         })
         .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_on_nothing_of_ours_is_left_alone_and_the_mark_of_one_that_a_machine_took_goes() {
+async fn a_foreign_node_is_not_marked_and_the_mark_of_a_managed_node_is_removed() {
     let stage = Stage::new();
     let mark = "node.machine.sapcloud.io/not-managed-by-mcm";
     let node = |annotations: Value| {
@@ -198,7 +198,7 @@ async fn a_node_on_nothing_of_ours_is_left_alone_and_the_mark_of_one_that_a_mach
             assert_eq!(
                 marked("/api/v1/nodes/foreign"),
                 Value::Null,
-                "its VM has no tag of ours"
+                "its VM does not have our tags"
             );
             assert_eq!(marked(NODE), Value::Null);
             stage.writes();

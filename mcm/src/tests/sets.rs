@@ -1,4 +1,4 @@
-//! Sets through the whole shell: machines are made one, two, four at a time, and what the API server refuses is told.
+//! Sets in the whole controller: machines are created in growing batches, and failed requests are reported.
 
 use super::*;
 use crate::Controller;
@@ -19,7 +19,7 @@ pub(super) fn machine(stage: &Stage, name: &str) -> Value {
     let set = stage
         .server
         .get(SET)
-        .map_or(json!("gone"), |set| set["metadata"]["uid"].clone());
+        .map_or(json!("absent"), |set| set["metadata"]["uid"].clone());
     let mut machine = object(
         name,
         "Machine",
@@ -37,7 +37,7 @@ pub(super) fn machine(stage: &Stage, name: &str) -> Value {
     machine
 }
 
-/// Runs the controllers of sets and deployments alone, for some seconds: less than what failed waits.
+/// Runs only the controllers of sets and deployments, for less than the wait after a failure.
 async fn run_sets(stage: &Stage) {
     let options = Options {
         controllers: vec![Controller::Set, Controller::Deployment],
@@ -53,11 +53,11 @@ fn condition(stage: &Stage) -> (Value, String) {
     (condition["reason"].clone(), message)
 }
 
-/// Whether a warning of that reason was recorded whose text begins so.
+/// Whether a warning with this reason was recorded whose message begins with `text`.
 fn warned(stage: &Stage, reason: &str, text: &str) -> bool {
     let events = stage.server.all("/api/v1/namespaces/default/events").into_iter();
-    let mut told = events.filter(|event| event["type"] == "Warning" && event["reason"] == reason);
-    told.any(|event| event["message"].as_str().unwrap_or_default().starts_with(text))
+    let mut warnings = events.filter(|event| event["type"] == "Warning" && event["reason"] == reason);
+    warnings.any(|event| event["message"].as_str().unwrap_or_default().starts_with(text))
 }
 
 fn machines(stage: &Stage) -> usize {
@@ -69,86 +69,95 @@ fn creations(stage: &Stage) -> usize {
     stage.writes().iter().filter(|write| **write == wanted).count()
 }
 
-/// Two machines of the set, one older than the other.
-async fn put_two(stage: &Stage) {
+/// Creates two machines of the set, one older than the other.
+async fn create_two_machines(stage: &Stage) {
     for name in ["m-old", "m-new"] {
         stage.server.put(&format!("{MACHINES}/{name}"), machine(stage, name));
         stage.wait(3600).await;
     }
 }
 
-fn leaving(stage: &Stage, name: &str) -> bool {
+fn is_being_deleted(stage: &Stage, name: &str) -> bool {
     let machine = stage.server.get(&format!("{MACHINES}/{name}")).unwrap();
     !machine["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// One that fails is tried again when its set's condition is written, and then only after a while.
+/// A failed creation is retried once after its set's condition is written, and then only with a backoff.
 #[rstest]
 #[case::ten(10, false, 10, 10)]
 #[case::three(3, false, 3, 3)]
 #[case::none(0, false, 0, 0)]
 #[case::the_first_fails(10, true, 2, 0)]
 #[tokio::test(start_paused = true)]
-async fn machines_are_made_slowly_at_first(
+async fn machines_are_created_in_growing_batches(
     #[case] replicas: i32,
-    #[case] refused: bool,
+    #[case] forbidden: bool,
     #[case] tried: usize,
-    #[case] made: usize,
+    #[case] created: usize,
 ) {
     let stage = Stage::new();
     stage.server.put(SET, set(replicas));
-    if refused {
+    if forbidden {
         stage.server.forbid(MACHINES);
     }
     run_sets(&stage).await;
-    assert_eq!((creations(&stage), machines(&stage)), (tried, made));
-    assert_eq!(warned(&stage, "FailedCreate", "Error creating: "), refused);
+    assert_eq!((creations(&stage), machines(&stage)), (tried, created));
+    assert_eq!(warned(&stage, "FailedCreate", "Error creating: "), forbidden);
     let (reason, message) = condition(&stage);
-    assert_eq!(reason == json!("FailedCreate"), refused);
-    assert_eq!(message.contains("Forbidden"), refused, "{message}");
+    assert_eq!(reason == json!("FailedCreate"), forbidden);
+    assert_eq!(message.contains("Forbidden"), forbidden, "{message}");
 }
 
 #[rstest]
-#[case::it_is_allowed(None, true)]
-#[case::it_is_refused(Some("m-old"), false)]
+#[case::allowed(None, true)]
+#[case::forbidden(Some("m-old"), false)]
 #[tokio::test(start_paused = true)]
-async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden: Option<&str>, #[case] goes: bool) {
+async fn a_surplus_machine_is_deleted_or_the_set_reports_the_error(
+    #[case] forbidden: Option<&str>,
+    #[case] deleted: bool,
+) {
     let stage = Stage::new();
     stage.server.put(SET, set(1));
-    put_two(&stage).await;
+    create_two_machines(&stage).await;
     if let Some(name) = forbidden {
         stage.server.forbid(&format!("{MACHINES}/{name}"));
     }
     run_sets(&stage).await;
-    assert_eq!([leaving(&stage, "m-old"), leaving(&stage, "m-new")], [goes, false]);
+    assert_eq!(
+        [is_being_deleted(&stage, "m-old"), is_being_deleted(&stage, "m-new")],
+        [deleted, false]
+    );
     assert_eq!(
         stage.phases(),
         ["Running", "Running"],
-        "the machine controller says when one is Terminating"
+        "only the machine controller sets Terminating"
     );
     let (reason, message) = condition(&stage);
-    assert_eq!(reason == json!("FailedDelete"), !goes);
-    assert_eq!(message.contains("m-old: Forbidden"), !goes, "{message}");
-    assert_eq!(warned(&stage, "FailedDelete", "Error deleting: "), !goes);
+    assert_eq!(reason == json!("FailedDelete"), !deleted);
+    assert_eq!(message.contains("m-old: Forbidden"), !deleted, "{message}");
+    assert_eq!(warned(&stage, "FailedDelete", "Error deleting: "), !deleted);
 }
 
-/// What has changed since is decided on anew.
+/// A change after the decision causes another decision.
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_is_preserved_just_before_its_deletion_stays_and_another_one_goes() {
+async fn a_machine_that_is_preserved_just_before_its_deletion_is_kept() {
     let stage = Stage::new();
     stage.server.put(SET, set(1));
-    put_two(&stage).await;
+    create_two_machines(&stage).await;
     let old = format!("{MACHINES}/m-old");
     let mut preserved = stage.server.get(&old).unwrap();
     preserved["status"]["currentStatus"] =
         json!({ "phase": "Running:Preserved", "preserveExpiryTime": "2027-01-16T08:00:00Z" });
     stage.server.before_a_write_to(&old, &old, preserved);
     run_sets(&stage).await;
-    assert_eq!([leaving(&stage, "m-old"), leaving(&stage, "m-new")], [false, true]);
+    assert_eq!(
+        [is_being_deleted(&stage, "m-old"), is_being_deleted(&stage, "m-new")],
+        [false, true]
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_whose_set_is_refused_says_so() {
+async fn a_deployment_reports_that_its_set_cannot_be_created() {
     let stage = Stage::new();
     let deployment = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinedeployments/pool";
     let mut wanted = set(1);
@@ -166,7 +175,7 @@ async fn a_deployment_whose_set_is_refused_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_gone_is_no_work() {
+async fn a_deleted_set_causes_no_writes() {
     let stage = Stage::new();
     stage
         .server

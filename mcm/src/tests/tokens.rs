@@ -1,8 +1,8 @@
-//! Bootstrap tokens: each machine joins with its own, and no machine's end takes another's.
+//! Bootstrap tokens: each machine joins with its own token, and deletes only its own.
 
 use super::*;
 
-/// The Secret of the only token that there is: its path and content.
+/// The path and content of the only token's Secret.
 fn only_token(stage: &Stage) -> (String, Value) {
     let [secret] = &stage.server.all(TOKENS)[..] else {
         panic!("{:#?}", stage.server.all(TOKENS));
@@ -13,20 +13,20 @@ fn only_token(stage: &Stage) -> (String, Value) {
     )
 }
 
-/// The text of a Secret's key.
+/// The value of a Secret's key as text.
 fn text(secret: &Value, key: &str) -> String {
     let bytes: ByteString = serde_json::from_value(secret["data"][key].clone()).unwrap();
     String::from_utf8(bytes.0).unwrap()
 }
 
-/// That Secret as another machine's.
+/// The Secret with the description of another machine.
 fn of_another_machine(mut secret: Value) -> Value {
     secret["data"]["description"] = json!(ByteString(b"A bootstrap token for machine \"other\".".to_vec()));
     secret
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_whose_names_end_alike_join_with_tokens_of_their_own() {
+async fn machines_with_similar_names_have_different_tokens() {
     let stage = Stage::new();
     let machines = ["m-1", "m-10", "m-12345", "n-12345"];
     stage
@@ -41,10 +41,11 @@ async fn machines_whose_names_end_alike_join_with_tokens_of_their_own() {
             stage.register_node("True");
             stage.wait(30).await;
             assert_eq!(stage.phase(), "Running");
-            let left = stage.server.all(TOKENS);
-            assert_eq!(left.len(), machines.len() - 1, "{left:#?}");
+            let remaining = stage.server.all(TOKENS);
+            assert_eq!(remaining.len(), machines.len() - 1, "{remaining:#?}");
             assert!(
-                left.iter()
+                remaining
+                    .iter()
                     .all(|secret| !text(secret, "description").contains("default/m-12345"))
             );
         })
@@ -52,8 +53,8 @@ async fn machines_whose_names_end_alike_join_with_tokens_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_another_machine_is_not_taken_over() {
-    // In one world the machine shows what its token is called; in the next one another machine has it already.
+async fn a_token_of_another_machine_is_not_used() {
+    // The first world shows the name of the machine's token; in the second one another machine already has it.
     let before = Stage::new();
     let mut token = None;
     before
@@ -67,11 +68,11 @@ async fn a_token_of_another_machine_is_not_taken_over() {
     let stage = Stage::new();
     stage
         .run(async {
-            // First the machine, which then has the same uid as in the other world.
+            // The machine is created first, so that it has the same uid as in the first world.
             stage.create_machine();
             stage.server.put(&path, of_another_machine(secret));
             stage.wait(60).await;
-            assert_eq!(stage.cloud.vms(), 0, "no VM boots with another's token");
+            assert_eq!(stage.cloud.vms(), 0, "no VM boots with the token of another machine");
 
             // The other machine has joined.
             stage.server.remove(&path);
@@ -104,28 +105,28 @@ async fn a_token_of_another_machine_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_ends_before_its_machine_may_join_is_made_anew() {
+async fn a_token_that_expires_before_the_creation_timeout_is_replaced() {
     let stage = Stage::new();
     stage.cloud.fail_with(&[Code::Internal; 20]);
-    let ends = |secret: &Value| text(secret, "expiration").parse::<Timestamp>().unwrap();
+    let expiration = |secret: &Value| text(secret, "expiration").parse::<Timestamp>().unwrap();
     stage
         .run(async {
             stage.create_machine();
             stage.wait(30).await;
             let (_, first) = only_token(&stage);
 
-            // A person gives the machine more time than the token has.
+            // A user raises the creation timeout beyond the token's expiration.
             let mut machine = stage.server.get(MACHINE).unwrap();
             machine["spec"]["creationTimeout"] = json!("50m0s");
             stage.server.put(MACHINE, machine);
             stage.wait(400).await;
             let (_, second) = only_token(&stage);
-            let longer = ends(&second).duration_since(ends(&first)).as_mins();
-            // By the 30 minutes, and by the three after which the creation is repeated.
+            let longer = expiration(&second).duration_since(expiration(&first)).as_mins();
+            // 30 minutes, plus the three minutes before the retry of the creation.
             assert!((30..=34).contains(&longer), "{longer}");
             assert_ne!(text(&first, "token-secret"), text(&second, "token-secret"));
 
-            // It is good enough for all later attempts.
+            // Later attempts use the same token.
             stage.wait(400).await;
             assert_eq!(only_token(&stage).1, second);
         })

@@ -1,4 +1,4 @@
-//! How much is written for a machine.
+//! The number of writes for a machine.
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn a_healthy_machine_causes_no_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_takes_six_writes_to_run_and_none_for_two_hours_after() {
+async fn a_machine_needs_six_writes_to_run_and_none_afterwards() {
     let stage = Stage::new();
     stage
         .run(async {
@@ -47,7 +47,7 @@ async fn a_machine_takes_six_writes_to_run_and_none_for_two_hours_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_not_ready_at_first_costs_no_write_more() {
+async fn a_node_that_is_not_ready_at_first_causes_no_additional_write() {
     let stage = Stage::new();
     stage
         .run(async {

@@ -1,4 +1,4 @@
-//! What this process knows of both clusters: one cache for each watched kind, with its indexes, and what it remembers beside.
+//! The observed state of both clusters: one cache with indexes for each watched kind, and state beyond the caches.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet};
 use super::indexes::{AttachmentIndex, BudgetIndex, MachineIndex, NodeIndex, PodIndex};
 use super::work::EnabledControllers;
 use crate::cache::{Cache, Key};
-use crate::memory::{Drains, Guard, PendingSetWrites};
+use crate::memory::{Drains, Guard, PendingSetWrites, RequestedDeletions};
 
-/// All that is watched. Clones share the caches.
+/// The caches of all watched kinds. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterState {
     pub(crate) namespace: String,
@@ -27,9 +27,10 @@ pub(crate) struct ClusterState {
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
     pub(crate) pending_set_writes: PendingSetWrites,
+    pub(crate) requested_deletions: RequestedDeletions,
 }
 
-/// What is watched in the cluster that nodes join.
+/// The caches of the target cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetState {
     pub(crate) nodes: Cache<Node>,
@@ -44,17 +45,18 @@ impl ClusterState {
     pub(crate) fn new(namespace: &str, with_target: bool, enabled: EnabledControllers) -> Self {
         Self {
             namespace: namespace.to_owned(),
-            machines: Cache::new().remembering_own(),
-            sets: Cache::new().remembering_own(),
-            deployments: Cache::new().remembering_own(),
+            machines: Cache::new().tracking_own_changes(),
+            sets: Cache::new().tracking_own_changes(),
+            deployments: Cache::new().tracking_own_changes(),
             enabled,
             classes: Cache::new(),
             secrets: Cache::new(),
             guard: Guard::default(),
             drains: Drains::default(),
             pending_set_writes: PendingSetWrites::default(),
+            requested_deletions: RequestedDeletions::default(),
             target: with_target.then(|| TargetState {
-                nodes: Cache::new().remembering_gone().remembering_own(),
+                nodes: Cache::new().tracking_deletions().tracking_own_changes(),
                 pods: Cache::new(),
                 attachments: Cache::new(),
                 claims: Cache::new(),
@@ -64,7 +66,7 @@ impl ClusterState {
         }
     }
 
-    /// Whether every first list is complete; before that nothing is decided.
+    /// Whether every first list is complete; before that no decision is made.
     pub(crate) fn synced(&self) -> bool {
         let control = self.machines.synced() && self.classes.synced() && self.secrets.synced();
         let owners = !self.enabled.owners() || self.sets.synced() && self.deployments.synced();
@@ -75,13 +77,13 @@ impl ClusterState {
         self.machines.find(MachineIndex::Deployment, deployment)
     }
 
-    /// The provider of the machine's class; empty where that is not known.
+    /// The provider of the machine's class; empty if unknown.
     pub(crate) fn provider_of(&self, machine: &Machine) -> String {
         let class = self.classes.get(&Key::new(&self.namespace, &machine.spec.class.name));
         class.and_then(|class| class.provider.clone()).unwrap_or_default()
     }
 
-    /// The machines whose label `node` names it.
+    /// The machines whose label `node` has this value.
     pub(crate) fn machines_of_node(&self, node: &str) -> Vec<Arc<Machine>> {
         self.machines.find(MachineIndex::Node, node)
     }
@@ -97,7 +99,7 @@ impl TargetState {
         watched && self.claims.synced() && self.volumes.synced() && self.budgets.synced()
     }
 
-    /// The Nodes whose label says that they are this machine's.
+    /// The Nodes whose label references this machine.
     pub(crate) fn nodes_labelled(&self, machine: &str) -> Vec<Arc<Node>> {
         self.nodes.find(NodeIndex::Machine, machine)
     }

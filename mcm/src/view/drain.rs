@@ -1,6 +1,6 @@
-//! What a drain is decided from: the pods of a node, their volumes and their disruption budgets.
+//! The input of drain decisions: the pods of a node, their volumes and their disruption budgets.
 //!
-//! It is looked at for machines that are drained alone. What must not live here: rules about pods.
+//! It is collected only for machines that are being drained. The module must not contain rules about pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use mcm_core::ownership::controller;
 use super::cluster_state::TargetState;
 use crate::cache::Key;
 
-/// A pod's grace period where it names none, as the API server would have set it.
+/// The default grace period of a pod, as in the API server.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// Fills in what is known of the pods on `node`.
-pub(crate) fn look(view: &mut View, target: &TargetState, node: &str) {
+/// Adds the cached pods on `node` to the view.
+pub(crate) fn set_cached_pods(view: &mut View, target: &TargetState, node: &str) {
     let pods = target.pods_on(node);
-    show(view, target, pods.iter().map(|pod| &**pod));
+    set_pods(view, target, pods.iter().map(|pod| &**pod));
     view.attached_elsewhere = attached_elsewhere(target, &view.drain, node);
 }
 
-/// Fills in the pods that the API server has just shown.
-pub(crate) fn listed(view: &mut View, target: &TargetState, pods: &[v1::Pod]) {
-    show(view, target, pods.iter());
+/// Adds pods that were listed from the API server to the view.
+pub(crate) fn set_listed_pods(view: &mut View, target: &TargetState, pods: &[v1::Pod]) {
+    set_pods(view, target, pods.iter());
     view.pods_listed = true;
 }
 
-fn show<'a>(view: &mut View, target: &TargetState, pods: impl Iterator<Item = &'a v1::Pod>) {
+fn set_pods<'a>(view: &mut View, target: &TargetState, pods: impl Iterator<Item = &'a v1::Pod>) {
     let mut specs = BTreeMap::new();
     view.pods = Some(pods.map(|pod| pod_view(target, pod, &mut specs)).collect());
     view.volumes = specs;
@@ -62,7 +62,7 @@ fn pod_view(target: &TargetState, pod: &v1::Pod, specs: &mut BTreeMap<String, Pe
     }
 }
 
-/// The claims that a pod's volumes name.
+/// The claims that a pod's volumes reference.
 fn claims(pod: &v1::Pod) -> Vec<Key> {
     let namespace = pod.namespace().unwrap_or_default();
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
@@ -72,7 +72,7 @@ fn claims(pod: &v1::Pod) -> Vec<Key> {
         .collect()
 }
 
-/// The PersistentVolumes behind claims; their specs go into `specs`. Claims and volumes that are not there are left out.
+/// The names of the PersistentVolumes of claims; adds their specs to `specs`. Unbound and absent claims are skipped.
 fn volumes(target: &TargetState, claims: Vec<Key>, specs: &mut BTreeMap<String, PersistentVolumeSpec>) -> Vec<String> {
     let mut names = BTreeSet::new();
     for claim in claims {
@@ -101,14 +101,14 @@ fn budgets(target: &TargetState, pod: &v1::Pod) -> Vec<Budget> {
         .collect()
 }
 
-/// Whether a budget's selector selects the pod. An absent selector selects none; one that cannot be read neither.
+/// Whether a budget's selector selects the pod. An absent or invalid selector selects no pod.
 fn covers(budget: &PodDisruptionBudget, pod: &v1::Pod) -> bool {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
     let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
     selector.is_some_and(|selector| selector.matches(pod.labels()))
 }
 
-/// Of the volumes that the drain waits for, those that are attached to another node.
+/// The volumes that the drain waits for and that are attached to another node.
 fn attached_elsewhere(target: &TargetState, drain: &DrainMemory, node: &str) -> BTreeSet<String> {
     let moving = drain.moving.iter().flat_map(|moving| moving.volumes.keys());
     let elsewhere = |volume: &&String| {

@@ -1,4 +1,4 @@
-//! Classes and Secrets of the caches, for drivers that fetch them.
+//! Provides cached classes and Secrets to drivers that fetch them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

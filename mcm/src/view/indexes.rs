@@ -10,7 +10,7 @@ use mcm_core::ownership::controller;
 
 use crate::cache::{Indexed, not_indexed};
 
-/// Of machines.
+/// Indexes of machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MachineIndex {
     /// By the label `node`.
@@ -42,7 +42,7 @@ impl Indexed for Machine {
     }
 }
 
-/// Of sets.
+/// Indexes of sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SetIndex {
     /// By the uid of their controller, empty for orphans.
@@ -60,7 +60,7 @@ impl Indexed for MachineSet {
     }
 }
 
-/// Of Nodes.
+/// Indexes of Nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum NodeIndex {
     /// By the label that names their machine.
@@ -78,7 +78,7 @@ impl Indexed for Node {
     }
 }
 
-/// Of pods.
+/// Indexes of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PodIndex {
     /// By their Node.
@@ -96,7 +96,7 @@ impl Indexed for Pod {
     }
 }
 
-/// Of VolumeAttachments.
+/// Indexes of VolumeAttachments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AttachmentIndex {
     /// By their Node.
@@ -117,7 +117,7 @@ impl Indexed for VolumeAttachment {
     }
 }
 
-/// Of disruption budgets.
+/// Indexes of disruption budgets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BudgetIndex {
     /// By their namespace.

@@ -1,4 +1,4 @@
-//! From caches to the view of one machine.
+//! Builds the view of one machine from the caches.
 
 mod defects;
 
@@ -13,7 +13,7 @@ use super::drain;
 use crate::cache::Key;
 use crate::memory::PendingStatuses;
 
-/// What is known about one machine, without what the pass adds to it (answers, token, failure).
+/// The view of one machine, without the results of the pass (answers, token, failure).
 pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, machine: Machine) -> View {
     let class = state.classes.get(&Key::new(&state.namespace, &machine.spec.class.name));
     let class = class.map(|class| MachineClass::clone(&class));
@@ -27,12 +27,12 @@ pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, mac
         ..View::default()
     };
     if let Some(target) = &state.target {
-        look_at_target(&mut view, state, target);
+        add_target_state(&mut view, state, target);
     }
     view
 }
 
-/// The Node of the name that the last answer gives.
+/// The Node whose name the last driver response contains.
 pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<Box<v1::Node>> {
     let target = state.target.as_ref()?;
     let vm = match answers.last()? {
@@ -43,7 +43,7 @@ pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<
     Some(Box::new(v1::Node::clone(&node)))
 }
 
-fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
+fn add_target_state(view: &mut View, state: &ClusterState, target: &TargetState) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
     view.labelled_node = labelled.first().and_then(|node| NodeName::new(node.name_any()));
     if defect!(NodeWithoutVmMatchesNone) {
@@ -58,14 +58,14 @@ fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
         view.node = node_view(target, &node);
         view.node_of_other = owner(state, &view.node).filter(|owner| *owner != view.machine.name_any().as_str());
     }
-    // Also of one that is not drained: what is left of its last drain is forgotten when another one begins.
+    // Also without a drain in progress: the state of the last drain is reset when another one begins.
     view.drain = state.drains.of(&view.machine);
     let in_place = view.node.present().is_some_and(is_drained_in_place);
     let record = view.machine.status.preservation.as_ref();
     let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
-        drain::look(view, target, &node);
-        if defect!(AttachmentWithoutVolumeBlinds | DrainListenerFillsUp) && defects::is_blind(view, target, &node) {
+        drain::set_cached_pods(view, target, &node);
+        if defect!(AttachmentWithoutVolumeBlinds | DrainListenerFillsUp) && defects::ignores_pods(view, target, &node) {
             view.pods = None;
         }
     }
@@ -77,7 +77,7 @@ fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
         .collect();
 }
 
-/// The machine that the Node names and that names the Node.
+/// The machine that the Node references and that references the Node.
 fn owner(state: &ClusterState, node: &NodeView) -> Option<MachineName> {
     let node = node.present()?;
     let name = node.labels().get(keys::MACHINE_NAME_LABEL)?;
@@ -89,12 +89,12 @@ fn node_view(target: &TargetState, name: &NodeName) -> NodeView {
     let key = Key::new("", name.as_str());
     match target.nodes.get(&key) {
         Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
-        None if target.nodes.is_gone(&key) => NodeView::Gone,
+        None if target.nodes.was_deleted(&key) => NodeView::Gone,
         None => NodeView::Absent,
     }
 }
 
-/// The data of the class's Secrets. Only the controller's own namespace is read.
+/// The merged data of the class's Secrets. Only Secrets in the controller's namespace are cached.
 pub(crate) fn secret(state: &ClusterState, class: &MachineClass) -> Secret {
     let mut merged = Secret::default();
     for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
@@ -115,9 +115,9 @@ fn merge(data: &mut SecretData, secret: &v1::Secret) {
     data.0.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
 }
 
-/// The others of its deployment, where what becomes of the machine depends on them: of the many that are well it does not.
+/// The other machines of the deployment, if the decision depends on them: for a healthy machine it does not.
 fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &Machine) -> Vec<Sibling> {
-    let well = [
+    let independent = [
         Phase::Pending,
         Phase::CrashLoopBackOff,
         Phase::Running,
@@ -128,7 +128,7 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
     let Some(deployment) = machine.labels().get(keys::DEPLOYMENT_LABEL) else {
         return Vec::new();
     };
-    if phase.is_none_or(|phase| well.contains(phase)) {
+    if phase.is_none_or(|phase| independent.contains(phase)) {
         return Vec::new();
     }
     let others = state.machines_of_deployment(deployment).into_iter();
@@ -136,7 +136,7 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
         .filter(|other| other.name_any() != machine.name_any())
         .filter_map(|other| Some((MachineName::new(other.name_any())?, other)))
         .flat_map(|(name, other)| {
-            // What is being written does not hold yet, and what holds may be over: both count.
+            // Both the current and the pending status count, because the pending write may or may not succeed.
             let intended = pending_statuses.get(&Key::of(&*other));
             let as_of = |status: &MachineStatus| Sibling {
                 patient: other.spec.configuration.disable_health_timeout == Some(true),
@@ -182,46 +182,46 @@ mod tests {
         status
     }
 
-    /// Two machines fail in one moment: whichever write the server takes first, the other one is not there yet.
+    /// Two machines fail at the same time: neither status write may be visible when the other is decided.
     #[rstest]
-    #[case::nothing_is_written((Phase::Failed, true), None, &[true])]
-    #[case::it_fails_and_is_to_be_preserved((Phase::Unknown, false), Some((Phase::Failed, true)), &[false, false])]
-    #[case::it_failed_and_is_to_be_preserved((Phase::Failed, false), Some((Phase::Failed, true)), &[false, false])]
-    #[case::it_is_released((Phase::Failed, true), Some((Phase::Failed, false)), &[true, false])]
+    #[case::no_pending_write((Phase::Failed, true), None, &[true])]
+    #[case::it_will_be_failed_and_preserved((Phase::Unknown, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_is_failed_and_will_be_preserved((Phase::Failed, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_will_be_released((Phase::Failed, true), Some((Phase::Failed, false)), &[true, false])]
     #[case::it_stays_preserved((Phase::Failed, true), Some((Phase::Failed, true)), &[true, true])]
-    fn a_sibling_is_preserved_when_it_is_now_and_will_be(
+    fn a_sibling_counts_as_preserved_in_its_current_and_pending_status(
         #[case] (phase, preserved): (Phase, bool),
         #[case] intended: Option<(Phase, bool)>,
         #[case] expected: &[bool],
     ) {
-        let chosen = EnabledControllers {
+        let enabled = EnabledControllers {
             machines: true,
             sets: false,
             deployments: false,
         };
-        let state = ClusterState::new("garden", false, chosen);
+        let state = ClusterState::new("garden", false, enabled);
         let other = state.machines.wrote(machine("a", in_phase(phase, preserved)));
         let pending_statuses = PendingStatuses::default();
         if let Some((phase, preserved)) = intended {
             pending_statuses.set(Key::of(&*other), in_phase(phase, preserved));
         }
-        let seen = siblings(
+        let siblings = siblings(
             &state,
             &pending_statuses,
             &machine("b", in_phase(Phase::Unknown, false)),
         );
-        let seen: Vec<bool> = seen.iter().map(|sibling| sibling.preserved).collect();
-        assert_eq!(seen, expected);
+        let preserved: Vec<bool> = siblings.iter().map(|sibling| sibling.preserved).collect();
+        assert_eq!(preserved, expected);
     }
 
-    /// Acceptance list "Meltdown" of the specification, from the caches to the decision, in its own words.
+    /// The cases of upstream's meltdown protection, from the caches to the decision.
     ///
-    /// Upstream keeps a permit for each deployment; a process of ours decides on one machine after the other, and a status
-    /// that is about to be written is the lock that the others find ([`PendingStatuses`]). So of the list "Permits" there is:
-    /// *try available* and *try unknown*, which are the cases that fail; *release held*, below; *release not held*, *delete
-    /// existing* and *delete absent*, which are one and the same: what is not written is in nobody's way. There is no store
-    /// that is closed, registered in or swept, hence no case for *register* (3), *delete closed*, *try closed*, *closed
-    /// flag*, *close*, *janitor* (2) and *new store is open*: an intent lives for as long as one request.
+    /// Upstream keeps a permit for each deployment. Here decisions are sequential, and a pending status write is the
+    /// lock for other machines ([`PendingStatuses`]). Of upstream's tests of permits, *try available* and *try unknown*
+    /// are the failing cases here, and *release held* is checked below. *Release not held*, *delete existing* and
+    /// *delete absent* coincide: without a pending write there is no lock. There is no permit store, and therefore no
+    /// case for *register* (3), *delete closed*, *try closed*, *closed flag*, *close*, *janitor* (2) and *new store is
+    /// open*.
     #[rstest]
     #[case::two_unknown_in_different_deployments(&[("b", "other", Some(Phase::Unknown))], None, true)]
     #[case::failed_in_other_deployment(&[("b", "other", Some(Phase::Failed))], None, true)]
@@ -240,43 +240,43 @@ mod tests {
     #[case::lock_held_in_other_deployment(&[("b", "other", Some(Phase::Unknown))], Some("b"), true)]
     fn a_machine_fails_while_no_other_of_its_deployment_is_replaced(
         #[case] others: &[(&str, &str, Option<Phase>)],
-        #[case] writes: Option<&str>,
+        #[case] pending: Option<&str>,
         #[case] fails: bool,
     ) {
         let (state, pending_statuses) = (with_target(), PendingStatuses::default());
         for (name, deployment, phase) in others {
             state.machines.wrote(of_deployment(name, deployment, phase.clone()));
         }
-        let writes = writes.map(|name| Key::new("garden", name));
-        if let Some(key) = &writes {
+        let pending = pending.map(|name| Key::new("garden", name));
+        if let Some(key) = &pending {
             pending_statuses.set(key.clone(), in_phase(Phase::Failed, false));
         }
         let target = state.machines.wrote(of_deployment("a", "pool", Some(Phase::Unknown)));
         assert_eq!(fails_now(&state, &pending_statuses, &target), fails);
-        if let Some(key) = &writes {
+        if let Some(key) = &pending {
             pending_statuses.clear(key);
             assert!(
                 fails_now(&state, &pending_statuses, &target),
-                "the write came to nothing"
+                "the pending write failed"
             );
         }
     }
 
-    /// Or else the pods of another drain would pay for the attempts of the last one.
+    /// Otherwise the attempts of the last drain would count for the next one.
     #[test]
-    fn what_is_left_of_a_drain_is_seen_when_another_one_is_to_begin() {
+    fn the_view_contains_the_state_of_the_last_drain() {
         let (state, pending_statuses) = (with_target(), PendingStatuses::default());
         let mut machine = of_deployment("a", "pool", Some(Phase::Unknown));
         machine.labels_mut().insert(keys::NODE_LABEL.to_owned(), "a".to_owned());
-        let mut left = DrainMemory::default();
-        left.attempted("pod", Timestamp::UNIX_EPOCH, EvictionOutcome::Refused);
-        state.drains.keep(&machine, left.clone());
-        assert_eq!(view(&state, &pending_statuses, machine).drain, left);
+        let mut last = DrainMemory::default();
+        last.attempted("pod", Timestamp::UNIX_EPOCH, EvictionOutcome::Refused);
+        state.drains.keep(&machine, last.clone());
+        assert_eq!(view(&state, &pending_statuses, machine).drain, last);
     }
 
-    /// A machine without the label is nobody's sibling, not even that of another one without it.
+    /// Machines without the label are not siblings of each other.
     #[test]
-    fn a_machine_of_no_deployment_fails_whatever_the_others_do() {
+    fn a_machine_without_a_deployment_fails_independently_of_others() {
         let (state, pending_statuses) = (with_target(), PendingStatuses::default());
         let without = |name: &str, phase: Phase| {
             let mut machine = of_deployment(name, "", Some(phase));
@@ -291,15 +291,15 @@ mod tests {
     const CREATED: &str = "2026-01-02T03:04:05Z";
 
     fn with_target() -> ClusterState {
-        let chosen = EnabledControllers {
+        let enabled = EnabledControllers {
             machines: true,
             sets: false,
             deployments: false,
         };
-        ClusterState::new("garden", true, chosen)
+        ClusterState::new("garden", true, enabled)
     }
 
-    /// A machine of that deployment whose Node is missing, in its phase since it was made.
+    /// A machine of that deployment without a Node, in this phase since its creation.
     fn of_deployment(name: &str, deployment: &str, phase: Option<Phase>) -> Machine {
         let machine = json!({
             "metadata": {
@@ -314,7 +314,7 @@ mod tests {
         machine
     }
 
-    /// Whether the machine is marked Failed when its health timeout is over; else the reason must be the others.
+    /// Whether the machine becomes Failed at its health timeout; otherwise asserts that it waits for siblings.
     fn fails_now(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &Machine) -> bool {
         let settings = Settings::default();
         let created: Timestamp = CREATED.parse().unwrap();

@@ -1,7 +1,7 @@
-//! From watches to the view that a decision is made from, and to the work that a change means.
+//! Watches the clusters, builds the views for decisions, and maps changes to work.
 //!
-//! What must not live here: requests other than watches, and decisions. A view is an owned copy; nothing in it changes
-//! while a decision is made.
+//! The module must not contain decisions, nor requests other than watches. A view is an owned copy that does not change
+//! during a decision.
 
 mod cluster_state;
 mod drain;
@@ -15,7 +15,7 @@ mod watches;
 mod work;
 
 pub(crate) use self::cluster_state::ClusterState;
-pub(crate) use self::drain::listed;
+pub(crate) use self::drain::set_listed_pods;
 #[cfg(test)]
 pub(crate) use self::indexes::NodeIndex;
 pub(crate) use self::machine::{answered_node, secret, view};

@@ -1,4 +1,4 @@
-//! Which sets and deployments a change wakes, and which objects belong to which owner.
+//! Maps changes to the sets and deployments that they trigger, and finds the objects of an owner.
 //!
 //! The rules of ownership are those of `mcm_core::ownership`.
 
@@ -14,7 +14,7 @@ use super::indexes::{MachineIndex, SetIndex};
 use super::work::{Trigger, Work, quiet};
 use crate::cache::{Change, Key};
 
-/// Objects without a controller.
+/// The index value of objects without a controller.
 const ORPHANS: &str = "";
 
 fn uid(metadata: &ObjectMeta) -> &str {
@@ -57,10 +57,10 @@ impl ClusterState {
         sets
     }
 
-    /// Sets and deployments that a changed machine is or was one of, or might become.
+    /// The current, previous and possible owners of a changed machine.
     pub(crate) fn owners_of_machine(&self, change: &Change<Machine>) -> Vec<Trigger> {
         if let (Some(old), Some(new)) = (&change.old, &change.new)
-            && !matters(old, new)
+            && !affects_owners(old, new)
         {
             return Vec::new();
         }
@@ -121,7 +121,7 @@ impl ClusterState {
         dedup(triggers)
     }
 
-    /// What is looked at once the caches are filled, and after that by its own period.
+    /// Work that starts once the caches are filled and then continues periodically.
     pub(crate) fn first_triggers(&self) -> Vec<Trigger> {
         let first = [quiet(Work::Overshoot)].into_iter();
         first.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
@@ -135,7 +135,7 @@ impl ClusterState {
         if let (Some(old), Some(new)) = (&change.old, &change.new)
             && old.spec.replicas < new.spec.replicas
         {
-            // One of its sets may have been told before, and waits for this.
+            // A set that was scaled before its deployment waits for this change.
             let sets = self.sets.find(SetIndex::Owner, uid(&new.metadata)).into_iter();
             triggers.extend(sets.map(|set| quiet(Work::Set(Key::of(&*set)))));
         }
@@ -144,12 +144,12 @@ impl ClusterState {
         triggers
     }
 
-    /// A machine that this process wrote: its owners look at it, and the machine controller if it is new or is to go.
-    pub(crate) fn made_or_ordered_away(&self, change: &Change<Machine>) -> Vec<Trigger> {
+    /// The work after this process wrote a machine: its owners, and the machine itself if it was created or deleted.
+    pub(crate) fn own_machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
         let mut triggers = self.owners_of_machine(change);
         if let Some(new) = &change.new {
-            let leaves = |machine: &Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
-            if change.old.is_none() || leaves(new) && !change.old.as_ref().is_some_and(leaves) {
+            let is_deleting = |machine: &Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
+            if change.old.is_none() || is_deleting(new) && !change.old.as_ref().is_some_and(is_deleting) {
                 triggers.push(quiet(Work::Machine(Key::of(&**new))));
                 let class = Key::new(&self.namespace, &new.spec.class.name);
                 triggers.push(quiet(Work::Class(class)));
@@ -165,8 +165,8 @@ fn dedup(mut triggers: Vec<Trigger>) -> Vec<Trigger> {
     triggers
 }
 
-/// Whether a change of a machine can matter to its set or deployment.
-fn matters(old: &Machine, new: &Machine) -> bool {
+/// Whether a change of a machine can affect its set or deployment.
+fn affects_owners(old: &Machine, new: &Machine) -> bool {
     let conditions = |machine: &Machine| {
         let all = machine.status.conditions.iter();
         all.filter(|condition| condition.type_ == mcm_api::keys::IN_PLACE_UPDATE_CONDITION)

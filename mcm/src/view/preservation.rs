@@ -1,4 +1,4 @@
-//! The lists of preserved machines, as the caches have them.
+//! The cached lists of preserved machines.
 
 use mcm_api::{Machine, PreservationEntry};
 use mcm_core::ownership::controller;
@@ -9,7 +9,7 @@ use super::work::{Trigger, Work, quiet};
 use crate::cache::{Change, Key};
 
 impl ClusterState {
-    /// What the machine's owner says in its list, as the caches have it.
+    /// The machine's entry in the cached list of its owner.
     pub(crate) fn standing(&self, machine: &Machine) -> Standing {
         let Some(reference) = controller(&machine.metadata) else {
             return Standing::Nobody;
@@ -31,7 +31,7 @@ impl ClusterState {
         deployment.map_or(Standing::Unknown, |one| Ledger::Deployment(&one).standing(uid))
     }
 
-    /// The machines that a list says are to be released.
+    /// The machines that a list marks as released.
     pub(crate) fn released<K>(&self, change: &Change<K>, entries: impl Fn(&K) -> &[PreservationEntry]) -> Vec<Trigger> {
         let new = change.new.iter().flat_map(|new| entries(new));
         new.filter(|entry| entry.released)

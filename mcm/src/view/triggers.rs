@@ -1,4 +1,4 @@
-//! Which work a change of a machine, class, Secret, Node, pod or attachment means.
+//! Maps changes of machines, classes, Secrets, Nodes, pods and attachments to work.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::work::{Trigger, Work, quiet};
 use crate::cache::{Change, Key};
 
 impl ClusterState {
-    /// The work of the enabled controllers that these changes mean.
+    /// Maps changes to work of the enabled controllers.
     pub(super) fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
         let triggers = changes.iter().flat_map(|change| rule(self, change));
         triggers.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
     }
 
-    /// What comes of the changes that this process made itself.
+    /// The work that results from this process's own changes.
     pub(crate) fn own_triggers(&self) -> Vec<Trigger> {
-        let mut triggers = self.all(self.machines.take_own(), ClusterState::made_or_ordered_away);
-        triggers.extend(self.all(self.sets.take_own(), ClusterState::set_changed));
-        triggers.extend(self.all(self.deployments.take_own(), ClusterState::deployment_changed));
+        let mut triggers = self.all(self.machines.take_own_changes(), ClusterState::own_machine_changed);
+        triggers.extend(self.all(self.sets.take_own_changes(), ClusterState::set_changed));
+        triggers.extend(self.all(self.deployments.take_own_changes(), ClusterState::deployment_changed));
         if let Some(target) = &self.target {
-            triggers.extend(self.all(target.nodes.take_own(), ClusterState::node_ordered));
+            triggers.extend(self.all(target.nodes.take_own_changes(), ClusterState::own_node_changed));
         }
         triggers
     }
@@ -40,7 +40,7 @@ impl ClusterState {
             && let Some(target) = &self.target
             && let Some(node) = machine.labels().get(keys::NODE_LABEL)
         {
-            target.nodes.forget_gone(&Key::new("", node));
+            target.nodes.forget_deletion(&Key::new("", node));
         }
         let mut triggers = vec![Trigger {
             work: Work::Machine(Key::of(&**machine)),
@@ -66,7 +66,7 @@ impl ClusterState {
             .flatten()
             .flat_map(|class| secrets_of(class));
         triggers.extend(secrets.map(|(namespace, name)| quiet(Work::Secret(Key::new(namespace, name)))));
-        triggers.extend(self.machines_behind(class, change.is_news(|class| class.metadata.generation)));
+        triggers.extend(self.machines_using(class, change.is_news(|class| class.metadata.generation)));
         triggers
     }
 
@@ -82,12 +82,12 @@ impl ClusterState {
             .all()
             .into_iter()
             .filter(|class| secrets_of(class).contains(&own));
-        let mut triggers: Vec<_> = classes.flat_map(|class| self.machines_behind(&class, hurry)).collect();
+        let mut triggers: Vec<_> = classes.flat_map(|class| self.machines_using(&class, hurry)).collect();
         triggers.push(quiet(Work::Secret(key)));
         triggers
     }
 
-    fn machines_behind(&self, class: &MachineClass, hurry: bool) -> Vec<Trigger> {
+    fn machines_using(&self, class: &MachineClass, hurry: bool) -> Vec<Trigger> {
         let machines = self.machines_of_class(&class.name_any());
         machines
             .iter()
@@ -106,7 +106,7 @@ impl ClusterState {
             && triggers.is_empty()
             && let Some(target) = &self.target
         {
-            target.nodes.forget_gone(&Key::of(&**node));
+            target.nodes.forget_deletion(&Key::of(&**node));
         }
         if let Some(machine) = node.labels().get(keys::MACHINE_NAME_LABEL) {
             let key = Key::new(&self.namespace, machine);
@@ -117,9 +117,9 @@ impl ClusterState {
         triggers
     }
 
-    /// A Node that this process wrote: the machine controller looks at it if an update in place is asked for or over.
-    fn node_ordered(&self, change: &Change<Node>) -> Vec<Trigger> {
-        let asked = |node: &Option<Arc<Node>>| {
+    /// The work after this process wrote a Node: its machine, if an update in place was requested or has ended.
+    fn own_node_changed(&self, change: &Change<Node>) -> Vec<Trigger> {
+        let update_labels = |node: &Option<Arc<Node>>| {
             let labels = [
                 keys::CANDIDATE_FOR_UPDATE_LABEL,
                 keys::SELECTED_FOR_UPDATE_LABEL,
@@ -128,7 +128,7 @@ impl ClusterState {
             node.as_ref()
                 .map(|node| labels.map(|label| node.labels().get(label).cloned()))
         };
-        if change.new.is_none() || asked(&change.old) == asked(&change.new) {
+        if change.new.is_none() || update_labels(&change.old) == update_labels(&change.new) {
             return Vec::new();
         }
         self.node_changed(change)

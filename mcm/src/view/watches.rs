@@ -20,7 +20,8 @@ use crate::error::brief;
 const WATCH_RETRY: Duration = Duration::from_millis(200);
 
 impl ClusterState {
-    /// Everything that comes of the watches, for ever; each is requested for `watch_seconds` at a time. The caches are filled by polling this.
+    /// An endless stream of the work that results from the watches; polling it fills the caches. A watch request lasts
+    /// `watch_seconds`.
     pub(crate) fn triggers(
         &self,
         control: &Client,
@@ -83,15 +84,15 @@ impl ClusterState {
             let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_seconds)
                 .map(move |changes| state.all(changes, ClusterState::attachment_changed));
             streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
-            streams.extend(caches.looked_up_by_drains(client, watch_seconds));
+            streams.extend(caches.drain_watches(client, watch_seconds));
         }
         stream::select_all(streams).boxed()
     }
 }
 
 impl TargetState {
-    /// The watches of what drains look up. A change of it means no work by itself.
-    fn looked_up_by_drains(&self, client: &Client, watch_seconds: u32) -> [BoxStream<'static, Vec<Trigger>>; 3] {
+    /// The watches of objects that only drains use. Their changes cause no work.
+    fn drain_watches(&self, client: &Client, watch_seconds: u32) -> [BoxStream<'static, Vec<Trigger>>; 3] {
         fn silent<K: 'static>(_: Vec<Change<K>>) -> Vec<Trigger> {
             Vec::new()
         }
@@ -115,7 +116,7 @@ where
     K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
 {
     let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
-    // An empty batch passes too: after the end of the last list the loop has to look again.
+    // Empty batches are passed on: after the last list the work loop must check whether the caches are filled.
     events.map(move |event| match event {
         Ok(event) => cache.apply(event.modify(|object| object.managed_fields_mut().clear())),
         Err(error) => {

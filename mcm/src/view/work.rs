@@ -1,8 +1,8 @@
-//! What the controllers can be asked to look at, and which controllers run.
+//! The work of the controllers, and which controllers run.
 
 use crate::cache::Key;
 
-/// One thing to be looked at.
+/// A key of the work queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Work {
     Machine(Key),
@@ -13,7 +13,7 @@ pub(crate) enum Work {
     Overshoot,
 }
 
-/// Something to be looked at, and whether somebody changed what it is made from.
+/// Work, and whether an edit caused it, which ends a wait for a retry (`hurry`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trigger {
     pub(crate) work: Work,
@@ -29,7 +29,7 @@ pub(crate) struct EnabledControllers {
 }
 
 impl EnabledControllers {
-    /// Whether anything is to be known of sets and deployments. Machines look there which of them are preserved.
+    /// Whether sets and deployments are watched. Decisions about machines use their lists of preserved machines.
     pub(crate) fn owners(self) -> bool {
         self.machines || self.sets || self.deployments
     }

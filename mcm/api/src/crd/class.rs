@@ -25,13 +25,16 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ),
             (
                 "nodeTemplate",
-                node_template().described("What Nodes look like, for scaling from zero."),
+                node_template().described("The expected properties of Nodes, for scaling from zero."),
             ),
             (
                 "credentialsSecretRef",
-                secret_ref().described("A Secret whose data wins over secretRef's."),
+                secret_ref().described("A Secret whose data takes precedence over that of secretRef."),
             ),
-            ("providerSpec", any_object().described("The driver's own part.")),
+            (
+                "providerSpec",
+                any_object().described("The configuration for the driver."),
+            ),
             ("provider", string().described("The provider's name.")),
             (
                 "secretRef",

@@ -78,7 +78,7 @@ fn spec() -> JSONSchemaProps {
         ("paused", boolean().described("True: no rollout.")),
         (
             "rollbackTo",
-            object([("revision", int64())]).described("Asks for a rollback; revision 0: the previous one."),
+            object([("revision", int64())]).described("Requests a rollback; revision 0: the previous one."),
         ),
         (
             "progressDeadlineSeconds",
@@ -106,10 +106,7 @@ fn spec() -> JSONSchemaProps {
 }
 
 fn strategy() -> JSONSchemaProps {
-    let rolling = object([("maxUnavailable", bound()), ("maxSurge", bound())]).rule(
-        NOT_BOTH_ZERO,
-        "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them",
-    );
+    let rolling = object([("maxUnavailable", bound()), ("maxSurge", bound())]);
     let in_place = object([
         ("maxUnavailable", bound()),
         ("maxSurge", bound()),
@@ -118,10 +115,6 @@ fn strategy() -> JSONSchemaProps {
     .rule(
         "has(self.orchestrationType) && self.orchestrationType in ['Auto', 'Manual']",
         "orchestrationType must be either Auto or Manual",
-    )
-    .rule(
-        &format!("has(self.orchestrationType) && self.orchestrationType == 'Manual' || {NOT_BOTH_ZERO}"),
-        "maxSurge and maxUnavailable are both 0, so that no machine could ever be updated: raise one of them",
     );
     object([
         (
@@ -144,14 +137,10 @@ fn strategy() -> JSONSchemaProps {
     )
 }
 
-/// Neither of two numbers or shares is said to be nothing.
-const NOT_BOTH_ZERO: &str = "!has(self.maxSurge) || !has(self.maxUnavailable) || \
-     !((self.maxSurge == 0 || self.maxSurge == '0%') && (self.maxUnavailable == 0 || self.maxUnavailable == '0%'))";
-
-/// A number of machines, or a share of them; one where nothing is said.
+/// A number of machines or a percentage; 1 by default.
 fn bound() -> JSONSchemaProps {
     JSONSchemaProps {
-        // It applies to texts alone, as the minimum does to numbers.
+        // A pattern applies to strings only, and the minimum to numbers only.
         pattern: Some("^[0-9]+%$".to_owned()),
         ..int_or_string().defaulting(1.into()).at_least(0.0)
     }
@@ -181,7 +170,7 @@ fn status() -> JSONSchemaProps {
         ("preservations", preservations()),
         (
             "observedAutoPreserveFailedMax",
-            int32().described("The maximum of automatic preservations that was acted on last."),
+            int32().described("The maximum of automatic preservations that the controller applied last."),
         ),
         (
             "rolledOut",

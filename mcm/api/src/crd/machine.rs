@@ -18,7 +18,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
                 "Status",
                 "string",
                 ".status.currentStatus.phase",
-                "Where the machine stands in its life",
+                "Phase of the machine",
             ),
             age(),
             column("Node", "string", ".metadata.labels.node", "The machine's Node"),
@@ -52,7 +52,7 @@ pub(super) fn machine_spec() -> JSONSchemaProps {
     object([
         (
             "class",
-            class_spec().described("The class that the VM is made from; kind and name must be given."),
+            class_spec().described("The class that configures the VM; kind and name are required."),
         ),
         (
             "providerID",
@@ -120,7 +120,7 @@ pub(super) fn template() -> JSONSchemaProps {
         ("spec", machine_spec()),
     ])
     .required(&["spec"])
-    .described("What a new machine looks like.")
+    .described("The template of new machines.")
 }
 
 /// A reference to a class.
@@ -156,12 +156,12 @@ fn node_template() -> JSONSchemaProps {
     object([("metadata", any_object()), ("spec", spec)])
 }
 
-/// What was done last with an object.
+/// The last operation on an object.
 pub(super) fn last_operation() -> JSONSchemaProps {
     object([
         (
             "description",
-            string().described("For people; of a deletion its end names the stage."),
+            string().described("A human-readable description; for a deletion it ends with the stage."),
         ),
         (
             "errorCode",
@@ -187,7 +187,7 @@ pub(super) fn failed_machines() -> JSONSchemaProps {
     .described("Machines whose last operation failed.")
 }
 
-/// Labels as Kubernetes takes them, and fewer than anybody has: what rules say of them must be found out in bounded time.
+/// Labels. Their number and length are limited because the API server bounds the estimated cost of CEL rules.
 fn labels() -> JSONSchemaProps {
     let value = JSONSchemaProps {
         max_length: Some(63),
@@ -213,7 +213,7 @@ fn selector() -> JSONSchemaProps {
     .atomic_map()
 }
 
-/// The selector of sets and deployments, which must name something: a selector without labels would take every machine.
+/// The selector of sets and deployments. It must not be empty: an empty selector would select every machine.
 pub(super) fn selector_that_names_labels() -> JSONSchemaProps {
     selector().rule(
         "has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",
@@ -221,13 +221,13 @@ pub(super) fn selector_that_names_labels() -> JSONSchemaProps {
     )
 }
 
-/// A set or deployment says which machines are its own.
+/// A set or deployment must have a selector.
 pub(super) const HAS_SELECTOR: (&str, &str) = (
     "has(self.selector)",
     "selector is missing: name the labels of template.metadata.labels",
 );
 
-/// New machines would not be those of the set or deployment that makes them.
+/// The selector must match the template: otherwise the owner would not select the machines that it creates.
 pub(super) const SELECTS_ITS_OWN: (&str, &str) = (
     "!has(self.selector) || !has(self.selector.matchLabels) || size(self.selector.matchLabels) == 0 || \
      has(self.template) && has(self.template.metadata) && has(self.template.metadata.labels) && \
@@ -236,7 +236,7 @@ pub(super) const SELECTS_ITS_OWN: (&str, &str) = (
     "selector does not match template.metadata.labels: give the template the labels that are selected",
 );
 
-/// The two names of one number do not contradict each other.
+/// The two names of one setting must not have different values.
 pub(super) const ONE_MAXIMUM: (&str, &str) = (
     "!has(self.autoPreserveFailedMax) || !has(self.autoPreserveFailedMachineMax) || \
      self.autoPreserveFailedMax == self.autoPreserveFailedMachineMax",
@@ -245,20 +245,20 @@ pub(super) const ONE_MAXIMUM: (&str, &str) = (
 
 fn preservation() -> JSONSchemaProps {
     object([
-        ("by", string().described("Who asked for it: auto, machine or node.")),
+        ("by", string().described("Who requested it: auto, machine or node.")),
         ("stage", string().described("Draining, Preserved or Releasing.")),
         ("nodeUID", string().described("The uid of the machine's Node.")),
         ("since", time().described("When the stage was entered.")),
         (
             "request",
-            string().described("The annotation's value that asked for it."),
+            string().described("The value of the annotation that requested it."),
         ),
         (
             "reason",
-            string().described("Why it ends; Relapse: its pods leave once more."),
+            string().described("Why it ends; Relapse: the node is drained again."),
         ),
     ])
-    .described("Who keeps the machine; absent: it is not preserved.")
+    .described("The machine's preservation; absent: it is not preserved.")
 }
 
 /// Failed machines that are kept, in the status of their owner.
@@ -266,14 +266,14 @@ pub(super) fn preservations() -> JSONSchemaProps {
     list_of(object([
         ("uid", string()),
         ("name", string()),
-        ("by", string().described("Who asked for it: auto, machine or node.")),
+        ("by", string().described("Who requested it: auto, machine or node.")),
         ("created", time().described("When the machine was created.")),
         (
             "released",
-            boolean().described("True: the maximum was lowered, and this one is to end."),
+            boolean().described("True: the maximum was lowered, and this preservation must end."),
         ),
     ]))
-    .described("Failed machines that are kept. Their number counts against the maximum.")
+    .described("Preserved failed machines. Their number counts against the maximum.")
 }
 
 fn status() -> JSONSchemaProps {
@@ -299,7 +299,7 @@ fn status() -> JSONSchemaProps {
     object([
         (
             "addresses",
-            list_of(address).described("Filled where there is no target cluster."),
+            list_of(address).described("Set only without a target cluster."),
         ),
         (
             "conditions",
@@ -307,12 +307,15 @@ fn status() -> JSONSchemaProps {
         ),
         (
             "lastOperation",
-            last_operation().described("What the controller did last."),
+            last_operation().described("The controller's last operation."),
         ),
-        ("currentStatus", current_status.described("The phase and since when.")),
+        (
+            "currentStatus",
+            current_status.described("The phase and its timestamps."),
+        ),
         (
             "lastKnownState",
-            string().described("The driver's memory between calls."),
+            string().described("State that the driver keeps between calls."),
         ),
         ("preservation", preservation()),
     ])

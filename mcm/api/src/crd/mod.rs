@@ -1,8 +1,8 @@
-//! The CustomResourceDefinitions of the four kinds, built from the schemas in the files beside.
+//! The CustomResourceDefinitions of the four kinds.
 //!
-//! They keep every field that upstream's keep; what they add is optional. What upstream's accept and never work on, such as
-//! a strategy that does not exist, they refuse with the fix in the message.
-//! What must not live here: rules that refuse an object on which upstream's controllers would work.
+//! They keep every field of upstream's definitions; additional fields are optional. They reject objects that upstream's
+//! definitions accept and its controllers ignore, such as one with an unknown strategy; the message contains the fix.
+//! They must not reject an object that upstream's controllers would process.
 
 mod class;
 mod deployment;
@@ -29,7 +29,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     ]
 }
 
-/// The definitions as one YAML stream, fit for `kubectl apply -f -`.
+/// The definitions as one YAML stream, for `kubectl apply -f -`.
 ///
 /// # Errors
 /// When a definition cannot be written as YAML.
@@ -40,7 +40,7 @@ pub fn yaml() -> Result<String, serde_saphyr::SerializeError> {
         .collect()
 }
 
-/// What makes one kind's definition.
+/// The varying parts of a kind's definition.
 struct Parts {
     kind: &'static str,
     plural: &'static str,

@@ -4,10 +4,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 
-/// Go's durations, zero or more: `0`, `90s`, `1h30m`, `1.5h`.
+/// Non-negative durations in Go's syntax: `0`, `90s`, `1h30m`, `1.5h`.
 pub(super) const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
 
-/// Kubernetes' own pattern of quantities.
+/// Kubernetes' pattern of quantities.
 pub(super) const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 fn typed(type_: &str) -> JSONSchemaProps {
@@ -24,7 +24,7 @@ fn formatted(type_: &str, format: &str) -> JSONSchemaProps {
     }
 }
 
-/// An object of these fields; others are dropped.
+/// An object with these fields; the API server drops others.
 pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JSONSchemaProps {
     let properties = fields
         .into_iter()
@@ -36,7 +36,7 @@ pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JS
     }
 }
 
-/// An object of any content.
+/// An object with arbitrary content.
 pub(super) fn any_object() -> JSONSchemaProps {
     JSONSchemaProps {
         x_kubernetes_preserve_unknown_fields: Some(true),
@@ -44,7 +44,7 @@ pub(super) fn any_object() -> JSONSchemaProps {
     }
 }
 
-/// A map from any key to such values.
+/// A map with arbitrary keys.
 pub(super) fn map_of(values: JSONSchemaProps) -> JSONSchemaProps {
     let values = JSONSchemaPropsOrBool::Schema(Box::new(values));
     JSONSchemaProps {
@@ -53,7 +53,6 @@ pub(super) fn map_of(values: JSONSchemaProps) -> JSONSchemaProps {
     }
 }
 
-/// A list of such items.
 pub(super) fn list_of(items: JSONSchemaProps) -> JSONSchemaProps {
     JSONSchemaProps {
         items: Some(JSONSchemaPropsOrArray::Schema(Box::new(items))),
@@ -98,7 +97,7 @@ pub(super) fn int_or_string() -> JSONSchemaProps {
     }
 }
 
-/// Amounts by the names of resources.
+/// Quantities by resource name.
 pub(super) fn quantities() -> JSONSchemaProps {
     map_of(JSONSchemaProps {
         pattern: Some(QUANTITY.to_owned()),
@@ -106,23 +105,23 @@ pub(super) fn quantities() -> JSONSchemaProps {
     })
 }
 
-/// What is said about a schema in a row of words.
+/// Adds constraints and documentation to a schema, as a builder.
 pub(super) trait Refine {
-    /// These fields must be there.
+    /// Makes these fields required.
     fn required(self, fields: &[&str]) -> Self;
-    /// For `kubectl explain`.
+    /// Sets the description, which `kubectl explain` shows.
     fn described(self, text: &str) -> Self;
-    /// Server-side apply replaces the object as a whole.
+    /// Makes server-side apply replace the object as a whole.
     fn atomic_map(self) -> Self;
-    /// How server-side apply merges the list.
+    /// Sets how server-side apply merges the list.
     fn list_type(self, kind: &str) -> Self;
-    /// Fields that the schema does not name are kept.
+    /// Keeps fields that the schema does not name.
     fn open(self) -> Self;
-    /// What is there where nothing is said.
+    /// Sets the default value.
     fn defaulting(self, value: serde_json::Value) -> Self;
-    /// Least value.
-    fn at_least(self, least: f64) -> Self;
-    /// What CEL must find true, else the message is the answer.
+    /// Sets the minimum.
+    fn at_least(self, minimum: f64) -> Self;
+    /// Adds a CEL rule; the API server returns `message` if it evaluates to false.
     fn rule(self, rule: &str, message: &str) -> Self;
 }
 
@@ -169,9 +168,9 @@ impl Refine for JSONSchemaProps {
         }
     }
 
-    fn at_least(self, least: f64) -> Self {
+    fn at_least(self, minimum: f64) -> Self {
         Self {
-            minimum: Some(least),
+            minimum: Some(minimum),
             ..self
         }
     }
@@ -196,7 +195,7 @@ mod tests {
     use crate::GoDuration;
 
     #[test]
-    fn the_pattern_of_durations_takes_what_our_type_takes() {
+    fn the_duration_pattern_accepts_what_go_duration_parses() {
         let good = ["0", "+0", "2h", "1h30m", "1.5h", ".5h", "1.h", "300ms", "1µs", "1us"];
         let bad = ["", "10", "3d", "h", ".s", "-5s", "1h 30m", "1h30", "three days"];
         let pattern = Regex::new(DURATION).unwrap();
@@ -212,7 +211,7 @@ mod tests {
     #[case("1e3", true)]
     #[case("lots", false)]
     #[case("8 Gi", false)]
-    fn the_pattern_of_quantities_is_kubernetes_own(#[case] text: &str, #[case] expected: bool) {
+    fn the_quantity_pattern_matches_quantities_only(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(Regex::new(QUANTITY).unwrap().is_match(text), expected);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
         short: "mcs",
         columns: vec![
             column("Desired", "integer", ".spec.replicas", "Wanted machines"),
-            column("Current", "integer", ".status.replicas", "Machines that there are"),
+            column("Current", "integer", ".status.replicas", "Existing machines"),
             column("Ready", "integer", ".status.readyReplicas", "Machines that are Running"),
             age(),
         ],
@@ -35,7 +35,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ("status", status()),
         ])
         .required(&["spec"])
-        .described("So many machines of one template."),
+        .described("A number of machines of one template."),
     }
     .definition()
 }
@@ -100,7 +100,7 @@ fn status() -> JSONSchemaProps {
         ("preservations", preservations()),
         (
             "observedAutoPreserveFailedMax",
-            int32().described("The maximum of automatic preservations that was acted on last."),
+            int32().described("The maximum of automatic preservations that the controller applied last."),
         ),
     ])
 }

@@ -1,4 +1,4 @@
-//! The definitions keep and accept every field, and so do our types.
+//! The definitions and the Rust types accept and preserve every field.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, crd};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fields::KINDS;
 use crate::samples::full_object;
-use crate::schemas::complaints;
+use crate::schemas::violations;
 
 fn definition(kind: &str) -> CustomResourceDefinition {
     crd::all()
@@ -27,24 +27,24 @@ fn schema(kind: &str) -> JSONSchemaProps {
         .unwrap()
 }
 
-/// What the schema has to say of an object; its metadata is the API server's business.
-pub fn judge(kind: &str, mut object: Value) -> Vec<String> {
+/// The violations of the schema of its kind by an object, except for metadata, which the API server validates.
+pub fn schema_violations(kind: &str, mut object: Value) -> Vec<String> {
     object.as_object_mut().unwrap().remove("metadata");
-    complaints(&schema(kind), &object, "")
+    violations(&schema(kind), &object, "")
 }
 
 #[rstest]
-fn the_definitions_keep_and_accept_every_field(
+fn the_definitions_accept_and_preserve_every_field(
     #[values("Machine", "MachineClass", "MachineSet", "MachineDeployment")] kind: &str,
 ) {
-    assert_eq!(judge(kind, full_object(kind)), Vec::<String>::new());
+    assert_eq!(schema_violations(kind, full_object(kind)), Vec::<String>::new());
 }
 
 #[test]
-fn a_field_that_is_not_in_the_table_is_noticed() {
+fn an_unknown_field_is_reported_as_dropped() {
     let mut object = full_object("Machine");
     object["spec"]["drainTimout"] = json!("1h");
-    assert_eq!(judge("Machine", object), [".spec.drainTimout: is dropped"]);
+    assert_eq!(schema_violations("Machine", object), [".spec.drainTimout: is dropped"]);
 }
 
 #[rstest]
@@ -52,7 +52,7 @@ fn a_field_that_is_not_in_the_table_is_noticed() {
 #[case::class("MachineClass", round_trip::<MachineClass>)]
 #[case::set("MachineSet", round_trip::<MachineSet>)]
 #[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
-fn our_types_give_back_every_field(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
+fn the_types_round_trip_every_field(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
     let object = full_object(kind);
     assert_eq!(round_trip(object.clone()), object);
 }
@@ -66,49 +66,49 @@ fn round_trip<T: Serialize + DeserializeOwned>(object: Value) -> Value {
 #[case::class("MachineClass", round_trip::<MachineClass>)]
 #[case::set("MachineSet", round_trip::<MachineSet>)]
 #[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
-fn our_types_read_an_object_that_has_nothing(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
+fn the_types_parse_an_object_without_spec_and_status(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
     let object = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": kind, "metadata": { "creationTimestamp": null } });
     round_trip(object);
 }
 
 #[rstest]
-#[case::bad_duration("Machine", "/spec/drainTimeout", json!("three days"), ".spec.drainTimeout: is no duration")]
-#[case::duration_as_number("Machine", "/spec/healthTimeout", json!(5), ".spec.healthTimeout: 5 is no string")]
-#[case::replicas_as_text("MachineSet", "/spec/replicas", json!("3"), ".spec.replicas: \"3\" is no integer")]
+#[case::bad_duration("Machine", "/spec/drainTimeout", json!("three days"), ".spec.drainTimeout: is not a duration")]
+#[case::duration_as_number("Machine", "/spec/healthTimeout", json!(5), ".spec.healthTimeout: 5 is not a valid string")]
+#[case::replicas_as_text("MachineSet", "/spec/replicas", json!("3"), ".spec.replicas: \"3\" is not a valid integer")]
 #[case::taint_without_key(
     "MachineSet",
     "/spec/template/spec/nodeTemplate/spec/taints/0",
     json!({ "effect": "NoSchedule" }),
     ".spec.template.spec.nodeTemplate.spec.taints[].key: is required"
 )]
-fn a_bad_value_is_refused_with_its_path(
+fn an_invalid_value_is_rejected_with_its_path(
     #[case] kind: &str,
     #[case] pointer: &str,
     #[case] value: Value,
-    #[case] complaint: &str,
+    #[case] violation: &str,
 ) {
     let mut object = full_object(kind);
     *object.pointer_mut(pointer).unwrap() = value;
-    assert_eq!(judge(kind, object), [complaint]);
+    assert_eq!(schema_violations(kind, object), [violation]);
 }
 
 #[test]
-fn only_a_spec_a_template_and_a_provider_spec_must_be_given() {
+fn only_spec_template_and_provider_spec_are_required() {
     for (kind, _) in KINDS {
         let expected: Vec<String> = match kind {
             "MachineClass" => vec![".providerSpec: is required".to_owned()],
             _ => vec![".spec: is required".to_owned()],
         };
-        assert_eq!(judge(kind, json!({ "metadata": {} })), expected, "{kind}");
+        assert_eq!(schema_violations(kind, json!({ "metadata": {} })), expected, "{kind}");
     }
     assert_eq!(
-        judge("MachineDeployment", json!({ "metadata": {}, "spec": {} })),
+        schema_violations("MachineDeployment", json!({ "metadata": {}, "spec": {} })),
         [".spec.template: is required"]
     );
 }
 
 #[test]
-fn columns_names_and_subresources_are_those_that_users_know() {
+fn columns_names_and_subresources_match_the_snapshot() {
     let surface: Vec<Value> = crd::all()
         .into_iter()
         .map(|definition| {
@@ -132,7 +132,7 @@ fn columns_names_and_subresources_are_those_that_users_know() {
 }
 
 #[test]
-fn the_definitions_print_as_yaml_that_reads_back() {
+fn the_definitions_round_trip_through_yaml() {
     let yaml = crd::yaml().unwrap();
     let read: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&yaml).unwrap();
     assert_eq!(read, crd::all());

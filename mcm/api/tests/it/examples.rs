@@ -1,4 +1,4 @@
-//! The examples for users: each is accepted, each can be applied alone or with the others.
+//! The examples for users: the definitions accept each one, and each can be applied alone or with the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use mcm_api::keys;
 use serde_json::Value;
 
-use crate::definitions::judge;
+use crate::definitions::schema_violations;
 
 /// File name and objects of every example.
 fn examples() -> BTreeMap<String, Vec<Value>> {
@@ -28,13 +28,13 @@ fn key(object: &Value) -> (String, String) {
 }
 
 #[test]
-fn there_is_an_example_of_every_kind_and_the_definitions_accept_it() {
+fn every_kind_has_an_example_that_the_definitions_accept() {
     let mut kinds: Vec<String> = Vec::new();
     for (file, objects) in examples() {
         for object in objects {
             let kind = key(&object).0;
             if kind != "Secret" {
-                assert_eq!(judge(&kind, object), Vec::<String>::new(), "{file}");
+                assert_eq!(schema_violations(&kind, object), Vec::<String>::new(), "{file}");
             }
             kinds.push(kind);
         }
@@ -48,7 +48,7 @@ fn there_is_an_example_of_every_kind_and_the_definitions_accept_it() {
 }
 
 #[test]
-fn an_object_that_stands_in_two_files_is_the_same_in_both() {
+fn an_object_in_two_files_is_the_same_in_both() {
     let mut seen: BTreeMap<(String, String), Value> = BTreeMap::new();
     for (file, objects) in examples() {
         for object in objects {
@@ -73,7 +73,7 @@ fn the_machine_example_is_complete() {
     for key in ["cpu", "gpu", "memory"] {
         assert!(
             class["nodeTemplate"]["capacity"][key].is_string(),
-            "the controller asks for {key}"
+            "the controller requires {key}"
         );
     }
 }

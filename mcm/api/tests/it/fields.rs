@@ -1,7 +1,7 @@
-//! Every field of the machine API that a user, a controller or an autoscaler may write, one a line:
-//! its path and its type. `[]` is a list's item; a bare name is a type of [`SHARED`].
+//! Every field of the machine API that a user, a controller or an autoscaler may write, one per
+//! line: path and type. `[]` denotes the items of a list; a capitalized type is one of [`SHARED`].
 
-/// Kind, and its fields.
+/// Each kind with its fields.
 pub const KINDS: [(&str, &str); 4] = [
     ("Machine", "spec: MachineSpec\nstatus: MachineStatus"),
     (
@@ -87,7 +87,7 @@ pub const KINDS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Types that several kinds have.
+/// Types that several kinds use.
 pub const SHARED: [(&str, &str); 10] = [
     (
         "PreservationEntry",

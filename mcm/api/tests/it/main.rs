@@ -1,4 +1,4 @@
-//! The machine API as its users meet it: fields, definitions, examples.
+//! Tests of the public machine API: fields, definitions, examples.
 
 #[cfg(test)]
 mod definitions;

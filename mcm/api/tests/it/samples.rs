@@ -1,10 +1,10 @@
-//! An object of each kind in which every field of the table has a value.
+//! A sample of each kind with a value for every field of the table.
 
 use serde_json::{Value, json};
 
 use crate::fields::{KINDS, SHARED};
 
-/// The object of that kind.
+/// The sample of that kind.
 pub fn full_object(kind: &str) -> Value {
     let fields = KINDS.iter().find(|(name, _)| *name == kind).unwrap().1;
     let mut object = filled(fields);

@@ -14,42 +14,41 @@ use super::secret::SecretData;
 use crate::event::EventType;
 use crate::finalizer::finalizer_patch;
 
-/// One thing to do.
+/// One action of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Adds the controller's finalizer to the machine.
     AddFinalizer,
     /// Removes the controller's finalizer from the machine.
     RemoveFinalizer,
-    /// Writes what the creation learnt to the machine.
+    /// Patches the machine's metadata and spec.
     PatchMachine(MachinePatch),
-    /// Makes a MachineClass of a class of another kind, and has all that refers to that refer to it.
+    /// Converts a class of another kind to a MachineClass, and changes all references to it.
     MigrateClass {
         /// The kind.
         kind: String,
-        /// The name, of both.
+        /// The name of both classes.
         name: String,
     },
-    /// Deletes the Machine object, as a person would.
+    /// Deletes the Machine object, as a user would.
     DeleteMachine,
     /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
     Call(Box<CloudCall>),
-    /// Asks the driver for the cloud's names of these PersistentVolumes, one call for each; answered by
+    /// Asks the driver for the cloud's volume IDs of these PersistentVolumes, one call for each; answered by
     /// [`Answer::VolumeIds`](super::Answer::VolumeIds).
     AskVolumeIds(BTreeMap<String, PersistentVolumeSpec>),
-    /// Asks the API server for the pods on the Node; what it shows is in [`View::pods`](super::View::pods) then.
+    /// Lists the pods on the Node at the API server; the result becomes [`View::pods`](super::View::pods).
     ListPods {
         /// The Node.
         node: NodeName,
     },
-    /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
-    /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
-    /// machine's is an error: it goes when that machine has joined.
+    /// Creates the bootstrap token in the target cluster unless it exists; its secret part becomes
+    /// [`View::bootstrap_token`](super::View::bootstrap_token). If another machine owns a token with that id, the
+    /// action fails until that machine has joined.
     EnsureBootstrapToken(BootstrapToken),
-    /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless it is
-    /// another machine's.
+    /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless another machine owns it.
     DeleteBootstrapToken(TokenOwner),
-    /// Changes whose the Node is, and what the machine's template wants of it.
+    /// Changes the Node's machine label and finalizer, and the fields that the machine's template sets.
     PatchNode {
         /// The Node.
         node: NodeName,
@@ -69,39 +68,39 @@ pub enum Action {
         node: NodeName,
         /// Its type.
         type_: String,
-        /// One word.
+        /// A CamelCase word.
         reason: String,
-        /// For people.
+        /// Human-readable text.
         message: String,
     },
-    /// Sets the Node condition that tells of a preservation.
+    /// Sets the Node condition that reports a preservation.
     SetPreservedCondition {
         /// The Node.
         node: NodeName,
         /// Whether the machine is preserved.
         status: bool,
-        /// In few words.
+        /// A short text.
         reason: String,
-        /// For people.
+        /// Human-readable text.
         message: String,
     },
     /// Enters the machine in its owner's list of preserved machines; answered by
     /// [`View::claim`](super::View::claim).
     Claim {
-        /// Who asks for its preservation.
+        /// Who requested the preservation.
         by: PreservedBy,
-        /// Whether it is kept in any case: it was preserved before it failed.
+        /// Whether the maximum does not apply: the machine was preserved before it failed.
         again: bool,
     },
     /// Takes the machine out of its owner's list of preserved machines.
     LeaveLedger,
-    /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
+    /// Sets the Node condition `Terminating` to True; an existing condition keeps its reason and message.
     SetTerminatingCondition {
         /// The Node.
         node: NodeName,
         /// `Unhealthy` or `ScaleDown`.
         reason: String,
-        /// For people.
+        /// Human-readable text.
         message: String,
     },
     /// Makes the Node unschedulable.
@@ -109,7 +108,7 @@ pub enum Action {
         /// The Node.
         node: NodeName,
     },
-    /// Evicts a pod through `pods/eviction`. What came of it is [remembered](super::DrainMemory::attempted).
+    /// Evicts a pod through `pods/eviction`. The result is [recorded](super::DrainMemory::attempted).
     EvictPod {
         /// Its namespace.
         namespace: String,
@@ -118,7 +117,7 @@ pub enum Action {
         /// Precondition.
         uid: String,
     },
-    /// Deletes a pod with a grace period of zero. What came of it is [remembered](super::DrainMemory::attempted).
+    /// Deletes a pod. The result is [recorded](super::DrainMemory::attempted).
     DeletePod {
         /// Its namespace.
         namespace: String,
@@ -126,6 +125,8 @@ pub enum Action {
         name: String,
         /// Precondition.
         uid: String,
+        /// Its grace period in seconds, zero where no kubelet terminates it; `None`: the pod's own.
+        grace: Option<u32>,
     },
     /// Deletes a VolumeAttachment.
     DeleteVolumeAttachment(String),
@@ -143,9 +144,9 @@ pub enum Action {
     RecordEvent {
         /// Normal or Warning.
         type_: EventType,
-        /// One word.
+        /// A CamelCase word.
         reason: String,
-        /// For people.
+        /// Human-readable text.
         message: String,
     },
     /// Sets a metric of the machine.
@@ -153,7 +154,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether the plan goes on when the action fails: nothing of the machine's depends on it.
+    /// Whether the plan continues when the action fails: the machine's state does not depend on it.
     pub fn may_fail(&self) -> bool {
         matches!(
             self,
@@ -166,7 +167,7 @@ impl Action {
         )
     }
 
-    /// The Node that the action is about.
+    /// The Node that the action changes.
     pub fn node(&self) -> Option<&NodeName> {
         match self {
             Self::PatchNode { node, .. }
@@ -181,9 +182,8 @@ impl Action {
         }
     }
 
-    /// The JSON merge patch of an action that patches the Node object (not its status) as it is in
-    /// `node`, on behalf of the machine of that name; `None` for every other action. Like
-    /// [`Self::machine_patch`], it carries the resourceVersion.
+    /// The JSON merge patch against `node` of an action that patches the Node object (not its status) on behalf of
+    /// `machine`; `None` for every other action. Like [`Self::machine_patch`], it carries the resourceVersion.
     pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
         let mut patch = match self {
             Self::PatchNode { patch, .. } => patch.json(node, machine),
@@ -195,8 +195,8 @@ impl Action {
         Some(patch)
     }
 
-    /// The JSON merge patch of an action that patches the Machine object as it is in `machine`;
-    /// `None` for every other action. It carries the resourceVersion, so that a newer object refuses it.
+    /// The JSON merge patch against `machine` of an action that patches the Machine object; `None` for every other
+    /// action. It carries the resourceVersion, so that the API server rejects it if the object has changed.
     pub fn machine_patch(&self, machine: &Machine) -> Option<Value> {
         let mut patch = match self {
             Self::AddFinalizer => finalizer_patch(&machine.metadata, keys::MACHINE_FINALIZER, true),
@@ -209,7 +209,7 @@ impl Action {
     }
 }
 
-/// What the creation writes to the machine's metadata and spec; `None` leaves a field as it is.
+/// A patch of the machine's metadata and spec; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachinePatch {
     /// Label `node`.
@@ -218,18 +218,18 @@ pub struct MachinePatch {
     pub priority: Option<String>,
     /// `spec.providerID`.
     pub provider_id: Option<ProviderId>,
-    /// The annotation that says how long the machine took to join.
+    /// The annotation with the time that the machine took to join.
     pub join_duration: Option<String>,
-    /// The annotation that says which provider spec the VM has.
+    /// The annotation with the provider spec of the VM.
     pub provider_spec: Option<String>,
-    /// The annotation that says that the VM may have parts of another spec; `Some(None)` removes it.
+    /// The annotation that marks a VM that may have parts of another spec; `Some(None)` removes it.
     pub inflight: Option<Option<String>>,
     /// Other annotations; `None` as a value removes one.
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
 impl MachinePatch {
-    /// The label that names the machine's Node.
+    /// A patch that sets the label `node`.
     pub(super) fn naming(node: NodeName) -> Self {
         Self {
             node: Some(node),
@@ -269,7 +269,7 @@ impl MachinePatch {
     }
 }
 
-/// Which driver call.
+/// The driver calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallKind {
     /// GetMachineStatus.
@@ -286,27 +286,27 @@ pub enum CallKind {
     Update,
 }
 
-/// A driver call with all that it is given.
+/// A driver call with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CloudCall {
-    /// Which call.
+    /// The call.
     pub kind: CallKind,
     /// The machine.
     pub machine: Machine,
     /// Its class.
     pub class: MachineClass,
-    /// Of UpdateMachine: the JSON of the provider spec that the VM had before; `None`: not known.
+    /// For UpdateMachine: the JSON of the VM's previous provider spec; `None`: unknown.
     pub last_applied: Option<String>,
-    /// The Secrets' data; in the creation flow with the user data filled in.
+    /// The data of the Secrets; during creation, with the placeholders of the user data replaced.
     pub secret: SecretData,
 }
 
-/// Which bootstrap token is a machine's.
+/// Identifies the bootstrap token of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenOwner {
     /// The six characters before the point.
     pub id: String,
-    /// Names the machine: for people, and to tell its token from another machine's.
+    /// Names the machine: for users, and to distinguish its token from another machine's.
     pub description: String,
 }
 
@@ -317,20 +317,20 @@ impl TokenOwner {
     }
 }
 
-/// A bootstrap token that is wanted; the shell draws its secret part, 16 characters of `[0-9a-z]`.
+/// A required bootstrap token; the shell generates its secret part, 16 characters of `[0-9a-z]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootstrapToken {
-    /// Whose it is.
+    /// The machine's token id and description.
     pub owner: TokenOwner,
-    /// When it ends.
+    /// When it expires.
     pub expiration: Timestamp,
-    /// When the machine must have joined: a token that ends before is of no use.
+    /// When the machine must have joined: an existing token that expires earlier is useless.
     pub needed_until: Timestamp,
     /// `auth-extra-groups`; empty: none.
     pub extra_groups: String,
 }
 
-/// What is measured about a machine.
+/// A measurement of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// From the object's creation to the VM's.
@@ -352,17 +352,17 @@ pub enum Metric {
 pub struct Failure {
     /// The action.
     pub action: Action,
-    /// Whether somebody else wrote the object meanwhile (409).
+    /// Whether the object was written concurrently (409).
     pub conflict: bool,
-    /// Whether the object is not there (404).
+    /// Whether the object does not exist (404).
     pub not_found: bool,
     /// The error's text.
     pub message: String,
 }
 
 impl Failure {
-    /// Whether somebody wrote the machine while what is known of its VM was to be recorded. The view
-    /// has the newer machine, and the answers would be lost by waiting.
+    /// Whether a concurrent write of the machine prevented the record of its VM. The view has the newer machine, and
+    /// waiting would lose the answers.
     pub(super) fn is_record_conflict(&self) -> bool {
         self.conflict && matches!(self.action, Action::PatchMachine(_))
     }

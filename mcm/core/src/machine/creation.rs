@@ -1,7 +1,7 @@
 //! Creation: from a machine without a VM to one that waits for its node.
 //!
-//! The cloud is asked first, always: whatever an earlier process did before it died is found again
-//! that way. VM, label and phase follow, each from what is known by then.
+//! Each creation first asks the cloud for the machine's VM, so that it finds what an earlier process did before it
+//! died. VM, label and phase follow, each derived from the state so far.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::user_data::{Prepared, prepare};
 use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Metric, Plan, Reason, Settings, validation};
 use crate::event::EventType;
 
-/// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
+/// Whether the machine is still to be created. A Failed machine is not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
     if defect!(VmKnownByNodeLabel) {
         return pass.node_name().is_none();
@@ -79,7 +79,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             call(CallKind::Status, machine.clone(), Reason::AskForVm)
         }
         Some(Answer::Status(Ok(vm))) => found(pass, vm, None),
-        // It was made, and the answer lacked something: there must not be another one.
+        // The VM was created, but the driver's answer was incomplete: no other VM may be created.
         Some(Answer::Status(Err(error))) if unrecorded(pass).is_some() && is_missing(error) => {
             incomplete(pass, unrecorded(pass).unwrap_or(&VmIdentity::default()))
         }
@@ -112,14 +112,14 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     }
 }
 
-/// The VM that this process made for a machine that does not carry its provider id yet, because the write was lost. The
-/// cloud need not show it at once, so asking would not do.
+/// The VM that this process created for a machine whose provider ID is not written yet, because the write was lost. The
+/// cloud may not list it yet, so that asking is not enough.
 fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
-    let made = pass.view.made.as_ref();
-    made.filter(|_| pass.machine().spec.provider_id.is_empty())
+    let vm = pass.view.made.as_ref();
+    vm.filter(|_| pass.machine().spec.provider_id.is_empty())
 }
 
-/// Whether an answer says all of a VM that a machine has to know.
+/// Whether the answer has all fields of the VM that a machine needs.
 fn is_complete(pass: &Pass, vm: &VmIdentity) -> bool {
     let nameless = pass.view.target && vm.node_name.is_none() && !defect!(PendingWithoutNodeName);
     vm.provider_id.is_some() && !nameless
@@ -129,7 +129,7 @@ fn is_missing(error: &DriverError) -> bool {
     matches!(error.code, Code::NotFound | Code::Unimplemented)
 }
 
-/// The VM as the object has it.
+/// The VM as recorded in the machine.
 fn recorded(pass: &Pass) -> VmIdentity {
     VmIdentity {
         provider_id: ProviderId::new(pass.machine().spec.provider_id.as_str()),
@@ -138,8 +138,8 @@ fn recorded(pass: &Pass) -> VmIdentity {
     }
 }
 
-/// CreateMachine made a VM. Where its node name is taken by an older Node that is not the machine's
-/// own, the VM would act under a foreign identity, so it goes again.
+/// CreateMachine created a VM. If an older Node that is not the machine's own has the VM's node name, the VM would use
+/// a foreign identity, so it is deleted.
 fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
     if pass.view.target && vm.node_name.as_deref() != Some(pass.name()) && has_older_node(pass, vm) {
         let mut machine = pass.machine().clone();
@@ -152,15 +152,17 @@ fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
         reason: "VMCreated".to_owned(),
         message: format!("VM {} was created", vm.provider_id.as_deref().unwrap_or_default()),
     };
-    // The VM is recorded before anything is told of it.
-    let told = usize::from(matches!(plan.actions.first(), Some(Action::PatchMachine(_))));
-    plan.actions
-        .splice(told..told, [Action::Observe(Metric::CreateDuration(pass.age())), event]);
+    // The VM is recorded before the event and the metric.
+    let index = usize::from(matches!(plan.actions.first(), Some(Action::PatchMachine(_))));
+    plan.actions.splice(
+        index..index,
+        [Action::Observe(Metric::CreateDuration(pass.age())), event],
+    );
     plan
 }
 
-/// Whether the Node of the VM's name is another VM's, or of nobody and older than the machine. The call may have been
-/// repeated after a lost answer, so that the VM's own kubelet may have registered it by now.
+/// Whether the Node of the VM's name belongs to another VM, or names no VM and is older than the machine. After a lost
+/// answer the call is repeated, so that the VM's own kubelet may already have registered the Node.
 fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
     let Some(node) = &pass.view.answered_node else {
         return false;
@@ -168,14 +170,14 @@ fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
     if defect!(NodeOfVmNameIsOlder) {
         return true;
     }
-    let of = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
-    match of.filter(|of| !of.is_empty()) {
-        Some(of) => Some(of) != vm.provider_id.as_deref(),
+    let node_vm = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+    match node_vm.filter(|id| !id.is_empty()) {
+        Some(id) => Some(id) != vm.provider_id.as_deref(),
         None => node.metadata.creation_timestamp < pass.machine().metadata.creation_timestamp,
     }
 }
 
-/// There is a VM: it is recorded on the machine, then initialised where `initialize` is given.
+/// There is a VM: records it in the machine, then initialises it if `initialize` is given.
 fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
     if !is_complete(pass, vm) {
         return incomplete(pass, vm);
@@ -191,39 +193,39 @@ fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
     plan
 }
 
-/// What of the VM the machine does not carry yet. A provider id is written once and never changed.
+/// The fields of the VM that the machine does not have yet. A provider ID is written once and never changed.
 pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
     let machine = pass.machine();
     let annotations = machine.metadata.annotations.as_ref();
     let priority = annotations
         .and_then(|all| all.get(keys::PRIORITY_ANNOTATION))
         .filter(|value| !value.is_empty());
-    let names_no_node = pass.view.target && pass.node_name().is_none();
+    let lacks_node_label = pass.view.target && pass.node_name().is_none();
     let provider_id = vm.provider_id.clone();
     let provider_id = provider_id.filter(|_| machine.spec.provider_id.is_empty());
     MachinePatch {
-        node: vm.node_name.clone().filter(|_| names_no_node),
+        node: vm.node_name.clone().filter(|_| lacks_node_label),
         priority: priority.is_none().then(|| keys::DEFAULT_PRIORITY.to_owned()),
-        provider_spec: made_from(pass).filter(|_| provider_id.is_some()),
+        provider_spec: created_from(pass).filter(|_| provider_id.is_some()),
         provider_id,
         ..MachinePatch::default()
     }
 }
 
-/// The provider spec that the VM was made from in this pass.
-fn made_from(pass: &Pass) -> Option<String> {
-    let made = matches!(pass.last_answer(), Some(Answer::Create(Ok(_))));
-    let spec = &pass.view.class.as_ref().filter(|_| made)?.provider_spec;
+/// The provider spec of the VM that was created in this pass.
+fn created_from(pass: &Pass) -> Option<String> {
+    let created = matches!(pass.last_answer(), Some(Answer::Create(Ok(_))));
+    let spec = &pass.view.class.as_ref().filter(|_| created)?.provider_spec;
     (!spec.is_null()).then(|| spec.to_string())
 }
 
-/// Whether the VM is known not to be initialised: what its node says counts for nothing before it is.
+/// Whether the last operation is a failed initialisation: until it succeeds, the state of the node is ignored.
 pub(super) fn is_uninitialized(pass: &Pass) -> bool {
     pass.last_step()
         .is_some_and(|step| step.failed() && step.operation == Some(Operation::Create) && step.text.is_initialization())
 }
 
-/// The machine as it is after the patch, for the driver's eyes.
+/// The machine after the patch, as passed to the driver.
 fn patched(pass: &Pass, patch: &MachinePatch, vm: &VmIdentity) -> mcm_api::Machine {
     let mut machine = pass.machine().clone();
     if let Some(node) = &patch.node {
@@ -252,7 +254,7 @@ fn initialized(pass: &Pass, vm: Option<&VmIdentity>) -> Plan {
     plan.act(Action::Observe(Metric::InitializeDuration(pass.age())))
 }
 
-/// The VM is complete: the machine waits for its node, or is done where there is none to come.
+/// The VM is complete: the machine waits for its node, or is Available if there is no target cluster.
 fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
     if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
         return pass.nothing();
@@ -266,7 +268,7 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
         return available(pass, vm);
     }
     let status = pass.operation(Operation::Create, State::Processing, StepText::CreatingVm);
-    let status = remember(pass, status, vm);
+    let status = with_driver_state(pass, status, vm);
     pass.write(
         Plan::new(Reason::VmCreated).after(Duration::ZERO),
         pass.enter(status, Phase::Pending, true),
@@ -276,11 +278,11 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
 fn available(pass: &Pass, vm: &VmIdentity) -> Plan {
     let mut status = pass.operation(Operation::Create, State::Successful, StepText::VmCreated);
     status.addresses = addresses(pass, vm);
-    let status = pass.enter(remember(pass, status, vm), Phase::Available, false);
+    let status = pass.enter(with_driver_state(pass, status, vm), Phase::Available, false);
     pass.write(Plan::new(Reason::VmAvailable).after(pass.settings.retry.long), status)
 }
 
-/// All addresses that any answer of this pass gave, with those of before, in one order.
+/// The addresses in the status and in all answers of this pass, sorted.
 fn addresses(pass: &Pass, vm: &VmIdentity) -> Vec<NodeAddress> {
     let answered = pass.view.answers.iter().filter_map(|answer| match answer {
         Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => Some(vm),
@@ -302,8 +304,8 @@ fn addresses(pass: &Pass, vm: &VmIdentity) -> Vec<NodeAddress> {
     all
 }
 
-/// `status` with the driver's memory, where an answer of this pass has one.
-fn remember(pass: &Pass, mut status: MachineStatus, vm: &VmIdentity) -> MachineStatus {
+/// `status` with the driver's `lastKnownState`, if an answer of this pass has one.
+fn with_driver_state(pass: &Pass, mut status: MachineStatus, vm: &VmIdentity) -> MachineStatus {
     let created = pass.view.answers.iter().rev().find_map(|answer| match answer {
         Answer::Create(Ok(vm)) | Answer::Status(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm.last_known_state.clone(),
         _ => None,
@@ -314,7 +316,7 @@ fn remember(pass: &Pass, mut status: MachineStatus, vm: &VmIdentity) -> MachineS
     status
 }
 
-/// The driver broke its contract: nothing is recorded, and it is asked again later.
+/// The driver violated its contract: nothing is recorded, and the call is repeated later.
 fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
     let description = format!(
         "machine {:?}: nodeName ({:?}) or providerID ({:?}) is empty after creation flow",
@@ -329,7 +331,7 @@ fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
     pass.report(plan, status, EventType::Warning, "CreationFailed", error.to_string())
 }
 
-/// A VM with a foreign node name was deleted again.
+/// A new VM with a foreign node name was deleted.
 fn stale(pass: &Pass, result: &Result<Option<String>, DriverError>) -> Plan {
     let status = pass.operation(Operation::Create, State::Failed, StepText::StaleNode);
     let status = pass.enter(status, Phase::Failed, false);
@@ -364,7 +366,7 @@ fn not_initialized(pass: &Pass, error: &DriverError) -> Plan {
         error: error.to_string(),
     };
     let status = failure(pass, error, text);
-    let status = remember(pass, status, &VmIdentity::default());
+    let status = with_driver_state(pass, status, &VmIdentity::default());
     give_reason(pass, "InitializeMachine", error.code, pass.settings.retry.short, status)
 }
 
@@ -409,7 +411,7 @@ fn give_reason(pass: &Pass, call: &'static str, code: Code, retry: Duration, sta
     )
 }
 
-/// Whether the same call may well work a moment later.
+/// Whether a retry after a short time may succeed.
 pub(super) fn is_transient(code: Code) -> bool {
     matches!(
         code,
@@ -417,7 +419,7 @@ pub(super) fn is_transient(code: Code) -> bool {
     )
 }
 
-/// When a failed GetMachineStatus or CreateMachine is repeated.
+/// After which time a failed GetMachineStatus or CreateMachine is repeated.
 pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     let retry = &settings.retry;
     match code {
@@ -429,7 +431,7 @@ pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     }
 }
 
-/// How long the creation has to wait since a call failed, by the failure that the status records.
+/// The remaining wait of the creation after the failed call that the status records.
 fn left_to_repeat(pass: &Pass) -> Option<Duration> {
     if pass.view.hurry || !pass.view.answers.is_empty() || pass.phase() != Some(&Phase::CrashLoopBackOff) {
         return None;
@@ -449,7 +451,8 @@ fn repeated_after(settings: &Settings, failed: &LastStep) -> Option<Duration> {
     })
 }
 
-/// The wait for the next attempt. A machine whose time is over meanwhile is Failed then, and not when its turn comes.
+/// The wait for the next attempt. If the creation timeout ends during the wait, the machine becomes Failed then, not
+/// after the wait.
 fn waiting_to_repeat(pass: &Pass, wait: Duration) -> Plan {
     let timeout = pass.settings.creation_timeout_of(pass.machine());
     let over = pass.age() >= timeout && !defect!(CreationTimeoutAtRetryOnly);

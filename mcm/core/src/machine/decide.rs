@@ -1,4 +1,4 @@
-//! The order in which a machine's affairs are looked at.
+//! The order of the rules about one machine.
 
 use jiff::Timestamp;
 use mcm_api::{Operation, Phase, keys};
@@ -12,10 +12,9 @@ use super::{
 use crate::finalizer::has_finalizer;
 use crate::preservation::without_sub_phase;
 
-/// What is to be done about a machine now.
+/// The plan for a machine.
 ///
-/// Nothing is remembered from one call to the next: a process that dies between any two actions
-/// leaves just another view.
+/// The function keeps no state between calls: a process that dies between two actions leaves just another view.
 pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
     if !defect!(NodeOfOtherVmTaken)
         && let Some(plan) = node::of_former_vm(view)
@@ -29,11 +28,15 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
         ..view.clone()
     });
     let pass = Pass::new(plain.as_ref().unwrap_or(view), settings, now);
-    preserve::combine_with_preservation(&pass, look(&pass), view.machine.status.current_status.phase.as_ref())
+    preserve::combine_with_preservation(
+        &pass,
+        without_preservation(&pass),
+        view.machine.status.current_status.phase.as_ref(),
+    )
 }
 
-/// The view without a Node that has turned out not to exist, or that is another machine's, and
-/// without a failure that is best answered by doing the same again; `None`: it is right as it is.
+/// The view without a Node that does not exist or belongs to another machine, and without a failure that an immediate
+/// retry resolves; `None`: the view needs no correction.
 fn corrected(view: &View) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());
@@ -43,33 +46,33 @@ fn corrected(view: &View) -> Option<View> {
     if !absent && !again && !foreign {
         return None;
     }
-    let mut right = view.clone();
+    let mut fixed = view.clone();
     if absent || again {
-        right.failure = None;
+        fixed.failure = None;
     }
     if absent || foreign {
-        right.node = NodeView::Absent;
+        fixed.node = NodeView::Absent;
     }
-    if absent && drain::asked_for_unseen(view) {
-        right.node = NodeView::Gone;
+    if absent && drain::cordoned_unseen(view) {
+        fixed.node = NodeView::Gone;
     }
     if foreign {
-        right.pods = Some(Vec::new());
-        right.volume_attachments.clear();
+        fixed.pods = Some(Vec::new());
+        fixed.volume_attachments.clear();
     }
-    Some(right)
+    Some(fixed)
 }
 
-fn look(pass: &Pass) -> Plan {
+fn without_preservation(pass: &Pass) -> Plan {
     if pass.machine().metadata.deletion_timestamp.is_some() {
         return deletion::decide(pass);
     }
     if let Some(plan) = migration::decide(pass).filter(|_| carries_finalizer(pass)) {
         return plan;
     }
-    let passed_over = pass.view.failure.as_ref().filter(|failure| is_passed_over(failure));
+    let ignored = pass.view.failure.as_ref().filter(|failure| is_ignored(failure));
     if let Some(failure) = &pass.view.failure
-        && passed_over.is_none()
+        && ignored.is_none()
     {
         let reason = Reason::ActionFailed(failure.message.clone());
         let again = || Plan::new(reason).again(failure, &pass.settings.retry);
@@ -90,8 +93,8 @@ fn look(pass: &Pass) -> Plan {
         return pass.nothing();
     }
     let crash_loops = pass.phase() == Some(&Phase::CrashLoopBackOff);
-    let blind = crash_loops && defect!(FailedCreationSeenAfterLongRetryOnly);
-    let health = if pass.node_name().is_some() && pass.phase().is_some() && !blind {
+    let skips_health = crash_loops && defect!(FailedCreationSeenAfterLongRetryOnly);
+    let health = if pass.node_name().is_some() && pass.phase().is_some() && !skips_health {
         health::decide(pass)
     } else {
         None
@@ -107,16 +110,16 @@ fn look(pass: &Pass) -> Plan {
             }
         }
     };
-    let plan = update::kept_in_mind(pass, plan);
-    if passed_over.is_some() {
-        let soon = pass.settings.retry.short;
-        let wake = plan.wake.map_or(soon, |wake| wake.min(soon));
+    let plan = update::mark_in_flight(pass, plan);
+    if ignored.is_some() {
+        let retry = pass.settings.retry.short;
+        let wake = plan.wake.map_or(retry, |wake| wake.min(retry));
         return plan.after(wake);
     }
     node::claimed(pass, plan)
 }
 
-/// `plan`, which must not miss what `waiting` waits for. A plan that gives no time is decided again at once.
+/// `plan`, with the wake-up of `waiting` if that is earlier. A plan without a wake-up is decided again at once.
 fn sooner(plan: Plan, waiting: &Plan) -> Plan {
     match (plan.wake, waiting.wake) {
         (Some(wake), Some(limit)) if limit < wake => plan.after(limit),
@@ -128,18 +131,18 @@ fn carries_finalizer(pass: &Pass) -> bool {
     has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER)
 }
 
-/// The driver is asked to update a VM although its preservation cannot be told of.
+/// The update of a VM, which continues although the report of its preservation failed.
 fn still_updated(pass: &Pass, failure: &Failure) -> Option<Plan> {
-    let told = matches!(
+    let is_report = matches!(
         failure.action,
         Action::SetPreservedCondition { .. } | Action::LeaveLedger
     );
-    let update = update::decide(pass).filter(|_| told && !failure.conflict);
+    let update = update::decide(pass).filter(|_| is_report && !failure.conflict);
     update.filter(|plan| matches!(plan.actions.last(), Some(Action::Call(_))))
 }
 
-/// Whether the Node could not be marked as the machine's. It is judged all the same.
-fn is_passed_over(failure: &Failure) -> bool {
+/// Whether the failed action only patches the Node. The health check continues.
+fn is_ignored(failure: &Failure) -> bool {
     !failure.conflict
         && matches!(
             failure.action,

@@ -1,4 +1,4 @@
-//! What planted defects do in the place of the rules about one machine.
+//! Defects that replace rules about one machine.
 
 use mcm_api::{Operation, Phase, State};
 
@@ -6,7 +6,8 @@ use super::last_step::{LastStep, StepText};
 use super::pass::Pass;
 use super::{Plan, Reason, TokenOwner};
 
-/// What failed once is not Pending when it succeeds, and is looked at after the long period.
+/// After a failed attempt, a successful creation does not set the phase Pending, and the next pass follows after the
+/// long period.
 pub(super) fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
     let long = pass.settings.retry.long;
     let succeeded = |step: &&LastStep| step.state == Some(State::Processing);

@@ -1,5 +1,4 @@
-//! Deletion: from stage to stage until nothing is left. The stage stands in the status, so that any
-//! process can go on from it.
+//! Deletion: stage by stage, until VM and Node are deleted. The status has the stage, so that any process can continue.
 
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if !has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER) {
         return Plan::new(Reason::NotOurs).after(pass.settings.retry.long);
     }
-    if let Some(plan) = made_meanwhile(pass).or_else(|| made_before(pass)) {
+    if let Some(plan) = record_answer(pass).or_else(|| record_lost(pass)) {
         return plan;
     }
     if pass.phase() != Some(&Phase::Terminating) {
@@ -69,7 +68,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     }
 }
 
-/// How far the deletion has come.
+/// The stage in the status.
 fn stage_of(pass: &Pass) -> Option<Stage> {
     let text = &pass.last_step()?.text;
     if defect!(DeletionStageFromForeignText) {
@@ -79,21 +78,22 @@ fn stage_of(pass: &Pass) -> Option<Stage> {
     text.stage()
 }
 
-/// The last step. The bootstrap token of a machine that never was Running goes along; the others' went when they joined.
+/// The last step. It also deletes the bootstrap token of a machine that never was Running; other tokens were deleted
+/// when their machines joined.
 fn release(pass: &Pass) -> Plan {
     let annotations = pass.machine().metadata.annotations.as_ref();
     let joined = annotations.is_some_and(|all| all.contains_key(keys::JOIN_DURATION_ANNOTATION));
-    let unused = pass.view.target && !joined;
+    let token_exists = pass.view.target && !joined;
     let mut plan = Plan::new(Reason::Released).after(pass.settings.retry.long);
-    if unused {
+    if token_exists {
         plan = plan.act(Action::DeleteBootstrapToken(token::owner(pass)));
     }
     plan.act(Action::RemoveFinalizer)
 }
 
-/// A VM that CreateMachine made while somebody deleted the machine is recorded before all else: a
-/// driver may find it by its provider id only.
-fn made_meanwhile(pass: &Pass) -> Option<Plan> {
+/// Records a VM that CreateMachine created while the machine was being deleted: a driver may find it by its provider ID
+/// only.
+fn record_answer(pass: &Pass) -> Option<Plan> {
     let Some(Answer::Create(Ok(vm))) = pass.last_answer() else {
         return None;
     };
@@ -110,8 +110,8 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
     })
 }
 
-/// The VM was made before the deletion, and its record was lost.
-fn made_before(pass: &Pass) -> Option<Plan> {
+/// Records a VM that was created before the deletion, and whose record was lost.
+fn record_lost(pass: &Pass) -> Option<Plan> {
     let unrecorded = pass.machine().spec.provider_id.is_empty() && pass.view.failure.is_none();
     let unrecorded = unrecorded && !defect!(NodeKnownByLabelOnly);
     let vm = pass.view.made.as_ref().filter(|_| unrecorded)?;
@@ -123,7 +123,7 @@ fn made_before(pass: &Pass) -> Option<Plan> {
     })
 }
 
-/// The class is not usable: the stage stays, its description says what is missing.
+/// The class is not usable: the stage stays, and its description has the problem.
 fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
     let text = reason.to_string();
     let plan = problem(pass, reason, Operation::Delete);
@@ -145,8 +145,8 @@ fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
     }
 }
 
-/// The first write of a deletion. The condition on the Node says why the machine goes, so it is set
-/// while the phase still tells.
+/// The first write of a deletion. The condition on the Node has the cause of the deletion, so it is set before the
+/// phase that shows the cause is overwritten.
 fn start(pass: &Pass) -> Plan {
     let status = pass.operation(
         Operation::Delete,
@@ -163,7 +163,13 @@ fn start(pass: &Pass) -> Plan {
     if pass.view.failure.is_none() && pass.phase() != Some(&Phase::Terminating) {
         plan.actions.extend(drain::terminating_condition(pass));
     }
-    let message = format!("{}: {}", Reason::DeletionStarted, Stage::FindVm.phrase());
+    let why = pass.view.deletion_reason.as_deref();
+    let message = format!(
+        "{} ({}): {}",
+        Reason::DeletionStarted,
+        why.unwrap_or("requested by a user or another process"),
+        Stage::FindVm.phrase()
+    );
     let plan = plan.act(Action::RecordEvent {
         type_: EventType::Normal,
         reason: "Deleting".to_owned(),
@@ -171,7 +177,7 @@ fn start(pass: &Pass) -> Plan {
     });
     Plan {
         status: Some(status),
-        drain: pass.view.drain.begun_anew(),
+        drain: pass.view.drain.reset(),
         ..plan
     }
 }
@@ -203,14 +209,14 @@ fn find_vm(pass: &Pass) -> Plan {
         return next(pass, Stage::Drain, None);
     }
     if let Some(name) = &pass.view.labelled_node {
-        return labelled(pass, name);
+        return write_label(pass, name);
     }
     if defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty() {
         return next(pass, Stage::Drain, None);
     }
     match pass.last_answer() {
         Some(Answer::Status(Ok(vm))) => match &vm.node_name {
-            Some(name) => labelled(pass, name),
+            Some(name) => write_label(pass, name),
             None => next(pass, Stage::Drain, None),
         },
         Some(Answer::Status(Err(error))) => not_found(pass, error),
@@ -218,7 +224,7 @@ fn find_vm(pass: &Pass) -> Plan {
     }
 }
 
-/// Somebody took the machine's label away on the deletion's way: it is written again, since the stages go by it.
+/// The label `node` was removed during the deletion: restores it, since the stages depend on it.
 fn label_lost(pass: &Pass) -> Option<Plan> {
     let stage = pass.last_step().and_then(|step| step.text.stage());
     let stage = stage.filter(|stage| (Stage::Drain..=Stage::Node).contains(stage))?;
@@ -231,8 +237,8 @@ fn label_lost(pass: &Pass) -> Option<Plan> {
     Some(plan.act(Action::PatchMachine(MachinePatch::naming(node))))
 }
 
-/// The machine's label is written first: the next stages go by it.
-fn labelled(pass: &Pass, node: &NodeName) -> Plan {
+/// Writes the label `node` first: the next stages depend on it.
+fn write_label(pass: &Pass, node: &NodeName) -> Plan {
     let mut plan = next(pass, Stage::Drain, None);
     let patch = MachinePatch::naming(node.clone());
     plan.actions.insert(0, Action::PatchMachine(patch));
@@ -268,7 +274,7 @@ fn failed(pass: &Pass, call: &'static str, code: Code, text: StepText, retry: Du
     }
 }
 
-/// The wait for a call that failed, by the failure that the status records.
+/// The remaining wait after the failed call that the status records.
 fn left_to_repeat(pass: &Pass) -> Option<Plan> {
     let failed = pass
         .last_step()
@@ -356,7 +362,7 @@ fn delete_vm(pass: &Pass) -> Plan {
     }
 }
 
-/// A deletion's answer replaces the driver's memory, also by nothing.
+/// The driver's new `lastKnownState`: an answer to DeleteMachine replaces it, also with an empty one.
 fn memory(error: &DriverError) -> String {
     let vm = error.vm.as_ref();
     vm.and_then(|vm| vm.last_known_state.clone()).unwrap_or_default()
@@ -400,7 +406,7 @@ fn delete_node(pass: &Pass) -> Plan {
         NodeView::Unknown if pass.view.target => {
             return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
         }
-        // Where there is no target cluster there are no Nodes, whoever wrote the label.
+        // Without a target cluster there are no Nodes, whatever the label says.
         NodeView::Unknown | NodeView::Absent | NodeView::Gone => {
             let node = name.to_string();
             return next(pass, Stage::Finalizer, DeletionNote::NoNode { node });

@@ -1,15 +1,15 @@
-//! What a deletion says about its progress: the text in front of the stage's phrase.
+//! The notes of a deletion's progress: the text in front of the stage's phrase.
 
 use std::fmt;
 
-/// Declares [`DeletionNote`] with the template of every note, so that rendering and parsing cannot differ. A text that fits
-/// several templates is the first of them.
+/// Declares [`DeletionNote`] with the template of every note, so that rendering and parsing cannot differ. A text that
+/// matches several templates parses to the first.
 macro_rules! notes {
     ($(
         $(#[$doc:meta])+
         $name:ident $({ $($field:ident),+ })? = $start:literal $($value:ident $after:literal)*;
     )+) => {
-        /// A sentence of a deletion, for people. That of a failed call also says when the call is repeated.
+        /// A human-readable sentence about a deletion. The note of a failed call also determines its retry period.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub(super) enum DeletionNote {
             $($(#[$doc])+ $name $({ $($field: String),+ })?,)+
@@ -52,7 +52,7 @@ macro_rules! notes {
 }
 
 notes! {
-    /// Without target cluster there are no Nodes.
+    /// There is no target cluster, hence no Node.
     NoTarget = "Running without target cluster, skipping node drain and volume attachment deletion.";
     /// GetMachineStatus failed; it is repeated after the short period.
     StatusRetried = "Error occurred with decoding machine error status while getting VM status, aborting with retry.";
@@ -67,19 +67,21 @@ notes! {
 
     /// There is no Node to drain.
     DrainWithoutNode = "Skipping drain as nodeName is not a valid one for machine.";
-    /// A label of the machine asks for a deletion by force.
+    /// A label of the machine requests a forced deletion.
     DrainSkipped { label } = "Drain skipped, as the machine has the label " label ".";
     /// The Node's conditions could not be changed.
     ConditionFailed { error } =
         "Drain failed due to failure in update of node conditions - " error ". Will retry in next sync.";
+    /// Disruption budgets refuse the eviction of pods.
+    DrainBlocked { blocker, pod } = "Drain is blocked: " blocker " does not allow the eviction of pod " pod ".";
     /// Pods could not be removed.
     DrainFailed { error } = "Drain failed due to - " error ". Will retry in next sync.";
-    /// The drain by force could not delete pods; the deletion goes on without them.
+    /// The forced drain could not delete pods; the deletion continues.
     ForcedDrainFailed { error } =
         "Drain failed due to - " error ". However, since it's a force deletion shall continue deletion of VM.";
-    /// All pods have gone.
+    /// All pods have left.
     Drained = "Drain successful.";
-    /// All pods were deleted by force.
+    /// The forced drain deleted all pods.
     DrainedByForce = "Force Drain successful.";
     /// The Node registered again after its drain.
     DrainedAgain = "Pods came to the node after its drain.";
@@ -115,7 +117,8 @@ notes! {
     NodeDeleted { node } = "Deletion of Node Object \"" node "\" is successful.";
 }
 
-/// The values of a text between the literals of a template: `start` in front, `after` one after each value.
+/// The values of a text between the literals of a template: `start` precedes the first value, an item of `after`
+/// follows each.
 fn values<'a>(text: &'a str, start: &str, after: &[&str]) -> Option<Vec<&'a str>> {
     let mut rest = text.strip_prefix(start)?;
     let Some((last, between)) = after.split_last() else {

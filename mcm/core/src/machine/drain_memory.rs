@@ -1,89 +1,88 @@
-//! What a drain remembers from one decision to the next.
+//! The state of a drain between decisions.
 //!
-//! The shell keeps the value for as long as the machine is drained. A process that starts anew knows nothing of it, and
-//! loses only counts and waits: the limit of the whole drain is counted from the object.
+//! The shell keeps the value while the machine is drained. A restart of the process loses only counts and waits: the
+//! time limit of the drain is computed from the machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// The memory of one machine's drain.
+/// The state of one machine's drain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrainMemory {
-    /// What was asked of each pod, by uid.
+    /// The last eviction or deletion of each pod, by uid.
     pub attempts: BTreeMap<String, Attempt>,
-    /// The cloud's name of each PersistentVolume that was asked for; empty: the cloud knows none.
+    /// The cloud's volume ID by PersistentVolume; empty: the cloud has none.
     pub volume_ids: BTreeMap<String, String>,
-    /// The pod with volumes whose turn it is.
+    /// The pod whose volumes are moving.
     pub moving: Option<Moving>,
-    /// Uids of pods whose volumes did not detach in time: they are waited for no longer.
+    /// Uids of pods whose volumes did not detach in time: the drain no longer waits for them.
     pub given_up: BTreeSet<String>,
-    /// Uids of the pods that a drain by force found and deletes; `None`: pods are evicted.
+    /// Uids of the pods that a forced drain found and deletes; `None`: pods are evicted.
     pub by_force: Option<BTreeSet<String>>,
 }
 
-/// The eviction or deletion of a pod, as often as it was asked for.
+/// The attempts to evict or delete a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// When it was asked for last.
+    /// When the last attempt was made.
     pub last: Timestamp,
-    /// What came of that.
+    /// Its result.
     pub outcome: EvictionOutcome,
-    /// How often a budget refused it, that is whether it has had its chances; refusals of a budget that can never be
-    /// met are not counted.
+    /// How often a budget refused it; refusals of a misconfigured budget do not count.
     pub refusals: u32,
-    /// Whether the last refusal is counted.
+    /// Whether the last refusal was counted.
     pub judged: bool,
-    /// Whether a refusal was told of: once is enough.
-    pub told: bool,
+    /// When a refusal was last reported.
+    pub reported: Option<Timestamp>,
 }
 
-/// What an eviction or deletion was answered with.
+/// The result of an eviction or deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictionOutcome {
-    /// The pod goes.
+    /// The pod terminates.
     Accepted,
     /// A disruption budget does not allow it now (429).
     Refused,
-    /// It failed otherwise.
+    /// Another error.
     Failed(String),
 }
 
-/// A pod that takes its volumes along.
+/// A pod whose volumes are moving to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moving {
     /// Its uid.
     pub uid: String,
-    /// The volumes that it alone uses, with the cloud's names of them.
+    /// The volumes that only this pod uses, with the cloud's volume IDs.
     pub volumes: BTreeMap<String, String>,
-    /// When it was asked to go.
+    /// When its eviction was requested.
     pub since: Timestamp,
-    /// How long it may take to end.
+    /// Its grace period.
     pub grace: Duration,
     /// When its volumes were detached from the node.
     pub detached: Option<Timestamp>,
 }
 
 impl DrainMemory {
-    /// What is remembered when another drain of the machine begins: nothing, so that no pod pays for attempts that were
-    /// made at a time that is over. `None`: nothing is remembered anyway.
-    pub(super) fn begun_anew(&self) -> Option<Self> {
+    /// The empty memory with which another drain of the machine begins, so that attempts of an earlier drain do not
+    /// count. `None`: the memory is empty.
+    pub(super) fn reset(&self) -> Option<Self> {
         (*self != Self::default()).then(Self::default)
     }
 
-    /// Takes over what came of an eviction or deletion.
+    /// Records the result of an eviction or deletion.
     pub fn attempted(&mut self, uid: &str, now: Timestamp, outcome: EvictionOutcome) {
-        let before = self.attempts.get(uid);
-        let refusals = before.map_or(0, |attempt| attempt.refusals);
-        let told = before.is_some_and(|attempt| attempt.told);
+        let previous = self.attempts.get(uid);
+        let refusals = previous.map_or(0, |attempt| attempt.refusals);
+        let reported = previous.and_then(|attempt| attempt.reported);
         let judged = outcome == EvictionOutcome::Accepted;
         let attempt = Attempt {
             last: now,
             outcome,
             refusals,
             judged,
-            told,
+            reported,
         };
         self.attempts.insert(uid.to_owned(), attempt);
     }

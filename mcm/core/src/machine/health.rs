@@ -1,4 +1,4 @@
-//! Health: what the Node's conditions mean for a machine that has a VM.
+//! Health: the phase of a machine with a VM, derived from its Node's conditions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::pass::Pass;
 use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
 use crate::event::EventType;
 
-/// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
+/// The health check of a machine with a label `node` and a phase; `None`: nothing to do.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     match &pass.view.node {
         NodeView::Unknown => None,
@@ -21,7 +21,7 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     }
 }
 
-/// The Node is not there. Only a machine that had one, and its conditions, can miss it.
+/// There is no Node. That matters only for a machine that had one and copied its conditions.
 fn missing(pass: &Pass) -> Option<Plan> {
     let serves = matches!(pass.phase(), Some(Phase::Running | Phase::InPlaceUpdateSuccessful));
     if pass.machine().status.conditions.is_empty() || !serves {
@@ -49,15 +49,15 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     let updating = matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
     let judged = !updating && !in_place::is_given_up(pass, node);
     let running = pass.phase() == Some(&Phase::Running);
-    let held_back = waits_to_run(pass) && waits_for_critical_components(node) || creation::is_uninitialized(pass);
+    let must_wait = waits_to_run(pass) && waits_for_critical_components(node) || creation::is_uninitialized(pass);
     let copied = MachineStatus {
         conditions,
         ..pass.machine().status.clone()
     };
-    if judged && problems.is_empty() && !running && !held_back {
+    if judged && problems.is_empty() && !running && !must_wait {
         return Some(healthy(pass, copied));
     }
-    // One that was updated in place and whose node is not healthy since then would wait for it without end.
+    // An updated machine whose node has not become healthy would otherwise wait forever.
     let updated = pass.phase() == Some(&Phase::InPlaceUpdateSuccessful);
     if judged && !problems.is_empty() && (running || updated) {
         let list = problems.join(", ");
@@ -73,13 +73,13 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         return Some(plan);
     }
     if let Some(wait) = left_to_copy(pass, node).filter(|_| differ) {
-        // The timeouts go on meanwhile.
+        // The timeouts continue during the wait.
         let plan = timeout(pass).unwrap_or_else(|| Plan::new(Reason::ConditionsChanged));
         let wake = plan.wake.map_or(wait, |wake| wake.min(wait));
         return Some(plan.after(wake));
     }
     differ.then(|| {
-        // What else there is to do is looked at once this is written.
+        // The next decision follows at once after the write.
         let wake = if defect!(HealthTimeoutInIdlePassOnly) {
             pass.settings.retry.short
         } else {
@@ -92,8 +92,9 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     })
 }
 
-/// How long to wait before conditions are copied again: they may change all the time, and each copy is a write that
-/// everybody sees. A node that joins changes them until it is ready, and most are soon. `None`: not at all.
+/// How long to wait before conditions are copied again: they may change often, and each copy is a write that all
+/// watchers receive. While a node joins they change until it is ready, which usually takes a short time. `None`: no
+/// wait.
 fn left_to_copy(pass: &Pass, node: &Node) -> Option<Duration> {
     if defect!(HealthTimeoutInIdlePassOnly) {
         return None;
@@ -108,8 +109,7 @@ fn left_to_copy(pass: &Pass, node: &Node) -> Option<Duration> {
     (!left.is_zero()).then_some(left)
 }
 
-/// What is wrong with a node of these conditions; nothing: it is healthy. A node that reports no
-/// conditions is not.
+/// The problems of a node with these conditions; empty: it is healthy. A node without conditions is unhealthy.
 fn problems(pass: &Pass, conditions: &[NodeCondition]) -> Vec<String> {
     if conditions.is_empty() {
         return vec!["it reports no conditions".to_owned()];
@@ -145,8 +145,8 @@ fn conditions_differ(old: &[NodeCondition], new: &[NodeCondition]) -> bool {
     essence(old) != essence(new)
 }
 
-/// Whether the machine has not run yet: it is Pending, or it failed to join and is kept, which does not make it run, nor does the
-/// end of that.
+/// Whether the machine has not run yet: it is Pending, or it failed to join and is preserved, or its preservation is
+/// ending.
 fn waits_to_run(pass: &Pass) -> bool {
     let status = &pass.machine().status;
     let kept = status.preservation.is_some() || status.is_preserved();
@@ -235,7 +235,7 @@ fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: Stri
     )
 }
 
-/// What is left of the timeout that runs in the machine's phase, and the timeout; `None`: none runs.
+/// The remaining time of the timeout of the machine's phase, and the timeout; `None`: there is none.
 fn left(pass: &Pass) -> Option<(Duration, Duration)> {
     let machine = pass.machine();
     let (limit, elapsed) = match pass.phase()? {
@@ -288,8 +288,8 @@ fn timeout(pass: &Pass) -> Option<Plan> {
     })
 }
 
-/// What a machine has left whose time ran out while it waited for a sibling's replacement. That one has joined: whatever
-/// kept all of them away may be over, and the others need a moment, too.
+/// The extra time of a machine whose timeout ended while it waited for a sibling's replacement. The replacement has
+/// joined, so the common cause of the failures may be over, and the other machines may recover soon.
 fn time_to_come_back(pass: &Pass, limit: Duration) -> Option<Duration> {
     if defect!(NoTimeToComeBackAfterSibling) {
         return None;
@@ -305,7 +305,7 @@ fn time_to_come_back(pass: &Pass, limit: Duration) -> Option<Duration> {
 
 fn never_joined(pass: &Pass, limit: Duration) -> Plan {
     let description = format!(
-        "Machine {} failed to join the cluster in {} minutes.",
+        "Machine {} failed to join the cluster in {}.",
         pass.name(),
         GoDuration(limit)
     );
@@ -315,7 +315,7 @@ fn never_joined(pass: &Pass, limit: Duration) -> Plan {
 
 fn never_updated(pass: &Pass, limit: Duration) -> Plan {
     let description = format!(
-        "Machine {} failed to in-place update in {} minutes.",
+        "Machine {} failed to in-place update in {}.",
         pass.name(),
         GoDuration(limit)
     );
@@ -332,7 +332,7 @@ fn never_updated(pass: &Pass, limit: Duration) -> Plan {
 
 fn never_recovered(pass: &Pass, limit: Duration) -> Plan {
     let description = format!(
-        "Machine {} health checks failing since last {} minutes. Updating machine phase to Failed. Node Conditions: {}",
+        "Machine {} health checks failing since last {}. Updating machine phase to Failed. Node Conditions: {}",
         pass.name(),
         GoDuration(limit),
         describe(&pass.machine().status.conditions)
@@ -356,8 +356,8 @@ fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
     )
 }
 
-/// A machine of the same deployment that is on its way out or in. Only while there is none may
-/// another one fail, so that a deployment never loses its machines all at once.
+/// A machine of the same deployment that is being deleted or created. While there is one, no other machine may fail, so
+/// that a deployment never loses all its machines at once.
 fn being_replaced(pass: &Pass) -> Option<String> {
     if defect!(SiblingsNotAwaited) {
         return None;
@@ -368,13 +368,14 @@ fn being_replaced(pass: &Pass) -> Option<String> {
     if defect!(FailedUpdateHoldsItselfBack) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
         return Some(pass.name().to_owned());
     }
-    // A place is kept for one that was about to fail when a process died: it goes first, and this one may need no place then.
+    // The owner's list has an entry for a sibling that was about to fail when a process died: that sibling fails first,
+    // and this machine may recover meanwhile.
     let is_first = |sibling: &Sibling| {
         sibling.phase == Some(Phase::Unknown) && !sibling.patient && pass.view.ledger.prefers(&sibling.name)
     };
     let under_way = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
-        // Nor do those count that wait themselves for what comes first: they would wait for each other.
+        // Siblings that wait themselves do not count, or they would wait for each other.
         let settled = matches!(
             phase,
             Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)

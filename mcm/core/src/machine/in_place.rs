@@ -1,5 +1,5 @@
-//! Update in place, on the machine's side: labels on the Node say what is wanted and what came of it, the Node condition
-//! `InPlaceUpdate` how far it is. In between the Node is drained.
+//! In-place update of one machine: labels on the Node have request and result, and the Node condition `InPlaceUpdate`
+//! has the progress. The Node is drained before its update.
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ const DRAINED: &str = "DrainSuccessful";
 const READY: &str = "ReadyForUpdate";
 const SUCCESSFUL: &str = "UpdateSuccessful";
 const FAILED: &str = "UpdateFailed";
-/// How long a drain by force may take, and how often a pod is evicted in it.
+/// How long a forced drain may take.
 const FORCED: Duration = Duration::from_mins(1);
 
-/// Whether the Node is drained for an update in place now.
+/// Whether the Node is being drained for an in-place update.
 pub fn is_drained_in_place(node: &Node) -> bool {
     condition(node).is_some_and(|condition| condition.reason.as_deref() == Some(SELECTED))
 }
 
-/// The next step of an update in place; `None`: there is none.
+/// The next step of an in-place update; `None`: there is none.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let node = pass.view.node.present()?;
     if let Some((reason, message)) = by_labels(node) {
         return mark(node, reason, message);
     }
     match condition(node)?.reason.as_deref()? {
-        // It is updated no more: it is replaced, or kept as it is.
+        // A Failed machine is not updated: it is replaced, or preserved as it is.
         SELECTED | DRAINED if pass.phase() == Some(&Phase::Failed) => None,
         SELECTED => drained(pass, node),
         DRAINED => {
@@ -44,7 +44,7 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     }
 }
 
-/// What came of the update, as the Node says; `None`: nothing yet, or it is known.
+/// Records the result of the update in the Node's labels; `None`: there is none yet, or it is recorded.
 pub(super) fn result(pass: &Pass, node: &Node, copied: &MachineStatus) -> Option<Plan> {
     if !matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed)) {
         return None;
@@ -79,8 +79,8 @@ pub(super) fn result(pass: &Pass, node: &Node, copied: &MachineStatus) -> Option
     ))
 }
 
-/// Whether the machine is Failed because its update did not succeed. It is replaced, however healthy its Node is: nobody
-/// would begin the update again, and the rollout would wait for it without end.
+/// Whether the machine is Failed because its update failed. It is replaced even if its Node is healthy: no controller
+/// would restart the update, and the rollout would wait for it forever.
 pub(super) fn is_given_up(pass: &Pass, node: &Node) -> bool {
     let operation = pass.last_step().and_then(|step| step.operation.as_ref());
     pass.phase() == Some(&Phase::Failed)
@@ -88,7 +88,7 @@ pub(super) fn is_given_up(pass: &Pass, node: &Node) -> bool {
         && label(node, keys::UPDATE_RESULT_LABEL) != Some(keys::UPDATE_SUCCESSFUL)
 }
 
-/// The condition that the labels ask for; `None`: it is as they say.
+/// The condition that follows from the labels; `None`: no change.
 fn by_labels(node: &Node) -> Option<(&'static str, String)> {
     label(node, keys::CANDIDATE_FOR_UPDATE_LABEL)?;
     let selected = label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some();
@@ -118,7 +118,7 @@ fn mark(node: &Node, reason: &str, message: String) -> Option<Plan> {
     Some(plan.after(Duration::ZERO))
 }
 
-/// The Node is drained; then the machine's phase says so, then the Node's condition.
+/// Drains the Node; afterwards changes the machine's phase, then the Node's condition.
 fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     let limit = limit(pass, node);
     let prepare: Vec<Action> = cordon(node).into_iter().collect();
@@ -131,7 +131,7 @@ fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     let pods = drain::concerned(pods);
     if limit.forced && !pods.is_empty() {
         let deletions = drain::deletions(pods);
-        let plan = over(pass, node)?;
+        let plan = drain_ended(pass, node)?;
         return Some(Plan {
             actions: prepare.into_iter().chain(deletions).chain(plan.actions).collect(),
             ..plan
@@ -139,8 +139,8 @@ fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     }
     let step = drain::step(pass, &pods, &limit.limit);
     let mut plan = if step.is_done() {
-        over(pass, node)?
-    } else if step.asks() {
+        drain_ended(pass, node)?
+    } else if step.ends_with_query() {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else if step.errors.is_empty() {
         Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
@@ -159,13 +159,13 @@ fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     Some(plan)
 }
 
-/// The Node takes no pods until it is updated. What it was before is written beside, so that a person's cordon stays
-/// afterwards; one that a person takes away meanwhile is ours from then on.
+/// Cordons the Node until it is updated. An annotation records whether it was cordoned before, so that a user's cordon
+/// stays afterwards. If a user uncordons the Node during the update, it is cordoned again, and uncordoned at the end.
 fn cordon(node: &Node) -> Option<Action> {
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
     let annotations = node.metadata.annotations.as_ref();
-    let is_known = annotations.is_some_and(|all| all.contains_key(keys::CORDONED_BEFORE_UPDATE_ANNOTATION));
-    if cordoned && is_known {
+    let is_recorded = annotations.is_some_and(|all| all.contains_key(keys::CORDONED_BEFORE_UPDATE_ANNOTATION));
+    if cordoned && is_recorded {
         return None;
     }
     let before = (
@@ -182,7 +182,7 @@ fn cordon(node: &Node) -> Option<Action> {
     })
 }
 
-fn over(pass: &Pass, node: &Node) -> Option<Plan> {
+fn drain_ended(pass: &Pass, node: &Node) -> Option<Plan> {
     if pass.phase() == Some(&Phase::InPlaceUpdating) {
         return mark(node, DRAINED, "Node draining successful".to_owned());
     }
@@ -201,19 +201,19 @@ struct DrainLimit {
     limit: drain::Limit,
 }
 
-/// A drain that takes longer than it may since the Node was selected, or whose machine says so, or of a node that ends no
-/// pods any more, goes by force.
+/// The limit of the drain. A drain is forced once its timeout since the selection of the Node has passed, if the
+/// machine has the label `force-drain`, or if the node is dead.
 fn limit(pass: &Pass, node: &Node) -> DrainLimit {
     let timeout = pass.settings.drain_timeout_of(pass.machine());
     let selected = condition(node).and_then(|condition| condition.last_transition_time.as_ref());
     let elapsed = selected.map_or(Duration::ZERO, |time| since(time.0, pass.now));
     let labels = pass.machine().metadata.labels.as_ref();
-    let wanted = labels
+    let requested = labels
         .and_then(|all| all.get(keys::FORCE_DRAIN_LABEL))
         .map(String::as_str)
         == Some("True");
     let left = timeout.saturating_sub(elapsed);
-    let forced = wanted || left.is_zero() || drain::is_dead(pass);
+    let forced = requested || left.is_zero() || drain::is_dead(pass);
     DrainLimit {
         forced,
         limit: drain::Limit {

@@ -1,5 +1,6 @@
-//! A machine's last operation as decisions use it. The description is parsed once for a decision; whatever this controller
-//! writes about a creation, a deletion or an update of a VM is rendered here and in [`deletion_note`](super::deletion_note).
+//! A machine's parsed last operation. The description is parsed once per decision; the texts that this controller
+//! writes about a creation, a deletion or an update of a VM are rendered here and in
+//! [`deletion_note`](super::deletion_note).
 
 use std::fmt;
 
@@ -24,15 +25,15 @@ const UPDATE_REFUSED: (&str, &str) = (
 /// The last operation of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LastStep {
-    /// What it is; `None`: not written.
+    /// The operation; `None`: not set.
     pub operation: Option<Operation>,
-    /// How it stands; `None`: not written.
+    /// Its state; `None`: not set.
     pub state: Option<State>,
-    /// The code of the driver call that failed; `None`: none, or one of another version.
+    /// The code of the failed driver call; `None`: there is none, or it is unknown to this version.
     pub code: Option<Code>,
     /// When the operation or its state changed.
     pub at: Option<Time>,
-    /// What the description says.
+    /// The parsed description.
     pub text: StepText,
 }
 
@@ -52,7 +53,7 @@ impl LastStep {
     }
 }
 
-/// The retry periods that a description can stand for.
+/// The retry periods that a description can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryPeriod {
     Short,
@@ -69,26 +70,26 @@ pub(super) enum StepText {
     VmCreated,
     /// The VM had the node name of an older Node.
     StaleNode,
-    /// A driver call failed, but not InitializeMachine.
+    /// A driver call other than InitializeMachine failed.
     CallFailed { error: String },
     /// InitializeMachine failed.
     InitializationFailed { error: String },
     /// A deletion is in `stage`.
     Deletion {
         stage: Stage,
-        /// What it says about that.
+        /// The note in front of the stage's phrase.
         note: Option<DeletionNote>,
     },
-    /// The VM is about to get another provider spec.
+    /// UpdateMachine is about to apply another provider spec.
     UpdatingVm,
-    /// The VM has got another provider spec.
+    /// UpdateMachine has applied another provider spec.
     VmUpdated,
     /// The driver has no UpdateMachine.
     UpdateRefused {
         /// The hash of the provider spec.
         spec: String,
     },
-    /// Any other text: of the health check, of upstream or of another version. How it begins and ends still selects stage
+    /// Any other text: of the health check, of upstream or of another version. Its prefix and suffix still select stage
     /// and retry period.
     Unknown(String),
 }
@@ -161,12 +162,12 @@ impl StepText {
     pub(super) fn stage(&self) -> Option<Stage> {
         match self {
             Self::Deletion { stage, .. } => Some(*stage),
-            // A provider's message may end in any phrase.
+            // A provider's message may end with the phrase of any stage.
             other => Stage::parse(&other.to_string()),
         }
     }
 
-    /// Whether InitializeMachine failed, and not another call of the creation.
+    /// Whether InitializeMachine failed, not another call of the creation.
     pub(super) fn is_initialization(&self) -> bool {
         match self {
             Self::InitializationFailed { .. } => true,
@@ -175,7 +176,7 @@ impl StepText {
         }
     }
 
-    /// After which period a failed call of a deletion is repeated.
+    /// The retry period of a failed call of a deletion.
     pub(super) fn retry_period(&self) -> RetryPeriod {
         match self {
             Self::Deletion { note: Some(note), .. } => match note {
@@ -236,7 +237,7 @@ mod tests {
     use super::super::deletion_note::notes;
     use super::*;
 
-    /// Every text that the controller can write, with these values.
+    /// All texts that the controller can write, with these values.
     fn all(name: &str, error: &str) -> Vec<StepText> {
         let error_text = error.to_owned();
         let fixed = [
@@ -270,7 +271,7 @@ mod tests {
         }
 
         #[test]
-        fn a_provider_may_write_the_texts_of_the_controller(index in 0..1000usize) {
+        fn provider_errors_may_contain_the_texts_of_the_controller(index in 0..1000usize) {
             let texts = all("n1", "no quota");
             let error = texts[index % texts.len()].to_string();
             for text in all("n1", &error) {
@@ -279,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_rendered_as_it_was_parsed(text in "(?s).*", index in 0..1000usize) {
+        fn rendering_a_parsed_text_returns_the_text(text in "(?s).*", index in 0..1000usize) {
             let texts = all("n1", &text);
             let known = texts[index % texts.len()].to_string();
             for text in [text.clone(), format!("{known}{text}"), format!("{text}{known}"), format!("{text} {known}")] {
@@ -288,14 +289,14 @@ mod tests {
         }
 
         #[test]
-        fn an_unknown_text_selects_its_stage_by_its_end(text in "[a-z ]*", index in 0..6usize) {
+        fn an_unknown_text_selects_its_stage_by_its_suffix(text in "[a-z ]*", index in 0..6usize) {
             let stage = Stage::ALL[index];
             prop_assert_eq!(StepText::parse(&format!("{text}{}", stage.phrase())).stage(), Some(stage));
         }
     }
 
     #[rstest]
-    #[case::refused_in_other_words("It broke. Aborting operation. Initiate VM deletion", RetryPeriod::Long)]
+    #[case::another_refusal_text("It broke. Aborting operation. Initiate VM deletion", RetryPeriod::Long)]
     #[case::a_status_without_a_code(
         "Error occurred with decoding machine error status while getting VM status, aborting without retry. It broke. \
          Set machine status to termination. Now, getting VM Status",
@@ -311,8 +312,8 @@ mod tests {
     #[case::upstream("Provider error: no quota. Initialize VM Instance", true)]
     #[case::another_version("It broke. Initialize VM Instance", true)]
     #[case::another_call("Cloud provider message - no quota", false)]
-    #[case::another_call_of_a_talkative_provider("Cloud provider message - Initialize VM Instance", false)]
-    fn the_text_says_whether_the_initialization_failed(#[case] text: &str, #[case] expected: bool) {
+    #[case::another_call_whose_error_ends_like_initialization("Cloud provider message - Initialize VM Instance", false)]
+    fn a_text_shows_whether_the_initialization_failed(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(StepText::parse(text).is_initialization(), expected);
     }
 }

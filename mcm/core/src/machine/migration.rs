@@ -1,5 +1,5 @@
-//! Migration: a machine refers to a class of a provider's own kind, as was usual once. A MachineClass of the same name takes
-//! its place, filled by the driver.
+//! Migration: a machine refers to a class of a former, provider-specific kind. The driver converts the class to a
+//! MachineClass of the same name, which replaces it.
 
 use mcm_api::{Operation, keys};
 
@@ -7,7 +7,7 @@ use super::pass::Pass;
 use super::problem::problem;
 use super::{Action, Plan, Reason};
 
-/// The migration of the machine's class; `None`: it needs none.
+/// The migration of the machine's class; `None`: none is needed.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let class = &pass.machine().spec.class;
     let kind = keys::CLASSES_OF_FORMER_TIMES

@@ -1,7 +1,7 @@
 //! The machine controller's decisions: creation, health and deletion of one machine.
 //!
-//! What lives here: [`decide()`] and the rules behind it, a file a topic. What must not: reading a
-//! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
+//! In scope: [`decide()`] and its rules, one file per topic. Out of scope: reading a cluster or a clock; the [`View`]
+//! is the whole input, the [`Plan`] the whole output.
 
 mod action;
 mod creation;

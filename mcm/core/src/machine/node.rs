@@ -10,19 +10,19 @@ use super::{Action, MachinePatch, NodePatch, NodeView, Plan, Reason, View, node_
 use crate::event::EventType;
 use crate::finalizer::has_finalizer;
 
-/// The Node's name; `None` only where it was never stored.
+/// The Node's name; `None` only for an object that was never stored.
 pub(super) fn name(node: &Node) -> Option<NodeName> {
     NodeName::new(node.metadata.name.as_deref()?)
 }
 
-/// A person who deletes a Node means the machine.
+/// A deletion of a Node deletes its machine.
 ///
-/// A Node that is merely not there deletes nothing: it may not have joined yet. It must be on its
-/// way out, or have been seen both by this process and, with its conditions, by the machine.
+/// A Node that does not exist is not enough: it may not have joined yet. Either it is being deleted, or this process
+/// observed its deletion and the machine's status has its conditions.
 pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
     let name = pass.node_name()?;
     let node = pass.view.node.present().filter(|node| !is_not_managed(node));
-    let asked = node.is_some_and(|node| node.metadata.deletion_timestamp.is_none() && asks_for_deletion(node));
+    let requested = node.is_some_and(|node| node.metadata.deletion_timestamp.is_none() && requests_deletion(node));
     let gone = match &pass.view.node {
         NodeView::Present(node) => node.metadata.deletion_timestamp.is_some() && !is_not_managed(node),
         NodeView::Gone => {
@@ -31,7 +31,7 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
         }
         NodeView::Absent | NodeView::Unknown => false,
     };
-    let reason = if asked {
+    let reason = if requested {
         Reason::DeletionTriggered(name.to_string())
     } else {
         Reason::NodeDeleted(name.to_string())
@@ -41,7 +41,7 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
         reason: reason.name(),
         message: reason.to_string(),
     };
-    (gone || asked).then(|| {
+    (gone || requested).then(|| {
         Plan::new(reason)
             .act(Action::DeleteMachine)
             .act(event)
@@ -49,7 +49,8 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
     })
 }
 
-/// Whether the Node says that it runs on another VM than the machine's: of the same name, and left over or not its own.
+/// Whether the Node runs on a VM other than the machine's: it is left over from a former VM of the same name, or
+/// belongs to another machine.
 pub(super) fn is_of_another_vm(view: &View) -> bool {
     let node = view
         .node
@@ -59,8 +60,8 @@ pub(super) fn is_of_another_vm(view: &View) -> bool {
     node.is_some_and(|node| !node.is_empty() && !own.is_empty() && node != own)
 }
 
-/// A Node that is to go and is kept by our finalizer, although the machine of its name has another VM by now: nobody else
-/// lets it go, and the machine's own kubelet cannot register itself before.
+/// Removes our finalizer from a Node that is being deleted and belongs to a former VM: no other rule removes it, and
+/// until then the kubelet of the machine's current VM cannot register.
 pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
     let node = view
         .node
@@ -69,15 +70,15 @@ pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
     let name = name(node)?;
     let labels = node.metadata.labels.as_ref();
     let ours = labels.and_then(|all| all.get(keys::MACHINE_NAME_LABEL)) == view.machine.metadata.name.as_ref();
-    let held = node.metadata.deletion_timestamp.is_some() && has_finalizer(&node.metadata, keys::NODE_FINALIZER);
-    (ours && held).then(|| {
+    let blocked = node.metadata.deletion_timestamp.is_some() && has_finalizer(&node.metadata, keys::NODE_FINALIZER);
+    (ours && blocked).then(|| {
         Plan::new(Reason::NodeOfFormerVm(name.to_string()))
             .act(Action::RemoveNodeFinalizer { node: name })
             .after(Duration::ZERO)
     })
 }
 
-/// A label that names another machine's Node is mended, where a Node says that it is this machine's.
+/// Corrects a label `node` that names another machine's Node, if the label of a Node names this machine.
 pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     let other = pass.view.node_of_other.clone()?;
     let node = pass.view.labelled_node.clone()?;
@@ -86,9 +87,9 @@ pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
 }
 
-/// `plan`, after the machine's Node carries its name, the finalizer and what the template wants, all in one write. Capacity,
-/// which the status has, is written before and by itself: that other write forgets what it was last. A plan that patches the
-/// Node, too, waits for the Node as it is afterwards.
+/// Prepends to `plan` the write of the Node's machine label, finalizer and template fields. Capacity is in the Node's
+/// status, so a separate write sets it first: the other write also replaces the annotation with the last applied
+/// capacity. If `plan` patches the Node as well, it is decided again after the capacity write.
 pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let Some(node) = pass.view.node.present().filter(|node| !is_not_managed(node)) else {
         return plan;
@@ -128,14 +129,14 @@ fn is_claimed(pass: &Pass, node: &Node) -> bool {
     name.map(String::as_str) == Some(pass.name()) && has_finalizer(&node.metadata, keys::NODE_FINALIZER)
 }
 
-/// Whether the Node's annotation asks for the deletion of its machine. Any other value means nothing.
-fn asks_for_deletion(node: &Node) -> bool {
+/// Whether an annotation of the Node requests the deletion of its machine. Values other than `true` are ignored.
+fn requests_deletion(node: &Node) -> bool {
     let annotations = node.metadata.annotations.as_ref();
     let value = annotations.and_then(|all| all.get(keys::TRIGGER_DELETION_ANNOTATION));
     value.map(String::as_str) == Some("true")
 }
 
-/// Whether a person keeps the Node from being treated as a machine's.
+/// Whether the annotation excludes the Node from management.
 fn is_not_managed(node: &Node) -> bool {
     let annotations = node.metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key(keys::NOT_MANAGED_ANNOTATION))

@@ -1,4 +1,4 @@
-//! What of a Node is changed: whose it is, and what the machine's template wants of it.
+//! Changes of a Node's metadata, taints and schedulability.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::finalizer::finalizer_patch;
 /// A change of a Node's metadata and taints; `None` as a value removes the key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodePatch {
-    /// Puts the machine's name and the controller's finalizer on the Node.
+    /// Sets the label with the machine's name, and adds the controller's finalizer.
     pub claim: bool,
     /// Labels.
     pub labels: BTreeMap<String, Option<String>>,
     /// Annotations.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// All taints that the Node has afterwards; `None`: as they are.
+    /// The complete new list of taints; `None`: unchanged.
     pub taints: Option<Vec<Taint>>,
     /// Cordons (`true`) or uncordons (`false`) the Node; `None` leaves it.
     pub unschedulable: Option<bool>,
@@ -29,7 +29,7 @@ impl NodePatch {
         *self == Self::default()
     }
 
-    /// The JSON merge patch of the Node as it is in `node`, without its resourceVersion.
+    /// The JSON merge patch against `node`, without its resourceVersion.
     pub(super) fn json(&self, node: &Node, machine: &str) -> Value {
         let mut patch = if self.claim {
             finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true)

@@ -1,7 +1,8 @@
-//! What a machine's template wants of its Node: labels, annotations and taints, and of its class the virtual capacity.
+//! Synchronizes a Node with its machine's template (labels, annotations and taints) and class (virtual capacity).
 //!
-//! Three sides are compared: what is wanted, what was wanted last (an annotation on the Node says so), and what is there.
-//! What was wanted last and is no longer goes; what is wanted is forced; everything else is other people's.
+//! A three-way merge of the desired state, the last applied state (an annotation on the Node) and the current state.
+//! Desired values are enforced; values that were last applied and are no longer desired are removed; all others belong
+//! to other owners.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -17,16 +18,16 @@ use super::pass::Pass;
 type Texts = BTreeMap<String, String>;
 type Capacity = BTreeMap<String, Quantity>;
 
-/// What preservation writes and takes back while there is one. The template's own values count before it and after it, so
-/// that neither undoes what the other did.
+/// The annotations that a preservation sets and removes. The template's values apply only before and after a
+/// preservation, so that the two do not revert each other.
 const OF_PRESERVATION: [&str; 3] = [
     keys::PRESERVE_ANNOTATION,
     keys::PRESERVE_WHEN_FAILED_ANNOTATION,
     keys::SCALE_DOWN_DISABLED_ANNOTATION,
 ];
 
-/// Adds to `patch` what the template wants of the Node, and takes the taint of nodes that are not ready from a Running
-/// machine's.
+/// Adds the changes that the template requires to `patch`, and removes the taint `instance not ready` from the Node of
+/// a Running machine.
 pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
     let running = pass.phase() == Some(&Phase::Running);
     let known = annotation(node, keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
@@ -57,7 +58,7 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
     if taints != there {
         patch.taints = Some(taints);
     }
-    // What a template of today says is remembered, also while it says nothing any more.
+    // The annotation records the applied template, also once the template is empty.
     if last != wanted || known.is_none() && wanted != Reduced::default() {
         let template = wanted.template();
         patch.annotations.insert(
@@ -76,7 +77,7 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
     }
 }
 
-/// What has to change in the Node's capacity; `None` as a value removes the resource.
+/// The required changes of the Node's capacity; `None` as a value removes the resource.
 pub(super) fn capacity(pass: &Pass, node: &Node) -> BTreeMap<String, Option<Quantity>> {
     let Some(wanted) = wanted_capacity(pass.view.class.as_ref()) else {
         return BTreeMap::new();
@@ -84,15 +85,15 @@ pub(super) fn capacity(pass: &Pass, node: &Node) -> BTreeMap<String, Option<Quan
     let there = node.status.as_ref().and_then(|status| status.capacity.clone());
     let there = there.unwrap_or_default();
     let last = last_capacity(node);
-    let gone = last
+    let removed = last
         .keys()
         .filter(|key| !wanted.contains_key(*key) && there.contains_key(*key));
-    let gone: Vec<_> = gone.map(|key| (key.clone(), None)).collect();
+    let removed: Vec<_> = removed.map(|key| (key.clone(), None)).collect();
     let forced = wanted
         .iter()
         .filter(|(key, value)| !there.get(*key).is_some_and(|there| same(there, value)));
     let forced = forced.map(|(key, value)| (key.clone(), Some(value.clone())));
-    gone.into_iter().chain(forced).collect()
+    removed.into_iter().chain(forced).collect()
 }
 
 /// The part of a template that is synchronised.
@@ -104,7 +105,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    /// Of preservation's annotations it remains what was wanted last.
+    /// Replaces the annotations that preservation uses with their last applied values.
     fn postpone(&mut self, last: &Self) {
         for key in OF_PRESERVATION {
             match last.annotations.get(key) {
@@ -123,7 +124,7 @@ impl Reduced {
     }
 }
 
-/// Whether the machine is preserved, or its preservation is not quite over.
+/// Whether the machine is preserved, or its preservation is being cleaned up.
 fn has_preservation(pass: &Pass) -> bool {
     let status = &pass.machine().status;
     status.preservation.is_some() || status.is_preserved()
@@ -150,12 +151,12 @@ fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 /// The changes of labels or annotations.
 fn texts(there: Option<&Texts>, last: &Texts, wanted: &Texts) -> BTreeMap<String, Option<String>> {
     let there = |key: &String| there.and_then(|all| all.get(key));
-    let gone = last
+    let removed = last
         .keys()
         .filter(|key| !wanted.contains_key(*key) && there(key).is_some());
     let forced = wanted.iter().filter(|(key, value)| there(key) != Some(value));
     let forced = forced.map(|(key, value)| (key.clone(), Some(value.clone())));
-    gone.map(|key| (key.clone(), None)).chain(forced).collect()
+    removed.map(|key| (key.clone(), None)).chain(forced).collect()
 }
 
 fn taints_of(node: &Node) -> Vec<Taint> {
@@ -163,8 +164,8 @@ fn taints_of(node: &Node) -> Vec<Taint> {
     taints.unwrap_or_default()
 }
 
-/// The taints afterwards: those that are there in their order, then new ones in the template's. A taint is known by key
-/// and effect.
+/// The new list of taints: existing ones in their order, then new ones in the template's order. Key and effect identify
+/// a taint.
 fn taints(there: &[Taint], last: &[Taint], wanted: &[Taint]) -> Vec<Taint> {
     fn find<'a>(all: &'a [Taint], taint: &Taint) -> Option<&'a Taint> {
         all.iter()
@@ -179,7 +180,7 @@ fn taints(there: &[Taint], last: &[Taint], wanted: &[Taint]) -> Vec<Taint> {
     kept.chain(new).collect()
 }
 
-/// The virtual capacity that the class wants; `None`: the class says nothing about nodes.
+/// The virtual capacity of the class; `None`: the class has no node template.
 fn wanted_capacity(class: Option<&MachineClass>) -> Option<Capacity> {
     let template = class?.node_template.as_ref()?;
     Some(template.virtual_capacity.clone().unwrap_or_default())
@@ -191,9 +192,9 @@ fn last_capacity(node: &Node) -> Capacity {
         .unwrap_or_default()
 }
 
-/// Whether two amounts are the same number, however they are written.
+/// Whether two quantities are the same number, independent of their notation.
 fn same(left: &Quantity, right: &Quantity) -> bool {
-    let number = |amount: &Quantity| quantity::Quantity::from_str(&amount.0).ok();
+    let number = |quantity_text: &Quantity| quantity::Quantity::from_str(&quantity_text.0).ok();
     match (number(left), number(right)) {
         (Some(left), Some(right)) => left.compare(&right).is_eq(),
         _ => left == right,

@@ -1,4 +1,4 @@
-//! What every rule needs: the view, the settings and the moment, and how a status is changed.
+//! The context of all rules: view, settings and time; and helpers that change a status.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::similar::similar;
 use super::{Action, Answer, Plan, Reason, Settings, View};
 use crate::event::EventType;
 
-/// One decision under way.
+/// The context of one decision.
 pub(super) struct Pass<'a> {
     pub view: &'a View,
     pub settings: &'a Settings,
@@ -63,21 +63,21 @@ impl<'a> Pass<'a> {
         self.since(self.machine().metadata.creation_timestamp.as_ref())
     }
 
-    /// The time since then; zero for a time that is absent or to come.
+    /// The time since `time`; zero if that is absent or in the future.
     pub fn since(&self, time: Option<&Time>) -> Duration {
         time.map_or(Duration::ZERO, |time| {
             Duration::try_from(self.now.duration_since(time.0)).unwrap_or_default()
         })
     }
 
-    /// How long ago the call of `step` failed last. A repeated failure of the same kind is not written again.
+    /// How long ago the call of `step` last failed. A similar repeated failure is not written to the status.
     pub fn since_failure(&self, step: &LastStep) -> Duration {
         let written = self.since(step.at.as_ref());
         let again = self.view.call_failed.map(|at| self.since(Some(&Time(at))));
         again.map_or(written, |again| again.min(written))
     }
 
-    /// The moment as it is written: whole seconds.
+    /// The current time in whole seconds, as it is written.
     pub fn stamp(&self) -> Time {
         Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now))
     }
@@ -97,7 +97,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// `status` in another phase, entered now; in the phase that it has already it stays as it is.
+    /// `status` in `phase`; a phase that changes starts now.
     pub fn enter(&self, mut status: MachineStatus, phase: Phase, timeout_active: bool) -> MachineStatus {
         let current = &mut status.current_status;
         if current.phase.as_ref() != Some(&phase) {
@@ -108,7 +108,7 @@ impl<'a> Pass<'a> {
         status
     }
 
-    /// `plan` with that status written, unless the machine's says the same already.
+    /// `plan` with that status, unless the machine's status is similar.
     pub fn write(&self, plan: Plan, status: MachineStatus) -> Plan {
         let same = similar(&self.machine().status, &status, self.now) && !defect!(StatusWrittenEveryPass);
         Plan {
@@ -130,7 +130,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Nothing to do before something changes.
+    /// The plan of a machine that needs no action.
     pub fn nothing(&self) -> Plan {
         Plan::new(Reason::Nothing).after(self.settings.retry.long)
     }

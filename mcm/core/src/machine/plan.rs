@@ -1,4 +1,4 @@
-//! What a decision returns: a list of actions, at most one status write, when to look again, and why.
+//! The result of a decision: actions, at most one status write, the time of the next wake-up, and the reason.
 
 use std::time::Duration;
 
@@ -9,28 +9,30 @@ use super::drain_memory::DrainMemory;
 use super::reason::Reason;
 use super::settings::Retry;
 
-/// What is to be done about one machine.
+/// The plan for one machine.
 ///
-/// A wake of zero means: again at once, with a view that has what was just written.
+/// A wake of zero requests an immediate decision, with a view that includes the writes of this plan.
 ///
-/// The shell performs `actions` in order. The first that fails ends the list: unless it
-/// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
-/// decides again at once. A [`Action::Claim`], [`Action::Call`], [`Action::AskVolumeIds`], [`Action::ListPods`] or [`Action::EnsureBootstrapToken`] is always the last
-/// action of a plan without a status: its result goes into the view, and the shell decides again at
-/// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
+/// The shell performs `actions` in order. The first that fails ends the list: unless it [may fail](Action::may_fail),
+/// the shell puts it in [`View::failure`](super::View::failure) and decides again at once. A [`Action::Claim`],
+/// [`Action::Call`], [`Action::AskVolumeIds`], [`Action::ListPods`] or [`Action::EnsureBootstrapToken`] is always the
+/// last action of a plan without a status: its result is added to the view, and the shell decides again at once.
+/// Otherwise the shell writes `status`, and decides again after `wake`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// In this order; each can be repeated without harm.
+    /// Actions, in order; each is idempotent.
     pub actions: Vec<Action>,
-    /// The whole new status; `None`: nothing to write.
+    /// The complete new status; `None`: nothing to write.
     pub status: Option<MachineStatus>,
-    /// What is to be remembered of the machine's drain, before anything is done; `None`: what was remembered before.
+    /// The new state of the machine's drain, stored before the actions; `None`: unchanged.
     pub drain: Option<DrainMemory>,
-    /// Look again after this time at the latest; `None`: only when something changes.
+    /// The next decision is due after this time at the latest; `None`: only after a change.
     pub wake: Option<Duration>,
-    /// How long the end of a preservation is ahead, which is not missed whatever becomes of the plan; `None`: none is.
+    /// The time until a preservation expires, which wakes the machine even if the plan fails; `None`: there is no
+    /// expiry.
     pub expiry: Option<Duration>,
-    /// It waits to try again what could not be written: the oftener in a row, the longer than `wake` the shell waits.
+    /// Whether the plan retries a failed write: the shell waits for `wake` or longer, and backs off while failures
+    /// continue.
     pub after_failure: bool,
     /// Why.
     pub reason: Reason,
@@ -50,7 +52,7 @@ impl Plan {
         }
     }
 
-    /// Again after a write that failed.
+    /// Retries after a failed write.
     pub(super) fn again(self, failure: &Failure, retry: &Retry) -> Self {
         Self {
             after_failure: true,
@@ -58,13 +60,13 @@ impl Plan {
         }
     }
 
-    /// Again after that time.
+    /// Sets the wake-up.
     pub(super) fn after(mut self, wake: Duration) -> Self {
         self.wake = Some(wake);
         self
     }
 
-    /// That, too.
+    /// Appends an action.
     pub(super) fn act(mut self, action: Action) -> Self {
         self.actions.push(action);
         self

@@ -1,4 +1,4 @@
-//! What is wrong with a machine, as its status says it, and when it is tried again.
+//! Problems of a machine: how its status reports them, and when they are checked again.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::reason::Reason;
 use crate::event::EventType;
 
-/// The plan for what cannot go on before a person acts: the status says so, and it is tried again.
+/// The plan for a problem that needs a user's action: the status reports it, and it is checked again later.
 pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan {
     let description = reason.to_string();
     let wake = match reason {
@@ -31,7 +31,7 @@ pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan
     )
 }
 
-/// A machine that has no VM by the end of its creation timeout is Failed, whatever the cause.
+/// A machine without a VM at the end of its creation timeout is Failed, whatever the cause.
 fn timed_out(pass: &Pass, status: MachineStatus) -> MachineStatus {
     let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
     let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
@@ -41,7 +41,7 @@ fn timed_out(pass: &Pass, status: MachineStatus) -> MachineStatus {
     status
 }
 
-/// A wait, or what is left of the machine's time to be created where that is less.
+/// `wait`, or the rest of the creation timeout if that is shorter.
 pub(super) fn before_timeout(pass: &Pass, wait: Duration) -> Duration {
     let timeout = pass.settings.creation_timeout_of(pass.machine());
     let left = timeout.saturating_sub(pass.age());

@@ -1,4 +1,4 @@
-//! How a deletion writes its progress into the status.
+//! The progress of a deletion in the status.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::reason::Reason;
 use super::stage::Stage;
 use crate::event::EventType;
 
-/// Goes to another stage, or records why it stays in this one.
+/// Enters another stage, or records why the deletion stays in the current one.
 pub(super) fn advance(pass: &Pass, state: State, text: StepText, wake: Duration) -> Plan {
     let memory = pass.machine().status.last_known_state.clone();
     advance_remembering(pass, state, text, wake, memory)
 }
 
-/// As [`advance`], with a new memory of the driver.
+/// As [`advance`], with a new `lastKnownState` of the driver.
 pub(super) fn advance_remembering(pass: &Pass, state: State, text: StepText, wake: Duration, memory: String) -> Plan {
     let status = MachineStatus {
         last_known_state: memory,
@@ -32,7 +32,7 @@ pub(super) fn advance_remembering(pass: &Pass, state: State, text: StepText, wak
     }
 }
 
-/// Goes to `stage` at once.
+/// Enters `stage` at once.
 pub(super) fn next(pass: &Pass, stage: Stage, note: impl Into<Option<DeletionNote>>) -> Plan {
     advance(pass, State::Processing, StepText::deletion(stage, note), Duration::ZERO)
 }

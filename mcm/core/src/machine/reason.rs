@@ -1,4 +1,4 @@
-//! Why a decision was made. Logs, events and tests print the same text.
+//! The reasons of plans. Logs, events and tests use the same text.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use mcm_api::{Code, GoDuration, MachineName, NodeName};
 /// The reason of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// Before anything is made in the cloud.
+    /// Before any call that creates something in the cloud.
     #[error("the machine gets its finalizer")]
     FinalizerMissing,
-    /// `spec` is not usable.
+    /// The spec is invalid.
     #[error("{0}")]
     InvalidMachine(String),
     /// The class is missing or not usable.
@@ -34,21 +34,21 @@ pub enum Reason {
     /// The user data needs a token.
     #[error("a bootstrap token is needed")]
     BootstrapTokenNeeded,
-    /// Whatever was done before is found again this way.
+    /// The answer shows what earlier attempts created.
     #[error("the cloud is asked whether the machine has a VM")]
     AskForVm,
-    /// There is none.
+    /// There is no VM.
     #[error("the machine has no VM: one is created")]
     CreateVm,
-    /// There is one that is not initialised.
+    /// There is a VM that is not initialised.
     #[error("the VM is initialised")]
     InitializeVm,
     /// A call of the creation failed.
-    #[error("{call} failed with {code}; again in {}", GoDuration(*.retry))]
+    #[error("{call} failed with {code}; retry in {}", GoDuration(*.retry))]
     CreationFailed {
         /// The driver call.
         call: &'static str,
-        /// What kind of failure.
+        /// The error code.
         code: Code,
         /// When it is repeated.
         retry: Duration,
@@ -61,26 +61,26 @@ pub enum Reason {
     CreationTimedOut {
         /// The driver call.
         call: &'static str,
-        /// What kind of failure.
+        /// The error code.
         code: Code,
-        /// The effective creation timeout.
+        /// The creation timeout of the machine.
         timeout: Duration,
     },
-    /// The driver's answer lacks what every later step needs.
+    /// The driver's answer lacks a field that later steps need.
     #[error("the driver's answer lacks a provider id or a node name")]
     IncompleteAnswer,
     /// The node name of the VM belongs to an older Node.
     #[error("a Node of the VM's node name exists already: the VM is deleted")]
     StaleNode,
-    /// The VM is there.
+    /// The VM exists.
     #[error("the VM exists; its node has not joined yet")]
     VmCreated,
-    /// The VM is there, and there is no cluster to join.
+    /// The VM exists, and there is no cluster to join.
     #[error("the VM exists; there is no target cluster")]
     VmAvailable,
 
     /// Nothing to do.
-    #[error("the machine is as it should be")]
+    #[error("the machine needs no action")]
     Nothing,
     /// The machine waits for its node.
     #[error("the node has {} left to join", GoDuration(*.0))]
@@ -94,13 +94,13 @@ pub enum Reason {
     /// A Running machine's node is not healthy.
     #[error("the node is unhealthy: {0}")]
     NodeUnhealthy(String),
-    /// A Running machine's node is not there.
+    /// A Running machine's node does not exist.
     #[error("the Node object is missing")]
     NodeMissing,
     /// The machine may yet recover.
     #[error("the node is unhealthy; {} left to recover", GoDuration(*.0))]
     WaitingToRecover(Duration),
-    /// Only the copy of the conditions is behind.
+    /// Only the copy of the conditions is outdated.
     #[error("the node's conditions changed")]
     ConditionsChanged,
     /// Pending for too long.
@@ -109,46 +109,46 @@ pub enum Reason {
     /// Unknown for too long.
     #[error("the node was unhealthy for {}", GoDuration(*.0))]
     HealthTimedOut(Duration),
-    /// Unknown for too long, and other machines of the deployment are on their way.
-    #[error("the node was unhealthy for too long, but {0} is being replaced: one at a time")]
+    /// Unknown for too long, while another machine of the deployment is being replaced.
+    #[error("the node was unhealthy for too long, but {0} is being replaced: only one machine at a time may fail")]
     OthersBeingReplaced(String),
-    /// Unknown for too long, and a machine that was replaced meanwhile has joined: whatever kept them all away may be over.
-    #[error("the node was unhealthy for too long; a sibling has just joined, and so it has {} to come back", GoDuration(*.0))]
+    /// Unknown for too long, and the replacement of a sibling has just joined, so the common cause may be over.
+    #[error("the node was unhealthy for too long; a sibling has just joined, so it has {} to recover", GoDuration(*.0))]
     MayComeBack(Duration),
-    /// Somebody deleted the Node.
-    #[error("the Node {0} was deleted: so is its machine")]
+    /// The Node was deleted.
+    #[error("the Node {0} was deleted: its machine is deleted as well")]
     NodeDeleted(String),
-    /// A person asked for it by an annotation on the Node.
-    #[error("the Node {0} asks for its machine's deletion")]
+    /// An annotation on the Node requests it.
+    #[error("an annotation of the Node {0} requests the deletion of its machine")]
     DeletionTriggered(String),
     /// The machine's label `node` was changed.
-    #[error("the label node names the Node of the machine {other}: the own one is {node}")]
+    #[error("the label node names the Node of the machine {other}: it is changed to {node}")]
     Mislabelled {
         /// The machine's own Node.
         node: NodeName,
         /// The machine that the other Node belongs to.
         other: MachineName,
     },
-    /// The Node lacks the machine's name, the finalizer or something that the template wants.
-    #[error("the Node {0} is marked as the machine's and made as its template wants")]
+    /// The Node lacks the machine's name, the finalizer or fields of the template.
+    #[error("the Node {0} gets the machine's name, the finalizer and the fields of the template")]
     NodeUnclaimed(String),
-    /// A Node of the machine's name that ran on a VM of before is to go, and our finalizer held it.
-    #[error("the Node {0} is of a VM that the machine had before: it is let go")]
+    /// A Node of a former VM of the machine is being deleted, and our finalizer blocks that.
+    #[error("the Node {0} belongs to a former VM of the machine: its finalizer is removed")]
     NodeOfFormerVm(String),
 
-    /// The class's provider spec is another one than the VM has.
+    /// The class's provider spec differs from the VM's.
     #[error("the class's provider spec changed: the VM is to be updated")]
     UpdateBegun,
-    /// The driver is asked to.
+    /// UpdateMachine is called.
     #[error("the VM is updated")]
     UpdateVm,
-    /// It is done.
+    /// The update is complete.
     #[error("the VM has the class's provider spec")]
     VmUpdated,
     /// UpdateMachine failed.
-    #[error("UpdateMachine failed with {code}; again in {}", GoDuration(*.retry))]
+    #[error("UpdateMachine failed with {code}; retry in {}", GoDuration(*.retry))]
     UpdateFailed {
-        /// What kind of failure.
+        /// The error code.
         code: Code,
         /// When it is repeated.
         retry: Duration,
@@ -156,30 +156,30 @@ pub enum Reason {
     /// A step of an update in place.
     #[error("{0}")]
     InPlaceUpdate(String),
-    /// What came of an update in place.
+    /// The result of an in-place update.
     #[error("the update in place ended: {0}")]
     UpdatedInPlace(String),
     /// An update in place took too long.
     #[error("the update in place did not end within {}", GoDuration(*.0))]
     UpdateInPlaceTimedOut(Duration),
 
-    /// Somebody deleted a machine that this controller never touched.
+    /// A machine without this controller's finalizer is being deleted.
     #[error("the machine is being deleted and does not carry this controller's finalizer")]
     NotOurs,
-    /// The machine was marked for deletion while its VM was made.
-    #[error("the VM was made while the machine was deleted: it is recorded first")]
+    /// The machine was deleted while its VM was created.
+    #[error("the VM was created while the machine was deleted: it is recorded first")]
     RecordVm,
     /// The first step of a deletion.
     #[error("the machine is being deleted")]
     DeletionStarted,
-    /// A deletion goes from one stage to the next.
+    /// A deletion enters the next stage.
     #[error("deletion: {0}")]
     Stage(String),
-    /// The cache of Nodes is not filled yet.
+    /// The cache of Nodes is not filled.
     #[error("the machine's Node is not known yet")]
     NodeUnknown,
-    /// Pods are still there.
-    #[error("drain: {waiting} of the node's pods are still there")]
+    /// Pods remain on the node.
+    #[error("drain: {waiting} of the node's pods remain")]
     Draining {
         /// How many.
         waiting: usize,
@@ -187,27 +187,27 @@ pub enum Reason {
     /// The pods of the node are not known yet.
     #[error("drain: the node's pods are not known yet")]
     PodsUnknown,
-    /// VolumeAttachments are still there.
-    #[error("{0} volume attachments of the node are still there")]
+    /// VolumeAttachments of the node remain.
+    #[error("{0} volume attachments of the node remain")]
     Detaching(usize),
     /// The VM is deleted.
     #[error("the VM is deleted")]
     DeleteVm,
     /// A driver call of the deletion failed.
-    #[error("{call} failed with {code}; again in {}", GoDuration(*.retry))]
+    #[error("{call} failed with {code}; retry in {}", GoDuration(*.retry))]
     DeletionFailed {
         /// The driver call.
         call: &'static str,
-        /// What kind of failure.
+        /// The error code.
         code: Code,
         /// When it is repeated.
         retry: Duration,
     },
     /// The last step of a deletion.
-    #[error("nothing is left of the machine: its finalizer goes")]
+    #[error("the deletion is complete: the finalizer is removed")]
     Released,
 
-    /// A machine is kept.
+    /// A step of a preservation.
     #[error("preservation: {0}")]
     Preservation(String),
 
@@ -217,7 +217,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// What kind of reason it is, without what it carries: for counting.
+    /// The name of the variant, without its fields; for counting.
     pub fn name(&self) -> String {
         let text = format!("{self:?}");
         let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_says_nothing_of_what_a_reason_carries() {
+    fn the_name_has_no_field_values() {
         assert_eq!(Reason::FinalizerMissing.name(), "FinalizerMissing");
         assert_eq!(Reason::InvalidClass("a { b }".to_owned()).name(), "InvalidClass");
         assert_eq!(Reason::WaitingToRepeat(Duration::ZERO).name(), "WaitingToRepeat");

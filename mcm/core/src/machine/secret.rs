@@ -1,4 +1,4 @@
-//! Secret data, which no debug form shows.
+//! Secret data, which debug output does not contain.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct Secret {
     pub missing: Vec<String>,
 }
 
-/// Secret data whose debug form shows keys only.
+/// Secret data whose debug output has only the keys.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretData(pub BTreeMap<String, ByteString>);
 

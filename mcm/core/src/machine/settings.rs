@@ -1,4 +1,4 @@
-//! What an operator sets for all machines. A machine's own spec overrides the timeouts.
+//! Operator settings for all machines. A machine's spec overrides the timeouts.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use mcm_api::keys;
 
 use crate::preservation::Dialect;
 
-/// The controller's settings; the default is upstream's.
+/// The controller's settings; the defaults are those of upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// A machine that has not joined after this time is Failed.
     pub creation_timeout: Duration,
     /// A machine that is Unknown for this time is Failed.
     pub health_timeout: Duration,
-    /// A drain that takes longer is given up, and the deletion goes on.
+    /// A drain that takes longer is aborted, and the deletion continues.
     pub drain_timeout: Duration,
-    /// How often a pod is evicted before it is deleted.
-    pub max_evict_retries: u32,
+    /// How often an eviction may be refused before the pod is deleted; `None`: for as long as the drain may take.
+    pub max_evict_retries: Option<u32>,
     /// How long the volumes of an evicted pod may take to leave the node, after the pod's grace period.
     pub detach_timeout: Duration,
-    /// How long the next pod with volumes waits for those of the last one to come up elsewhere.
+    /// How long the next pod with volumes waits until the volumes of the previous one are attached to another node.
     pub reattach_timeout: Duration,
     /// An update in place that takes longer has failed.
     pub in_place_update_timeout: Duration,
@@ -31,7 +31,7 @@ pub struct Settings {
     pub bootstrap_token_extra_groups: String,
     /// How long a preserved machine is kept.
     pub preserve_timeout: Duration,
-    /// Whose words and habits of preservation apply.
+    /// The dialect of preservation.
     pub preservation: Dialect,
     /// How long to wait before trying again.
     pub retry: Retry,
@@ -43,7 +43,7 @@ impl Default for Settings {
             creation_timeout: Duration::from_mins(20),
             health_timeout: Duration::from_mins(10),
             drain_timeout: Duration::from_hours(2),
-            max_evict_retries: 360,
+            max_evict_retries: None,
             detach_timeout: Duration::from_mins(2),
             reattach_timeout: Duration::from_secs(90),
             in_place_update_timeout: Duration::from_mins(20),
@@ -59,17 +59,17 @@ impl Default for Settings {
 /// How long to wait before trying again, by what happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Somebody else wrote the object.
+    /// After a conflict with a concurrent write.
     pub conflict: Duration,
-    /// It may work soon.
+    /// After a transient failure.
     pub short: Duration,
-    /// It takes a while.
+    /// After a failure that usually lasts minutes.
     pub medium: Duration,
-    /// A person may have to act; also the period at which nothing is expected.
+    /// After a failure that may need a user's action; also the period of regular passes.
     pub long: Duration,
-    /// The cloud has no capacity or quota.
+    /// After a lack of capacity or quota in the cloud.
     pub resource_exhausted: Duration,
-    /// An eviction was refused.
+    /// After a refused eviction.
     pub eviction: Duration,
 }
 
@@ -123,13 +123,16 @@ impl Settings {
             .map_or(self.drain_timeout, |duration| duration.0)
     }
 
-    /// How often a pod of the machine is evicted before it is deleted: never more often than the drain has time for.
+    /// How often an eviction of the machine's pods may be refused before the pod is deleted; limited by the drain
+    /// timeout.
     pub fn max_evict_retries_of(&self, machine: &Machine) -> u32 {
         let own = machine.spec.configuration.max_evict_retries;
-        let wanted = own.map_or(self.max_evict_retries, |retries| u32::try_from(retries).unwrap_or(0));
+        let own = own.map(|retries| u32::try_from(retries).unwrap_or(0));
         let period = self.retry.eviction.as_millis().max(1);
-        let possible = self.drain_timeout_of(machine).as_millis() / period;
-        wanted.min(u32::try_from(possible).unwrap_or(u32::MAX))
+        let possible = self.drain_timeout_of(machine).as_millis().div_ceil(period);
+        let possible = u32::try_from(possible).unwrap_or(u32::MAX);
+        own.or(self.max_evict_retries)
+            .map_or(possible, |wanted| wanted.min(possible))
     }
 
     /// How long the machine's update in place may take.
@@ -141,7 +144,7 @@ impl Settings {
             .map_or(self.in_place_update_timeout, |duration| duration.0)
     }
 
-    /// How long the machine is kept once it is preserved.
+    /// How long the machine stays preserved.
     pub fn preserve_timeout_of(&self, machine: &Machine) -> Duration {
         machine
             .spec

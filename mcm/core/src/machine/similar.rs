@@ -1,8 +1,8 @@
-//! Whether writing a status would tell anybody anything new.
+//! Whether a new status is similar to the current one, so that it need not be written.
 //!
-//! Clouds repeat their errors with changing request ids; writing each of them would wake everybody
-//! who watches. So descriptions that are nearly equal count as equal, times do not count, and after
-//! half an hour a repeated operation is written again to show that it goes on.
+//! Clouds repeat their errors with changing request ids; a write of each error would wake all watchers. So descriptions
+//! that are nearly equal count as equal, times do not count, and after half an hour a repeated operation is written
+//! again to show that it continues.
 
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::MachineStatus;
@@ -11,7 +11,7 @@ use super::Stage;
 
 const REFRESH: SignedDuration = SignedDuration::from_mins(30);
 
-/// Whether `new` says what `old` says, which was written less than half an hour ago.
+/// Whether `new` is similar to `old`, and `old` was written less than half an hour ago.
 pub(super) fn similar(old: &MachineStatus, new: &MachineStatus, now: Timestamp) -> bool {
     recent(old, now) && same_text(old, new) && without_text_and_times(old) == without_text_and_times(new)
 }
@@ -46,7 +46,7 @@ fn without_text_and_times(status: &MachineStatus) -> MachineStatus {
     status
 }
 
-/// One minus the number of edits between the texts over their mean length.
+/// One minus the number of edits between the texts divided by their mean length.
 fn likeness(left: &str, right: &str) -> f64 {
     let mean = (left.len() + right.len()) as f64 / 2.0;
     1.0 - edits(left.as_bytes(), right.as_bytes()) as f64 / mean.max(1.0)
@@ -121,7 +121,7 @@ mod tests {
         false
     )]
     #[case::another_text("quota", 1, "credentials", false)]
-    fn a_status_is_similar_when_it_tells_nothing_new(
+    fn statuses_are_similar_if_text_and_stage_nearly_match(
         #[case] old: &str,
         #[case] minutes_ago: i64,
         #[case] new: &str,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drivers_memory_is_never_lost() {
+    fn a_new_last_known_state_is_never_similar() {
         let new = MachineStatus {
             last_known_state: "half done".to_owned(),
             ..status("x", 0)
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_number_of_edits_is_a_distance(a in "[ab]{0,8}", b in "[ab]{0,8}", c in "[ab]{0,8}") {
+        fn the_number_of_edits_is_a_metric(a in "[ab]{0,8}", b in "[ab]{0,8}", c in "[ab]{0,8}") {
             let distance = |x: &str, y: &str| edits(x.as_bytes(), y.as_bytes());
             prop_assert_eq!(distance(&a, &b), distance(&b, &a));
             prop_assert_eq!(distance(&a, &b) == 0, a == b);

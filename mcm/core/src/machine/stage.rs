@@ -2,15 +2,15 @@
 
 use mcm_api::MachineStatus;
 
-/// How far a deletion has come. On the wire a stage is the phrase with which the description of the
-/// last operation ends; what stands before it is for people and may hold any text of a provider.
+/// A stage of a deletion. On the wire a stage is the phrase at the end of the last operation's description; the text
+/// before it is human-readable and may contain any text of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Finding out which Node and VM the machine has.
     FindVm,
     /// Draining the Node.
     Drain,
-    /// Deleting VolumeAttachments that a forced drain left.
+    /// Deleting VolumeAttachments that remain after a forced drain.
     VolumeAttachments,
     /// Deleting the VM.
     Vm,
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stage_reads_back_whatever_text_stands_before_it(text in ".*", other in 0..6usize, index in 0..6usize) {
+        fn a_stage_is_parsed_after_any_text(text in ".*", other in 0..6usize, index in 0..6usize) {
             let text = format!("{text} {}", Stage::ALL[other].phrase());
             let text = format!("{text} {}", Stage::ALL[index].phrase());
             prop_assert_eq!(Stage::parse(&text), Some(Stage::ALL[index]));

@@ -1,4 +1,4 @@
-//! Bootstrap tokens: the id of a machine's token, and what says whose a token is.
+//! Bootstrap tokens: the id of a machine's token, and the description that names its machine.
 
 use sha2::{Digest, Sha256};
 
@@ -9,7 +9,7 @@ use super::{BootstrapToken, TokenOwner};
 const ID_ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const ID_LENGTH: usize = 6;
 
-/// The token that the machine's node is to join with.
+/// The token with which the machine's node joins.
 pub(super) fn wanted(pass: &Pass) -> BootstrapToken {
     let lifetime = if defect!(TokenLivesAsLongAsFlag) {
         pass.settings.creation_timeout
@@ -26,8 +26,8 @@ pub(super) fn wanted(pass: &Pass) -> BootstrapToken {
     }
 }
 
-/// Which token is the machine's. The description is upstream's around what it names, so that tokens
-/// of machines can be told from other people's.
+/// The id and description of the machine's token. The description contains upstream's text, so that tokens of machines
+/// can be distinguished from other tokens.
 pub(super) fn owner(pass: &Pass) -> TokenOwner {
     let metadata = &pass.machine().metadata;
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -44,8 +44,8 @@ pub(super) fn owner(pass: &Pass) -> TokenOwner {
     }
 }
 
-/// Six characters of `[0-9a-z]` from a hash over what tells this machine from all others: alike for
-/// each pass over a machine, and unlike for machines whose names resemble each other.
+/// Six characters of `[0-9a-z]` from a hash of the machine's identity: the same in each pass, and different for
+/// machines with similar names.
 fn id(namespace: &str, name: &str, uid: &str) -> String {
     // None of the three contains a slash.
     let digest = Sha256::digest(format!("{namespace}/{name}/{uid}"));
@@ -69,16 +69,16 @@ mod tests {
     #[rstest]
     #[case::another_name("garden", "m-10", "u")]
     #[case::another_namespace("garden-2", "m-1", "u")]
-    #[case::made_anew("garden", "m-1", "v")]
-    #[case::none_yet("", "", "")]
-    fn a_machine_has_an_id_of_its_own(#[case] namespace: &str, #[case] name: &str, #[case] uid: &str) {
+    #[case::recreated("garden", "m-1", "v")]
+    #[case::empty("", "", "")]
+    fn token_ids_of_machines_differ(#[case] namespace: &str, #[case] name: &str, #[case] uid: &str) {
         let other = id(namespace, name, uid);
         assert_ne!(other, id("garden", "m-1", "u"));
-        assert_eq!(other, id(namespace, name, uid), "it never changes");
+        assert_eq!(other, id(namespace, name, uid), "the id is not stable");
     }
 
     #[test]
-    fn ids_are_spread_over_all_that_there_are() {
+    fn token_ids_are_evenly_distributed() {
         let count = 20_000;
         let ids: Vec<String> = (0..count)
             .map(|number| id("garden", &format!("m-{number}"), "u"))
@@ -90,15 +90,15 @@ mod tests {
                 *seen.entry(place).or_default() += 1;
             }
         }
-        // Each of 36 characters at each of six places, all about as often.
+        // Each of 36 characters occurs at each of six places, about equally often.
         assert_eq!(seen.len(), 36 * ID_LENGTH);
-        let even = count / 36;
+        let expected = count / 36;
         let uneven: Vec<_> = seen
             .iter()
-            .filter(|(_, times)| times.abs_diff(even) > even / 4)
+            .filter(|(_, count_of_place)| count_of_place.abs_diff(expected) > expected / 4)
             .collect();
         assert!(uneven.is_empty(), "{uneven:?}");
-        // Of two thousand million ids, 20,000 machines share 0.09 by chance.
+        // Among 2e9 ids, 20,000 machines have 0.09 expected collisions.
         let different: BTreeSet<&String> = ids.iter().collect();
         assert!(ids.len() - different.len() <= 1, "{} of {}", different.len(), ids.len());
     }

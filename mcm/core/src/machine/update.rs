@@ -1,9 +1,9 @@
-//! Hot update: a class's provider spec changed under its name, and the VMs of its machines follow.
+//! Hot update: the provider spec of an existing class changed, and the VMs of its machines are updated.
 //!
-//! A change that needs new VMs comes with a new class; so every change under the same name can be applied to a running VM.
-//! The annotation on the machine says which spec its VM has. Before the driver is called, the last operation says that an
-//! update is under way: until it has succeeded the VM may have anything of the specs that were tried, and it is updated
-//! also when the class is back at the spec of the annotation.
+//! A change that needs new VMs comes with a new class; so every change of an existing class can be applied to running
+//! VMs. An annotation on the machine has the spec of its VM. Before the driver is called, the last operation records
+//! the update: until it succeeds, the VM may have parts of any spec that was tried, and it is updated also if the class
+//! returns to the spec of the annotation.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::pass::Pass;
 use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Plan, Reason, validation};
 use crate::event::EventType;
 
-/// What the class's provider spec asks of the machine's VM; `None`: nothing.
+/// The next step of an update of the machine's VM; `None`: it needs none.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let machine = pass.machine();
     let settled = !matches!(
@@ -68,8 +68,8 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     Some(Plan::new(Reason::UpdateVm).act(Action::Call(Box::new(call))))
 }
 
-/// `plan`, which overwrites the last operation, after an annotation that says that an update is under way.
-pub(super) fn kept_in_mind(pass: &Pass, mut plan: Plan) -> Plan {
+/// If `plan` overwrites the last operation of an unfinished update, an annotation records the update first.
+pub(super) fn mark_in_flight(pass: &Pass, mut plan: Plan) -> Plan {
     let overwritten = plan.status.as_ref().is_some_and(|status| {
         let operation = status.last_operation.as_ref();
         operation.is_some_and(|operation| operation.operation != Some(Operation::Update))
@@ -139,7 +139,7 @@ fn failed(pass: &Pass, spec: &str, error: &DriverError) -> Plan {
     )
 }
 
-/// Whether the driver has reported already that it cannot apply this spec.
+/// Whether the driver has reported that it cannot apply this spec.
 fn is_refused(pass: &Pass, spec: &str) -> bool {
     pending_step(pass)
         .is_some_and(|step| matches!(&step.text, StepText::UpdateRefused { spec: refused } if *refused == hash(spec)))

@@ -6,17 +6,17 @@ use mcm_api::keys;
 use super::pass::Pass;
 use super::{BootstrapToken, SecretData, TokenView, token};
 
-/// What the creation flow hands to the driver, or what is missing for it.
+/// The Secrets' data for the driver, or what is missing for it.
 pub(super) enum Prepared {
-    /// The Secrets' data with the user data filled in.
+    /// The Secrets' data, with the placeholders of the user data replaced.
     Ready(SecretData),
     /// A token is needed first.
     NeedsToken(BootstrapToken),
-    /// The Secrets are not usable; for people.
+    /// The Secrets are not usable; a human-readable text.
     Invalid(String),
 }
 
-/// Fills in the user data of a machine.
+/// Replaces the placeholders in the user data of a machine.
 pub(super) fn prepare(pass: &Pass) -> Prepared {
     let name = pass.name();
     if let Some(missing) = pass.view.secret.missing.first() {
@@ -47,8 +47,8 @@ pub(super) fn prepare(pass: &Pass) -> Prepared {
     Prepared::Ready(data)
 }
 
-/// Replaces a placeholder everywhere: as it stands, or, where it does not stand so, in the form that
-/// it has in an escaped URL query. User data need not be text, so bytes are compared.
+/// Replaces every occurrence of a placeholder: its plain form or, if there is none, its form in an escaped URL query.
+/// User data may be binary, so the function compares bytes.
 fn fill(user_data: &mut ByteString, placeholder: &str, value: &str) {
     let replaced = replace(&user_data.0, placeholder.as_bytes(), value.as_bytes()).or_else(|| {
         replace(
@@ -62,7 +62,7 @@ fn fill(user_data: &mut ByteString, placeholder: &str, value: &str) {
     }
 }
 
-/// `None`: `from` is not in there.
+/// `None`: `bytes` does not contain `from`.
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     let mut found = false;
     let mut result = Vec::with_capacity(bytes.len());
@@ -80,7 +80,7 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
     found.then_some(result)
 }
 
-/// The text as a value in a URL's query, by Go's rules.
+/// The text as a value in a URL query, escaped as in Go.
 fn query_escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_that_is_no_text_is_filled_in_too() {
+    fn placeholders_in_binary_user_data_are_replaced() {
         let mut bytes = ByteString(b"\xff\x00<<MACHINE_NAME>>\xfe".to_vec());
         fill(&mut bytes, keys::MACHINE_NAME_PLACEHOLDER, "m");
         assert_eq!(bytes.0, b"\xff\x00m\xfe");

@@ -1,4 +1,4 @@
-//! Whether a machine and its class are usable.
+//! Validation of a machine and its class.
 
 use mcm_api::{MachineClass, keys};
 
@@ -6,7 +6,7 @@ use super::Reason;
 use super::pass::Pass;
 use crate::finalizer::has_finalizer;
 
-/// What is wrong with the machine's own spec.
+/// The problem of the machine's own spec.
 pub(super) fn machine_problem(pass: &Pass) -> Option<Reason> {
     let class = &pass.machine().spec.class;
     let missing = [
@@ -22,7 +22,7 @@ pub(super) fn machine_problem(pass: &Pass) -> Option<Reason> {
         .then(|| Reason::InvalidMachine(format!("validation of Machine failed [{}]", problems.join(", "))))
 }
 
-/// What is wrong with a kind of class that nobody knows. Machines of it are no reason for a class to stay.
+/// The problem of an unknown class kind. Machines with such a kind do not keep a class.
 fn unknown_kind(kind: &str) -> Option<String> {
     let known = kind.is_empty() || kind == keys::MACHINE_CLASS || keys::CLASSES_OF_FORMER_TIMES.contains(&kind);
     (!known).then(|| {
@@ -33,7 +33,7 @@ fn unknown_kind(kind: &str) -> Option<String> {
     })
 }
 
-/// The machine's class, or what is wrong with it.
+/// The machine's class, or its problem.
 pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
     let name = &pass.machine().spec.class.name;
     let Some(class) = &pass.view.class else {
@@ -43,7 +43,7 @@ pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
         )));
     };
     if !has_finalizer(&class.metadata, keys::MACHINE_FINALIZER) {
-        // Of a machine that is not counted, the class gets none for as long as one waits.
+        // A machine with an unknown kind does not count as a user of the class, so the class never gets the finalizer.
         if let Some(problem) = unknown_kind(&pass.machine().spec.class.kind) {
             return Err(Reason::InvalidMachine(problem));
         }
@@ -73,10 +73,10 @@ fn class_problems(class: &MachineClass) -> Vec<String> {
         ("region", &template.region),
         ("zone", &template.zone),
     ];
-    let nowhere = places.into_iter().filter(|(_, value)| value.is_empty()).map(|(field, _)| {
+    let empty = places.into_iter().filter(|(_, value)| value.is_empty()).map(|(field, _)| {
         format!(
             "nodeTemplate.{field}: Required value: MachineClass NodeTemplate Instance Type, region and zone cannot be empty"
         )
     });
-    incomplete.chain(nowhere).collect()
+    incomplete.chain(empty).collect()
 }

@@ -1,4 +1,4 @@
-//! What a decision about one machine is made from: an owned snapshot, with "unknown" where nothing was observed.
+//! The input of a decision about one machine: an owned snapshot, with "unknown" where nothing was observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,10 +16,10 @@ use super::drain_memory::DrainMemory;
 use super::secret::Secret;
 use crate::preservation::{Gate, Standing};
 
-/// Everything that is known about one machine at one moment.
+/// A snapshot of everything that a decision about one machine uses.
 ///
-/// The shell builds it anew for every decision. `machine` is the newest of the cache's copy and
-/// what the shell's own writes returned, so that a decision never acts on less than the last one did.
+/// The shell builds one for every decision. `machine` is the newer of the cached copy and the result of the shell's
+/// last write, so that a decision never uses an older state than the previous one.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The machine.
@@ -32,72 +32,74 @@ pub struct View {
     pub target: bool,
     /// The Node that the machine's label `node` names.
     pub node: NodeView,
-    /// Name of a Node whose label says that it is this machine's, whatever the machine's label says.
+    /// Name of a Node whose label names this machine, independent of the machine's label.
     pub labelled_node: Option<NodeName>,
-    /// The other machine that the Node belongs to: both name each other, so the label `node` of this
-    /// machine is wrong.
+    /// The other machine that the Node belongs to: that machine and the Node name each other, so the label `node` of
+    /// this machine is wrong.
     pub node_of_other: Option<MachineName>,
-    /// The Node of the name that the last answer gives, where the cache has one.
+    /// The cached Node whose name is in the last answer, if there is one.
     pub answered_node: Option<Box<Node>>,
-    /// The other machines with the same label `name`, in any order; empty without that label. Status
-    /// writes of this process that the cache has not seen back are laid over.
+    /// The other machines with the same label `name`, in any order; empty without that label. Includes status writes of
+    /// this process that the cache does not show yet.
     pub siblings: Vec<Sibling>,
     /// The machine's bootstrap token.
     pub bootstrap_token: TokenView,
-    /// The pods on the machine's Node; `None`: not known.
+    /// The pods on the machine's Node; `None`: unknown.
     pub pods: Option<Vec<Pod>>,
-    /// Whether these are the pods that the API server showed in this pass. Those of a cache may lag, so that no drain ends
-    /// on them.
+    /// Whether the API server listed these pods in this pass. A cache may lag, so a drain does not end based on it.
     pub pods_listed: bool,
     /// The PersistentVolumes of these pods by name.
     pub volumes: BTreeMap<String, PersistentVolumeSpec>,
-    /// Of the volumes that are on their way from the Node, those that are attached to another one.
+    /// Volumes of evicted pods that are attached to another Node.
     pub attached_elsewhere: BTreeSet<String>,
-    /// What this process remembers of the machine's drain.
+    /// The state of the machine's drain in this process.
     pub drain: DrainMemory,
     /// Names of the VolumeAttachments of the Node that are not being deleted.
     pub volume_attachments: Vec<String>,
-    /// The cloud calls of this pass that finished, in their order.
+    /// The finished cloud calls of this pass, in order.
     pub answers: Vec<Answer>,
-    /// The VM that this process made for the machine and has not seen recorded on it yet.
+    /// The VM that this process created for the machine, until the machine's record of it is observed.
     pub made: Option<VmIdentity>,
-    /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
+    /// When this process last wrote only the Node's conditions to the machine; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
-    /// When a call for the machine failed last in this process; `None`: not yet. The status may still say when the first did.
+    /// When a call for the machine last failed in this process; `None`: not yet. The status may have the time of the
+    /// first failure.
     pub call_failed: Option<Timestamp>,
-    /// What the list of preserved machines says that the machine's owner has.
+    /// Why this process requested the machine's deletion; `None`: it did not.
+    pub deletion_reason: Option<String>,
+    /// The machine's view of its owner's list.
     pub ledger: Standing,
-    /// What became of a claim in that list, in this pass.
+    /// The result of a claim in that list, in this pass.
     pub claim: Option<Claimed>,
-    /// Whether this process knows that the driver has no UpdateMachine.
+    /// Whether the driver has reported that it does not implement UpdateMachine.
     pub cannot_update: bool,
-    /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
-    /// call that waits for its retry period is then made at once.
+    /// Whether the machine's spec, its class or its Secrets changed since the last pass: a call that waits for its
+    /// retry period is then made at once.
     pub hurry: bool,
-    /// The action of the last plan that failed just now; the actions behind it were not performed.
+    /// The action of the last plan that just failed; the actions after it were not performed.
     pub failure: Option<Failure>,
 }
 
 /// The answer to an [`Action::Claim`](super::Action::Claim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// Whether it was for one that is kept in any case. It says nothing of one that is kept while there is room.
+    /// Whether the claim ignored the maximum. Its answer does not apply to a claim that respects it.
     pub again: bool,
-    /// `Ok`: the machine is entered.
+    /// `Ok`: the machine is in the list.
     pub answer: Result<(), Gate>,
 }
 
-/// What is known of a machine's Node.
+/// The observed state of a machine's Node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum NodeView {
-    /// Nothing: no target cluster, no label `node`, or caches are not filled.
+    /// Unknown: no target cluster, no label `node`, or caches are not filled.
     #[default]
     Unknown,
-    /// There is none of that name, and this process has never seen one.
+    /// There is no Node of that name, and this process has never observed one.
     Absent,
-    /// There was one and it was deleted while this process watched.
+    /// The Node was deleted while this process watched.
     Gone,
-    /// There it is.
+    /// The Node exists.
     Present(Box<Node>),
 }
 
@@ -120,14 +122,14 @@ pub struct Sibling {
     pub phase: Option<Phase>,
     /// Whether it is preserved.
     pub preserved: bool,
-    /// Whether it may be Unknown for as long as it is: its health timeout is disabled.
+    /// Whether its health timeout is disabled.
     pub patient: bool,
-    /// When its node joined; `None`: it has not, or something happened to it since.
+    /// When its node joined; `None`: it has not, or its status has changed since.
     pub joined: Option<Timestamp>,
 }
 
 impl Sibling {
-    /// The machine of that name, of such a status.
+    /// The sibling with that name and status.
     pub fn of(name: MachineName, status: &MachineStatus) -> Self {
         let current = &status.current_status;
         let operation = status.last_operation.as_ref();
@@ -143,10 +145,10 @@ impl Sibling {
     }
 }
 
-/// What is known of a machine's bootstrap token.
+/// The observed state of a machine's bootstrap token.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum TokenView {
-    /// Not looked at in this pass.
+    /// Not read in this pass.
     #[default]
     Unknown,
     /// Its Secret exists and has this secret part.
@@ -169,17 +171,17 @@ pub struct Pod {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Its uid; an eviction is for this one only.
+    /// Its uid, the precondition of an eviction.
     pub uid: String,
     /// Whether a DaemonSet controls it.
     pub daemon: bool,
-    /// Whether it only mirrors a static pod of the kubelet.
+    /// Whether it is the mirror pod of a static pod.
     pub mirror: bool,
-    /// Whether its containers have ended for good.
+    /// Whether its containers have terminated and will not restart.
     pub finished: bool,
-    /// When its grace period is over; `None`: nobody deletes it.
+    /// When its grace period ends; `None`: it is not being deleted.
     pub ends: Option<Timestamp>,
-    /// How long it may take to end.
+    /// Its grace period.
     pub grace: Duration,
     /// Its priority.
     pub priority: i32,
@@ -187,17 +189,17 @@ pub struct Pod {
     pub claims: bool,
     /// The PersistentVolumes that those claims are bound to.
     pub volumes: Vec<String>,
-    /// The disruption budgets that it counts for.
+    /// The disruption budgets that select it.
     pub budgets: Vec<Budget>,
 }
 
 impl Pod {
-    /// Whether it goes in its turn, with its volumes.
+    /// Whether it is evicted sequentially, because its volumes move with it.
     pub(super) fn moves_volumes(&self) -> bool {
         self.claims && !self.finished
     }
 
-    /// A budget of its that allows no eviction, ever.
+    /// A budget of the pod that can never allow an eviction.
     pub(super) fn misconfigured_budget(&self) -> Option<&str> {
         let budget = self.budgets.iter().find(|budget| budget.misconfigured)?;
         Some(&budget.name)
@@ -214,10 +216,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What of a disruption budget matters to a drain.
+    /// The fields of a disruption budget that a drain needs.
     ///
-    /// It cannot be met when its numbers are of today, all its pods are healthy, none is on its way out, and yet it
-    /// allows no disruption.
+    /// A budget is misconfigured if its status is up to date, all its pods are healthy, none is being disrupted, and
+    /// yet it allows no disruption.
     pub fn of(budget: &PodDisruptionBudget) -> Self {
         let metadata = &budget.metadata;
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
@@ -236,7 +238,7 @@ impl Budget {
     }
 }
 
-/// A finished cloud call, as data.
+/// The answer to a finished cloud call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// GetMachineStatus.
@@ -245,24 +247,24 @@ pub enum Answer {
     Create(Result<VmIdentity, DriverError>),
     /// InitializeMachine.
     Initialize(Result<VmIdentity, DriverError>),
-    /// DeleteMachine; the driver's memory.
+    /// DeleteMachine, with the driver's `lastKnownState`.
     Delete(Result<Option<String>, DriverError>),
     /// DeleteMachine for a VM whose node name belongs to another machine's Node.
     DeleteStale(Result<Option<String>, DriverError>),
-    /// GetVolumeIDs, once for each PersistentVolume: the cloud's name by the volume's; empty where the cloud knows none,
-    /// or did not say.
+    /// GetVolumeIDs, once for each PersistentVolume: the cloud's volume ID by volume name; empty if the cloud has none
+    /// or the call failed.
     VolumeIds(BTreeMap<String, String>),
     /// UpdateMachine.
     Update {
         /// The JSON of the provider spec that was to be applied.
         spec: String,
-        /// What came of it.
+        /// The result.
         result: Result<(), DriverError>,
     },
 }
 
 impl Answer {
-    /// Whether the call is to be repeated after a while. That there is no VM is no failure of the call that asked for it.
+    /// Whether the call failed and is repeated later. NotFound is no failure of GetMachineStatus.
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Status(answer) => answer.as_ref().is_err_and(|error| error.code != Code::NotFound),

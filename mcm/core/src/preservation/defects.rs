@@ -1,12 +1,11 @@
-//! What planted defects do in the place of an owner's list.
+//! Defects that replace rules of an owner's list.
 
 use mcm_api::{PreservationEntry, PreservedBy};
 
 use super::ledger::Swept;
 
 impl Swept {
-    /// Of those that are to end now as many end, but those that were entered first. `known` is the
-    /// list as it was.
+    /// Releases the same number of machines, but those that were entered first. `known` is the previous list.
     pub(crate) fn misjudged(mut self, known: &[PreservationEntry]) -> Self {
         let before = |entry: &PreservationEntry| known.iter().any(|one| one.uid == entry.uid && one.released);
         let chosen = |entry: &&mut PreservationEntry| entry.by == PreservedBy::Auto && !before(entry);

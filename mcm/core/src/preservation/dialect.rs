@@ -1,22 +1,22 @@
-//! The dialects of preservation, as a small table.
+//! The dialects of preservation.
 
 use std::fmt;
 
-/// Whose words and habits apply.
+/// Which annotation values and phases of preservation apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
-    /// Phases with the sub-phase Preserved; what recovers stays preserved until its expiry.
+    /// Phases have the sub-phase Preserved; a machine that recovers stays preserved until its expiry.
     #[default]
     V2,
-    /// The phases stay as they are; an automatic preservation is an annotation on the Machine; of what recovers only
-    /// that stays preserved which `now` asked for.
+    /// Phases are unchanged; an annotation on the Machine marks an automatic preservation; a machine that recovers
+    /// stays preserved only if the request is `now`.
     Upstream,
-    /// Nothing is preserved, and what is preserved ends.
+    /// No machine is preserved, and existing preservations end.
     Off,
 }
 
 impl Dialect {
-    /// The word on the command line.
+    /// The value of the command-line flag.
     pub fn name(self) -> &'static str {
         match self {
             Self::V2 => "v2",
@@ -35,7 +35,7 @@ impl Dialect {
         self == Self::Upstream
     }
 
-    /// Whether only a request of `now` keeps a machine that is not Failed.
+    /// Whether a machine that is not Failed stays preserved only by the request `now`.
     pub(crate) fn keeps_failed_only(self) -> bool {
         self == Self::Upstream
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dialects_are_called_as_on_the_command_line() {
+    fn dialects_have_the_names_of_the_flag() {
         let names = [Dialect::V2, Dialect::Upstream, Dialect::Off].map(|dialect| dialect.to_string());
         assert_eq!(names, ["v2", "upstream", "off"]);
     }

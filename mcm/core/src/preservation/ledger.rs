@@ -1,7 +1,7 @@
-//! The list of failed machines that are kept, in the status of the deployment that answers for them, or of the set where
-//! there is none. Its length is what counts against the maximum of automatic preservations.
+//! The owner's list of preserved failed machines, in the status of their deployment, or of their set if there is no
+//! deployment. Its length counts against the maximum of automatic preservations.
 //!
-//! Every change is decided on one version of that object and written to that version alone.
+//! Every change is decided on one version of that object, and its patch carries that resourceVersion.
 
 use std::collections::BTreeSet;
 
@@ -21,32 +21,32 @@ pub enum Ledger<'a> {
     Set(&'a MachineSet),
 }
 
-/// What becomes of a machine that wants to be entered.
+/// The answer to a machine's claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// It is entered.
+    /// The machine is in the list.
     Entered,
-    /// It may be, with this patch of the status, which other versions of the object refuse.
+    /// The machine may be entered with this patch of the status, which carries the resourceVersion.
     Enter(Value),
-    /// It may not be.
+    /// The machine may not be entered.
     Refused(Gate),
 }
 
-/// What a machine has to know of its owner's list.
+/// A machine's view of its owner's list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Standing {
-    /// The list is not known here; it has to be asked.
+    /// The list is not cached; it must be read.
     #[default]
     Unknown,
-    /// Nobody has one.
+    /// The machine has no owner with a list.
     Nobody,
-    /// As it is in the cache.
+    /// The list in the cache.
     Known {
-        /// How many may be kept automatically.
+        /// The maximum of automatic preservations.
         maximum: usize,
-        /// Whether a rollout is under way.
+        /// Whether a rollout is in progress.
         rolling: bool,
-        /// Whether there is a deployment, which may roll its machines out.
+        /// Whether the owner is a deployment, which may have rollouts.
         deployed: bool,
         /// The machine's own entry.
         entry: Option<PreservationEntry>,
@@ -56,7 +56,7 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Whether the cache already says that nothing can come of asking, for a machine that nobody asks for.
+    /// Whether the cache excludes an automatic preservation.
     pub(crate) fn excludes_automatic(&self) -> bool {
         match self {
             Self::Unknown => false,
@@ -69,7 +69,7 @@ impl Standing {
         matches!(self, Self::Known { rolling: true, .. })
     }
 
-    /// Whether the machine may be one of those that a deployment rolls out.
+    /// Whether the machine may belong to a deployment with a rollout.
     pub(crate) fn may_roll(&self) -> bool {
         match self {
             Self::Unknown => true,
@@ -119,12 +119,12 @@ impl Ledger<'_> {
         }
     }
 
-    /// How many failed machines may be kept automatically.
+    /// The maximum of automatic preservations.
     pub fn maximum(&self) -> usize {
         usize::try_from(self.specified().unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Whether machines that fail are replaced by those of another template. A set alone has one template.
+    /// Whether a rollout is in progress, so that failing machines are replaced. A standalone set has no rollouts.
     pub fn is_rolling(&self) -> bool {
         match self {
             Self::Deployment(one) => {
@@ -135,7 +135,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// What the machine of that uid has to know.
+    /// The view of the machine with that uid.
     pub fn standing(&self, uid: &str) -> Standing {
         let others = self.entries().iter().filter(|entry| entry.uid != uid);
         Standing::Known {
@@ -151,7 +151,8 @@ impl Ledger<'_> {
         self.entries().iter().find(|entry| entry.uid == uid)
     }
 
-    /// Enters a machine that fails: without limit if somebody asks for it, or if it is kept `again`.
+    /// Enters a failing machine. The maximum applies only to automatic preservations that are not a repetition
+    /// (`again`).
     pub fn claim(&self, entry: &PreservationEntry, again: bool) -> Claim {
         if self.is_rolling() {
             return Claim::Refused(Gate::RollingOut);
@@ -168,17 +169,17 @@ impl Ledger<'_> {
             Some(known) => *known = entry.clone(),
             None => entries.push(entry.clone()),
         }
-        Claim::Enter(self.written(&entries))
+        Claim::Enter(self.patch(&entries))
     }
 
-    /// The patch that takes a machine out of the list; `None`: it is not in it.
+    /// The patch that removes a machine from the list; `None`: it is not in the list.
     pub fn leave(&self, uid: &str) -> Option<Value> {
         self.entry(uid)?;
-        let left: Vec<_> = self.entries().iter().filter(|entry| entry.uid != uid).collect();
-        Some(self.written(&left))
+        let others: Vec<_> = self.entries().iter().filter(|entry| entry.uid != uid).collect();
+        Some(self.patch(&others))
     }
 
-    fn written<T: serde::Serialize>(&self, entries: &[T]) -> Value {
+    fn patch<T: serde::Serialize>(&self, entries: &[T]) -> Value {
         let entries = if entries.is_empty() {
             Value::Null
         } else {
@@ -191,20 +192,20 @@ impl Ledger<'_> {
     }
 }
 
-/// The list and the number beside it, as they are to be.
+/// The new list, and the new observed maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Swept {
     pub entries: Vec<PreservationEntry>,
     pub observed: Option<i32>,
 }
 
-/// The list without machines that are gone; and after the maximum was lowered, with marks on the automatic ones that are to
-/// end: those created first go first, until the others fit.
-pub(crate) fn sweep(ledger: Ledger<'_>, observed: Option<i32>, there: &BTreeSet<&str>) -> Swept {
+/// Removes deleted machines from the list. After the maximum was lowered, marks surplus automatic preservations for
+/// release, the oldest machines first.
+pub(crate) fn sweep(ledger: Ledger<'_>, observed: Option<i32>, uids: &BTreeSet<&str>) -> Swept {
     let mut entries: Vec<PreservationEntry> = ledger
         .entries()
         .iter()
-        .filter(|entry| there.contains(entry.uid.as_str()))
+        .filter(|entry| uids.contains(entry.uid.as_str()))
         .cloned()
         .collect();
     let maximum = ledger.specified().unwrap_or_default().max(0);
@@ -242,7 +243,7 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, by: PreservedBy) -> PreservationEntry {
-        // Who comes last by name is the oldest.
+        // The last machine by name is the oldest.
         let age = 1_000 - i64::from(name.bytes().last().unwrap_or_default());
         PreservationEntry {
             uid: format!("uid-{name}"),
@@ -262,21 +263,21 @@ mod tests {
     }
 
     const AUTO: PreservedBy = PreservedBy::Auto;
-    const ASKED: PreservedBy = PreservedBy::Node;
+    const REQUESTED: PreservedBy = PreservedBy::Node;
 
     #[rstest]
     #[case::room(1, &[], AUTO, "entered")]
     #[case::none_allowed(0, &[], AUTO, "Full")]
     #[case::negative(-1, &[], AUTO, "Full")]
     #[case::full(1, &[("a", AUTO)], AUTO, "Full")]
-    #[case::full_by_those_that_were_asked_for(1, &[("a", ASKED)], AUTO, "Full")]
-    #[case::asked_for(0, &[], ASKED, "entered")]
-    #[case::asked_for_and_full(1, &[("a", AUTO)], ASKED, "entered")]
-    #[case::there_already(1, &[("m", AUTO)], AUTO, "known")]
-    #[case::there_and_nobody_asks_any_more(1, &[("m", ASKED)], AUTO, "entered")]
-    #[case::there_and_nobody_asks_any_more_but_full(1, &[("m", ASKED), ("a", AUTO)], AUTO, "Full")]
-    #[case::asked_for_after_all(1, &[("m", AUTO)], ASKED, "entered")]
-    fn the_maximum_is_for_those_that_nobody_asks_for(
+    #[case::full_by_requested_ones(1, &[("a", REQUESTED)], AUTO, "Full")]
+    #[case::requested(0, &[], REQUESTED, "entered")]
+    #[case::requested_and_full(1, &[("a", AUTO)], REQUESTED, "entered")]
+    #[case::already_entered(1, &[("m", AUTO)], AUTO, "known")]
+    #[case::entered_and_the_request_is_withdrawn(1, &[("m", REQUESTED)], AUTO, "entered")]
+    #[case::entered_and_the_request_is_withdrawn_but_full(1, &[("m", REQUESTED), ("a", AUTO)], AUTO, "Full")]
+    #[case::requested_later(1, &[("m", AUTO)], REQUESTED, "entered")]
+    fn the_maximum_applies_to_automatic_preservations(
         #[case] maximum: i32,
         #[case] entries: &[(&str, PreservedBy)],
         #[case] by: PreservedBy,
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_kept_before_is_kept_again_whatever_the_maximum() {
+    fn a_repeated_preservation_ignores_the_maximum() {
         let full = set(Some(1), &[("a", AUTO)]);
         let claim = Ledger::Set(&full).claim(&entry("m", AUTO), true);
         assert!(matches!(claim, Claim::Enter(_)), "{claim:?}");
@@ -308,16 +309,12 @@ mod tests {
     #[case::same(&template_hash(&<_>::default()), false, false)]
     #[case::another("1", false, true)]
     #[case::paused("1", true, false)]
-    fn while_a_rollout_is_under_way_nobody_enters(
-        #[case] rolled_out: &str,
-        #[case] paused: bool,
-        #[case] refused: bool,
-    ) {
+    fn claims_are_refused_during_a_rollout(#[case] rolled_out: &str, #[case] paused: bool, #[case] refused: bool) {
         let mut deployment = MachineDeployment::default();
         deployment.spec.auto_preserve_failed_max = Some(5);
         deployment.spec.paused = paused;
         deployment.status.rolled_out = rolled_out.to_owned();
-        for by in [AUTO, ASKED] {
+        for by in [AUTO, REQUESTED] {
             let claim = Ledger::Deployment(&deployment).claim(&entry("m", by), true);
             assert_eq!(claim == Claim::Refused(Gate::RollingOut), refused);
         }
@@ -326,11 +323,11 @@ mod tests {
     #[rstest]
     #[case::rolling("another", true)]
     #[case::never_rolled_out("", false)]
-    fn what_a_machine_has_to_know_is_in_the_list(#[case] rolled_out: &str, #[case] rolling: bool) {
+    fn a_standing_has_the_state_of_the_list(#[case] rolled_out: &str, #[case] rolling: bool) {
         let mut deployment = MachineDeployment::default();
         deployment.spec.auto_preserve_failed_machine_max = Some(2);
         deployment.status.rolled_out = rolled_out.to_owned();
-        deployment.status.preservations = vec![entry("a", AUTO), entry("b", ASKED)];
+        deployment.status.preservations = vec![entry("a", AUTO), entry("b", REQUESTED)];
         let standing = Ledger::Deployment(&deployment).standing("uid-a");
         let known = Standing::Known {
             maximum: 2,
@@ -341,14 +338,14 @@ mod tests {
         };
         assert_eq!(standing, known);
         assert_eq!((standing.is_rolling(), standing.prefers("b")), (rolling, false));
-        let stranger = Ledger::Deployment(&deployment).standing("uid-c");
-        assert!(stranger.prefers("b") && !stranger.prefers("d"));
+        let other = Ledger::Deployment(&deployment).standing("uid-c");
+        assert!(other.prefers("b") && !other.prefers("d"));
         let alone = Ledger::Set(&set(None, &[])).standing("uid-a");
         assert!(!alone.may_roll() && standing.may_roll());
     }
 
     #[test]
-    fn who_leaves_is_taken_out_of_the_list() {
+    fn leaving_removes_the_entry() {
         let two = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
         let patch = Ledger::Set(&two).leave("uid-a").unwrap();
         assert_eq!(patch["status"]["preservations"][0]["name"], "b");
@@ -363,25 +360,25 @@ mod tests {
     #[case::first_seen(Some(1), None, &[("a", AUTO), ("b", AUTO)], "", Some(1))]
     #[case::lowered(Some(1), Some(3), &[("c", AUTO), ("a", AUTO), ("b", AUTO)], "b c", Some(1))]
     #[case::lowered_with_room(Some(2), Some(3), &[("a", AUTO)], "", Some(2))]
-    #[case::asked_for_ones_stay(Some(0), Some(2), &[("a", ASKED), ("b", AUTO)], "b", Some(0))]
-    #[case::above_for_another_reason(Some(1), Some(1), &[("a", ASKED), ("b", AUTO)], "", Some(1))]
+    #[case::requested_ones_stay(Some(0), Some(2), &[("a", REQUESTED), ("b", AUTO)], "b", Some(0))]
+    #[case::above_for_another_reason(Some(1), Some(1), &[("a", REQUESTED), ("b", AUTO)], "", Some(1))]
     #[case::raised(Some(3), Some(1), &[("a", AUTO)], "", Some(3))]
-    #[case::taken_away(None, Some(2), &[("a", AUTO)], "a", Some(0))]
-    fn a_lowered_maximum_releases_the_automatic_ones_that_were_created_first(
+    #[case::removed(None, Some(2), &[("a", AUTO)], "a", Some(0))]
+    fn a_lowered_maximum_releases_the_oldest_automatic_preservations(
         #[case] maximum: Option<i32>,
         #[case] observed: Option<i32>,
         #[case] entries: &[(&str, PreservedBy)],
         #[case] released: &str,
-        #[case] noted: Option<i32>,
+        #[case] expected_maximum: Option<i32>,
     ) {
         let set = set(maximum, entries);
-        let there: BTreeSet<&str> = set
+        let uids: BTreeSet<&str> = set
             .status
             .preservations
             .iter()
             .map(|entry| entry.uid.as_str())
             .collect();
-        let swept = sweep(Ledger::Set(&set), observed, &there);
+        let swept = sweep(Ledger::Set(&set), observed, &uids);
         let mut names: Vec<_> = swept
             .entries
             .iter()
@@ -389,11 +386,11 @@ mod tests {
             .map(|entry| &*entry.name)
             .collect();
         names.sort_unstable();
-        assert_eq!((names.join(" ").as_str(), swept.observed), (released, noted));
+        assert_eq!((names.join(" ").as_str(), swept.observed), (released, expected_maximum));
     }
 
     #[test]
-    fn machines_that_are_gone_leave_the_list() {
+    fn deleted_machines_are_removed_from_the_list() {
         let set = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
         let swept = sweep(Ledger::Set(&set), Some(2), &BTreeSet::from(["uid-b"]));
         assert_eq!(swept.entries.len(), 1);

@@ -1,8 +1,7 @@
-//! The decisions about preservation: who asks for what, what that means for a machine, and how failed machines that are
-//! kept are counted.
+//! The decisions about preservation: requests, their effect on a machine, and the count of preserved failed machines.
 //!
-//! What lives here: requests and their words, the rule, the list of an owner, and how a preserved phase is shown. What must
-//! not: how a machine's plan is made of it, which is `machine::preserve`'s.
+//! In scope: requests and their annotations, the rules, the owner's list, and the sub-phase of a preserved machine. Out
+//! of scope: the effect on a machine's plan, see `machine::preserve`.
 
 mod defects;
 mod dialect;

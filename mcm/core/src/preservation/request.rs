@@ -1,7 +1,7 @@
-//! What the annotations of a machine and of its Node ask for.
+//! Requests for preservation in the annotations of a machine and of its Node.
 //!
-//! The Node's value wins and is written to the Machine; that it came from the Node is remembered there, so that it goes
-//! when the Node's goes.
+//! The Node's value takes precedence and is copied to the Machine. Another annotation of the Machine records that the
+//! value is a copy, so that it is removed together with the Node's.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::event::EventType;
 const NOW: &str = "now";
 const WHEN_FAILED: &str = "when-failed";
 const REFUSED: &str = "false";
-/// What upstream writes to a Machine that is preserved automatically.
+/// The annotation value with which upstream marks an automatic preservation.
 pub(crate) const AUTOMATIC: &str = "auto-preserved";
 
-/// What is asked for.
+/// A request in an annotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Request {
-    /// Nothing.
+    /// No request.
     #[default]
     None,
-    /// Nothing that can be understood: it neither starts nor ends anything.
+    /// An unknown value: it neither starts nor ends a preservation.
     Ignored,
-    /// The machine is to be kept at once.
+    /// Preserve the machine now.
     Now,
-    /// The machine is to be kept when it fails.
+    /// Preserve the machine when it fails.
     WhenFailed,
-    /// The machine is not to be kept.
+    /// Do not preserve the machine.
     Refused,
 }
 
@@ -71,78 +71,78 @@ impl Asked {
         }
     }
 
-    /// The request of that text.
+    /// The request for a preservation with that annotation value.
     pub fn of(text: &str) -> Option<Self> {
         Request::of(text).and_then(Request::asked)
     }
 }
 
-/// Where a request stands.
+/// The object that has a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// On the Machine alone.
+    /// Only the Machine.
     #[default]
     Machine,
-    /// On the Node.
+    /// The Node.
     Node,
 }
 
-/// The request, and what has to be written for it.
+/// The request, and the writes that it needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resolved {
-    /// What is asked for.
+    /// The request.
     pub request: Request,
-    /// Where that stands.
+    /// The object that has it.
     pub origin: Origin,
-    /// Whether the Node itself says so, and not only the Machine, to which it was written.
+    /// Whether the Node has the request now, not only the copy on the Machine.
     pub on_node: bool,
-    /// Whether the Machine carries upstream's word for an automatic preservation.
+    /// Whether the Machine has upstream's mark of an automatic preservation.
     pub automatic: bool,
     /// Annotations of the Machine that change; `None` removes one.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// What a person should be told when these are written: type, one word, text.
+    /// The events that are recorded with these changes: type, reason, message.
     pub events: Vec<(EventType, &'static str, String)>,
 }
 
-/// One object's annotation.
+/// The annotation of one object.
 enum Given<'a> {
     Nothing,
-    Meant(Request, &'a str),
-    Meaningless(&'a str),
+    Valid(Request, &'a str),
+    Unknown(&'a str),
     Automatic,
 }
 
-/// What is asked for, by a machine and its Node, if there is one. `preserved`: the uid of the Node that the machine had when
-/// it was preserved, empty if it had none; it counts where the Machine does not say which Node asked.
+/// The request of a machine and its Node, if there is one. `preserved` is the uid of the machine's Node at the start of
+/// its preservation, empty if it had none; it is used if the Machine does not record which Node had the request.
 pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Option<&str>, dialect: Dialect) -> Resolved {
     if dialect == Dialect::Off {
         let mut resolved = Resolved {
             request: Request::Refused,
             ..Resolved::default()
         };
-        // It is no person's, and a set waits for what becomes of it.
+        // The mark is not a user's request, and the set waits until it is removed.
         if matches!(given(machine), Given::Automatic) {
             resolved.put(machine, keys::PRESERVE_ANNOTATION, None);
         }
         return resolved;
     }
     let last = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).filter(|value| !value.is_empty());
-    let asker = annotation(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION).or(preserved);
+    let requesting_uid = annotation(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION).or(preserved);
     let uid = node.and_then(|node| node.uid.as_deref());
-    let same_node = asker.is_none_or(|asker| uid.unwrap_or_default() == asker);
+    let same_node = requesting_uid.is_none_or(|requesting_uid| uid.unwrap_or_default() == requesting_uid);
     let mut resolved = Resolved::default();
     let own = given(machine);
     resolved.automatic = matches!(own, Given::Automatic);
     match node.map(given) {
-        Some(Given::Meant(request, value)) => {
+        Some(Given::Valid(request, value)) => {
             resolved.request = request;
             resolved.origin = Origin::Node;
             resolved.on_node = true;
             resolved.put(machine, keys::PRESERVE_ANNOTATION, Some(value));
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION, Some(value));
             resolved.put(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION, None);
-            let old_word = node.is_some_and(|node| annotation(node, keys::PRESERVE_ANNOTATION).is_none());
-            resolved.told_of_old_word(old_word && !resolved.annotations.is_empty(), "Node", value);
+            let deprecated = node.is_some_and(|node| annotation(node, keys::PRESERVE_ANNOTATION).is_none());
+            resolved.report_deprecated(deprecated && !resolved.annotations.is_empty(), "Node", value);
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION, uid);
         }
         Some(Given::Nothing | Given::Automatic) if last.is_some() && same_node => {
@@ -153,13 +153,13 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
         given => {
             resolved.origin = if last.is_some() { Origin::Node } else { Origin::Machine };
             resolved.own(machine, &own);
-            if let Some(Given::Meaningless(value)) = given {
+            if let Some(Given::Unknown(value)) = given {
                 resolved.ignore(machine, "Node", value);
                 return resolved;
             }
         }
     }
-    if let (Given::Meaningless(value), Origin::Machine) = (&own, resolved.origin)
+    if let (Given::Unknown(value), Origin::Machine) = (&own, resolved.origin)
         && resolved.annotations.is_empty()
     {
         resolved.ignore(machine, "Machine", value);
@@ -170,38 +170,38 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Optio
 }
 
 impl Resolved {
-    /// The Machine's own value stands.
+    /// Uses the Machine's own value.
     fn own(&mut self, machine: &ObjectMeta, own: &Given<'_>) {
         self.request = match own {
-            Given::Meant(request, value) => {
-                let old_word = annotation(machine, keys::PRESERVE_ANNOTATION).is_none();
-                if old_word {
+            Given::Valid(request, value) => {
+                let deprecated = annotation(machine, keys::PRESERVE_ANNOTATION).is_none();
+                if deprecated {
                     self.put(machine, keys::PRESERVE_ANNOTATION, Some(value));
-                    self.told_of_old_word(true, "Machine", value);
+                    self.report_deprecated(true, "Machine", value);
                 }
                 self.put(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION, None);
                 *request
             }
-            Given::Meaningless(_) => Request::Ignored,
+            Given::Unknown(_) => Request::Ignored,
             Given::Nothing | Given::Automatic => Request::None,
         };
     }
 
-    /// A value that means nothing is told of once.
+    /// Reports an unknown value once.
     fn ignore(&mut self, machine: &ObjectMeta, kind: &str, value: &str) {
         let known = annotation(machine, keys::IGNORED_PRESERVE_ANNOTATION) == Some(value);
         self.put(machine, keys::IGNORED_PRESERVE_ANNOTATION, Some(value));
         if !known {
             let text = format!(
-                "the annotation {} of the {kind} is {value:?}, which means nothing: write now, when-failed or false",
+                "the annotation {} of the {kind} is {value:?}, which is unknown: write now, when-failed or false",
                 keys::PRESERVE_ANNOTATION
             );
             self.events.push((EventType::Warning, "PreserveValueIgnored", text));
         }
     }
 
-    fn told_of_old_word(&mut self, told: bool, kind: &str, value: &str) {
-        if told {
+    fn report_deprecated(&mut self, report: bool, kind: &str, value: &str) {
+        if report {
             let text = format!(
                 "the annotation {} of the {kind} is understood as {}={value}; write that instead",
                 keys::PRESERVE_WHEN_FAILED_ANNOTATION,
@@ -221,15 +221,15 @@ impl Resolved {
 fn given(metadata: &ObjectMeta) -> Given<'_> {
     if let Some(value) = annotation(metadata, keys::PRESERVE_ANNOTATION) {
         return match Request::of(value) {
-            Some(request) => Given::Meant(request, value),
+            Some(request) => Given::Valid(request, value),
             None if value == AUTOMATIC => Given::Automatic,
-            None => Given::Meaningless(value),
+            None => Given::Unknown(value),
         };
     }
     match annotation(metadata, keys::PRESERVE_WHEN_FAILED_ANNOTATION) {
-        Some("true") => Given::Meant(Request::WhenFailed, WHEN_FAILED),
-        Some("false") => Given::Meant(Request::Refused, REFUSED),
-        Some(value) => Given::Meaningless(value),
+        Some("true") => Given::Valid(Request::WhenFailed, WHEN_FAILED),
+        Some("false") => Given::Valid(Request::Refused, REFUSED),
+        Some(value) => Given::Unknown(value),
         None => Given::Nothing,
     }
 }
@@ -252,11 +252,11 @@ mod tests {
         ("ignored", keys::IGNORED_PRESERVE_ANNOTATION),
     ];
 
-    /// `word=value` separated by blanks; `word=` is an empty value.
+    /// Annotations as `name=value`, separated by blanks; `name=` is an empty value.
     fn metadata(text: &str) -> ObjectMeta {
         let each = text.split_whitespace().map(|pair| {
-            let (word, value) = pair.split_once('=').unwrap();
-            let key = KEYS.iter().find(|(known, _)| *known == word).unwrap().1;
+            let (name, value) = pair.split_once('=').unwrap();
+            let key = KEYS.iter().find(|(known, _)| *known == name).unwrap().1;
             (key.to_owned(), value.to_owned())
         });
         ObjectMeta {
@@ -266,14 +266,14 @@ mod tests {
     }
 
     fn written(resolved: &Resolved) -> String {
-        let word = |key: &String| KEYS.iter().find(|(_, known)| known == key).unwrap().0;
+        let name = |key: &String| KEYS.iter().find(|(_, known)| known == key).unwrap().0;
         let each = resolved
             .annotations
             .iter()
-            .map(|(key, value)| format!("{}={}", word(key), value.as_deref().unwrap_or("-")));
-        let mut words: Vec<String> = each.collect();
-        words.sort();
-        words.join(" ")
+            .map(|(key, value)| format!("{}={}", name(key), value.as_deref().unwrap_or("-")));
+        let mut names: Vec<String> = each.collect();
+        names.sort();
+        names.join(" ")
     }
 
     #[rstest]
@@ -293,16 +293,22 @@ mod tests {
     #[case::node_gone("preserve=now last=now", None, Request::Now, "", 0)]
     #[case::node_empty("", Some("preserve="), Request::None, "ignored=", 1)]
     #[case::node_unknown("preserve=now last=now", Some("preserve=maybe"), Request::Now, "ignored=maybe", 1)]
-    #[case::node_unknown_told("ignored=maybe", Some("preserve=maybe"), Request::None, "", 0)]
+    #[case::node_unknown_reported("ignored=maybe", Some("preserve=maybe"), Request::None, "", 0)]
     #[case::node_unknown_no_more("ignored=maybe", Some(""), Request::None, "ignored=-", 0)]
     #[case::machine_unknown("preserve=maybe", Some(""), Request::Ignored, "ignored=maybe", 1)]
     #[case::machine_empty("preserve=", None, Request::Ignored, "ignored=", 1)]
-    #[case::first_word("v1=true", Some(""), Request::WhenFailed, "preserve=when-failed v1=-", 1)]
-    #[case::first_word_refuses("v1=false", None, Request::Refused, "preserve=false v1=-", 1)]
-    #[case::first_word_of_node("", Some("v1=true"), Request::WhenFailed, "last=when-failed preserve=when-failed", 1)]
-    #[case::first_word_known("preserve=when-failed last=when-failed", Some("v1=true"), Request::WhenFailed, "", 0)]
-    #[case::upstreams_word("preserve=auto-preserved", Some(""), Request::None, "", 0)]
-    fn the_node_wins_and_its_value_is_written_to_the_machine(
+    #[case::deprecated("v1=true", Some(""), Request::WhenFailed, "preserve=when-failed v1=-", 1)]
+    #[case::deprecated_refusal("v1=false", None, Request::Refused, "preserve=false v1=-", 1)]
+    #[case::deprecated_on_node("", Some("v1=true"), Request::WhenFailed, "last=when-failed preserve=when-failed", 1)]
+    #[case::deprecated_on_node_known(
+        "preserve=when-failed last=when-failed",
+        Some("v1=true"),
+        Request::WhenFailed,
+        "",
+        0
+    )]
+    #[case::upstream_mark("preserve=auto-preserved", Some(""), Request::None, "", 0)]
+    fn the_node_takes_precedence_and_its_value_is_copied_to_the_machine(
         #[case] machine: &str,
         #[case] node: Option<&str>,
         #[case] expected: Request,
@@ -316,54 +322,72 @@ mod tests {
         assert_eq!(resolved.events.len(), events);
     }
 
-    /// The machine's annotations, the Node's, what the preservation knows of its Node, and what is asked for then and
-    /// written. The Node's uid is `second`.
+    /// Arguments: the machine's annotations, the Node's, the Node uid in the preservation's record, the expected
+    /// request and writes. The Node's uid is `second`.
     #[rstest]
-    #[case::asks("", "preserve=now", None, Request::Now, "asker=second last=now preserve=now")]
-    #[case::asks_still("preserve=now last=now asker=second", "preserve=now", None, Request::Now, "")]
-    #[case::asks_now(
+    #[case::new_request("", "preserve=now", None, Request::Now, "asker=second last=now preserve=now")]
+    #[case::same_request("preserve=now last=now asker=second", "preserve=now", None, Request::Now, "")]
+    #[case::request_moved_from_another_node(
         "preserve=now last=now asker=first",
         "preserve=now",
         None,
         Request::Now,
         "asker=second"
     )]
-    #[case::written_by_none("preserve=now last=now", "preserve=now", None, Request::Now, "asker=second")]
-    #[case::in_old_words(
+    #[case::request_without_a_recorded_node(
+        "preserve=now last=now",
+        "preserve=now",
+        None,
+        Request::Now,
+        "asker=second"
+    )]
+    #[case::deprecated_annotation(
         "preserve=now last=now",
         "v1=true",
         None,
         Request::WhenFailed,
         "asker=second last=when-failed preserve=when-failed"
     )]
-    #[case::takes_back(
+    #[case::withdrawn(
         "preserve=now last=now asker=second",
         "",
         None,
         Request::None,
         "asker=- last=- preserve=-"
     )]
-    #[case::another_is_silent("preserve=now last=now asker=first", "", None, Request::Now, "")]
-    #[case::another_means_nothing(
+    #[case::another_node_without_request("preserve=now last=now asker=first", "", None, Request::Now, "")]
+    #[case::another_node_with_an_unknown_value(
         "preserve=now last=now asker=first",
         "preserve=maybe",
         None,
         Request::Now,
         "ignored=maybe"
     )]
-    #[case::another_was_kept("preserve=now last=now asker=first", "", Some("second"), Request::Now, "")]
-    #[case::it_was_not_kept(
+    #[case::requested_by_another_than_the_preserved_node(
+        "preserve=now last=now asker=first",
+        "",
+        Some("second"),
+        Request::Now,
+        ""
+    )]
+    #[case::withdrawn_by_another_than_the_preserved_node(
         "preserve=now last=now asker=second",
         "",
         Some("first"),
         Request::None,
         "asker=- last=- preserve=-"
     )]
-    #[case::known_of_who_was_kept("preserve=now last=now", "", Some("first"), Request::Now, "")]
-    #[case::kept_without_node("preserve=now last=now", "", Some(""), Request::Now, "")]
-    #[case::kept_itself("preserve=now last=now", "", Some("second"), Request::None, "last=- preserve=-")]
-    #[case::known_of_nobody("preserve=now last=now", "", None, Request::None, "last=- preserve=-")]
-    fn a_request_is_taken_back_by_the_node_that_asked(
+    #[case::another_node_was_preserved("preserve=now last=now", "", Some("first"), Request::Now, "")]
+    #[case::preserved_without_node("preserve=now last=now", "", Some(""), Request::Now, "")]
+    #[case::withdrawn_by_the_preserved_node(
+        "preserve=now last=now",
+        "",
+        Some("second"),
+        Request::None,
+        "last=- preserve=-"
+    )]
+    #[case::withdrawn_without_a_recorded_node("preserve=now last=now", "", None, Request::None, "last=- preserve=-")]
+    fn only_the_requesting_node_withdraws_a_request(
         #[case] machine: &str,
         #[case] node: &str,
         #[case] preserved: Option<&str>,
@@ -379,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_is_told_of_once_whichever_node_has_it() {
+    fn a_deprecated_annotation_is_reported_once_for_all_nodes() {
         let node = ObjectMeta {
             uid: Some("second".to_owned()),
             ..metadata("v1=true")
@@ -393,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_where_preservation_is_off() {
+    fn the_dialect_off_refuses_all_requests() {
         let (machine, node) = (metadata("preserve=now v1=true"), metadata("preserve=now"));
         let resolved = resolve(&machine, Some(&node), None, Dialect::Off);
         assert_eq!(resolved.request, Request::Refused);

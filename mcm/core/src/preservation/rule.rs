@@ -1,77 +1,78 @@
-//! The rule: what preservation means for a machine, from what is known of it.
+//! The rules of preservation for one machine, based on its observed situation.
 //!
-//! Three questions: what becomes of a machine that fails, of one that recovers, and of one that stays as it is.
+//! There is one rule for a machine that fails, one for a machine that recovers, and one for a machine whose phase does
+//! not change.
 
 use mcm_api::{Phase, PreservedBy};
 
 use super::{Asked, Dialect, Request};
 
-/// How far a machine's preservation is.
+/// The progress of a machine's preservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Track {
     /// It is not preserved.
     #[default]
     Free,
-    /// It failed, and its pods leave.
+    /// It failed, and is being drained.
     Draining,
-    /// It is kept.
+    /// It is preserved.
     Preserved,
-    /// Its preservation ends.
+    /// Its preservation is ending.
     Releasing,
 }
 
-/// How a machine's expiry stands.
+/// The state of a machine's expiry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiry {
     /// There is none.
     #[default]
     None,
-    /// It is to come.
+    /// It is in the future.
     Ahead,
     /// It has passed.
     Over,
 }
 
-/// Whether a failing machine may be kept, as its owner's list says.
+/// Whether the owner's list allows the preservation of a failing machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gate {
-    /// It may, also when nobody asks.
+    /// Allowed, also without a request.
     Open,
-    /// Only when somebody asks, or did before: the maximum is reached.
+    /// Allowed only with a current or earlier request: the maximum is reached.
     Full,
-    /// It is replaced, whoever asks: a rollout is under way.
+    /// Not allowed: a rollout is in progress.
     RollingOut,
-    /// Only when somebody asks: nobody counts.
+    /// Allowed only with a request: there is no list.
     #[default]
     Nobody,
 }
 
-/// A machine as far as preservation goes.
+/// The state of a machine that preservation uses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Situation {
-    /// Whose words apply.
+    /// The dialect.
     pub dialect: Dialect,
     /// Its phase, without the sub-phase.
     pub phase: Option<Phase>,
-    /// How far it is.
+    /// The progress of its preservation.
     pub track: Track,
-    /// Who asked for the preservation that there is; `None`: it is not recorded.
+    /// Who requested the current preservation; `None`: not recorded.
     pub by: Option<PreservedBy>,
-    /// With which word. While it ends: the word that stands since then.
+    /// The request of the current preservation. While it is ending: the request at the start of the end.
     pub asked: Option<Asked>,
     /// Its expiry.
     pub expiry: Expiry,
-    /// What is asked for now.
+    /// The current request.
     pub request: Request,
-    /// Whether the maximum was lowered below it.
+    /// Whether its entry is marked for release, because the maximum was lowered.
     pub marked: bool,
-    /// Whether its release is one by expiry, whose request has still to be removed.
+    /// Whether it is being released because it expired, so that its request must be removed.
     pub expired_before: bool,
-    /// Whether its pods leave once more: it failed with an expiry from before.
+    /// Whether it failed again during a preservation, and is drained again.
     pub relapse: bool,
-    /// Whether it failed, and nothing but another controller's word says that it is kept: that one was about to.
+    /// Whether it failed, and only another controller's mark shows that it is to be preserved.
     pub adopted: bool,
-    /// Whether it has a VM that can be kept.
+    /// Whether it has a VM.
     pub vm: bool,
 }
 
@@ -84,7 +85,7 @@ impl Situation {
         self.by == Some(PreservedBy::Auto)
     }
 
-    /// Why a preservation that is under way ends; `None`: it goes on.
+    /// Why the current preservation ends; `None`: it continues.
     fn end(&self) -> Option<Release> {
         let asked = self.request.asked();
         if self.dialect == Dialect::Off {
@@ -112,35 +113,35 @@ impl Situation {
 /// Why a preservation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Release {
-    /// Its time is over.
-    #[error("its time is over")]
+    /// It expired.
+    #[error("it expired")]
     Expired,
-    /// `false`.
-    #[error("the annotation says false")]
+    /// The request is `false`.
+    #[error("the annotation is false")]
     Refused,
-    /// The annotation that asked for it is gone.
-    #[error("the annotation that asked for it was removed")]
+    /// The annotation that requested it was removed.
+    #[error("the annotation that requested it was removed")]
     Removed,
-    /// `when-failed` in the place of `now`.
-    #[error("the annotation says when-failed now, and the machine has not failed")]
+    /// The request changed from `now` to `when-failed`.
+    #[error("the annotation was changed to when-failed, and the machine has not failed")]
     NotFailed,
-    /// The maximum of automatic ones was lowered.
+    /// The maximum of automatic preservations was lowered.
     #[error("the maximum was lowered")]
     MaximumLowered,
-    /// A rollout replaces what fails.
-    #[error("a rollout is under way, and the machine failed")]
+    /// A rollout replaces failing machines.
+    #[error("a rollout is in progress, and the machine failed")]
     RollingOut,
-    /// The expiry was removed by hand.
+    /// A user removed the expiry.
     #[error("its expiry was removed")]
     ExpiryRemoved,
-    /// The dialect is off.
+    /// The dialect is `off`.
     #[error("preservation is off")]
     Off,
 }
 
 impl Release {
-    /// One word for the machine's status.
-    pub fn word(self) -> &'static str {
+    /// The CamelCase reason in the machine's status.
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Expired => "Expired",
             Self::Refused => "Refused",
@@ -154,23 +155,23 @@ impl Release {
     }
 }
 
-/// What becomes of a machine that fails.
+/// The consequence of a machine's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It is replaced, as any other.
+    /// It is replaced.
     Replace,
-    /// It is kept: nobody asked.
+    /// It is preserved automatically.
     Keep,
-    /// It is kept: somebody asks, or did before.
+    /// It is preserved by a current or earlier request.
     KeepAsked,
-    /// Its preservation ends with it.
+    /// Its preservation ends.
     Release(Release),
 }
 
-/// What becomes of a machine that fails now.
+/// The rule for a machine that fails now.
 pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
-    let held = now.track != Track::Releasing && now.expiry != Expiry::None;
-    if let Some(why) = now.end().filter(|_| held) {
+    let active = now.track != Track::Releasing && now.expiry != Expiry::None;
+    if let Some(why) = now.end().filter(|_| active) {
         return Failure::Release(why);
     }
     let asked = now.request.asked().is_some();
@@ -178,18 +179,18 @@ pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
         return Failure::Replace;
     }
     match gate {
-        Gate::RollingOut if held => Failure::Release(Release::RollingOut),
+        Gate::RollingOut if active => Failure::Release(Release::RollingOut),
         Gate::RollingOut => Failure::Replace,
-        _ if asked || held => Failure::KeepAsked,
+        _ if asked || active => Failure::KeepAsked,
         Gate::Open if now.vm => Failure::Keep,
         Gate::Open | Gate::Full | Gate::Nobody => Failure::Replace,
     }
 }
 
-/// Whether a machine that was Failed and is healthy again stays preserved; otherwise why not.
+/// The rule for a machine that was Failed and is healthy again: `Ok` if it stays preserved.
 ///
 /// # Errors
-/// Why its preservation ends; `None`: it had none.
+/// The reason for which its preservation ends; `None`: it had none.
 pub fn on_recovery(now: &Situation) -> Result<(), Option<Release>> {
     match now.track {
         Track::Free => Err(None),
@@ -206,26 +207,26 @@ pub fn on_recovery(now: &Situation) -> Result<(), Option<Release>> {
     }
 }
 
-/// What is to be done about a machine that neither fails nor recovers now.
+/// The action for a machine that neither fails nor recovers now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.
     Nothing,
-    /// It is preserved from here on.
+    /// Its preservation starts.
     Start,
-    /// It has failed, and is preserved if its owner's list lets it.
+    /// It has failed, and is preserved if its owner's list allows it.
     StartFailed,
-    /// Its pods leave.
+    /// It is drained.
     Drain,
     /// It stays preserved.
     Keep,
     /// Its preservation ends.
     Release(Release),
-    /// What the preservation left is taken back.
+    /// The marks of its preservation are removed.
     Finish,
 }
 
-/// What is to be done now.
+/// The rule for a machine that neither fails nor recovers now.
 pub fn standing(now: &Situation) -> Step {
     if now.phase == Some(Phase::Terminating) {
         return Step::Nothing;
@@ -233,9 +234,9 @@ pub fn standing(now: &Situation) -> Step {
     match now.track {
         Track::Free => start(now),
         Track::Releasing => {
-            // What asked for the preservation that ends asks for no other one.
-            let known = now.asked.is_some() && now.asked == now.request.asked();
-            let new = !known && (!now.expired_before || now.expiry == Expiry::None);
+            // The request of the ending preservation does not start another one.
+            let same_request = now.asked.is_some() && now.asked == now.request.asked();
+            let new = !same_request && (!now.expired_before || now.expiry == Expiry::None);
             match start(now) {
                 Step::Nothing => Step::Finish,
                 step if new => step,
@@ -253,7 +254,7 @@ pub fn standing(now: &Situation) -> Step {
     }
 }
 
-/// What is done about a machine that has failed before anybody kept it, as its owner's list says.
+/// The rule for a machine that failed before it was preserved, given the answer of its owner's list.
 pub fn started_late(now: &Situation, gate: Gate) -> Step {
     let kept = match gate {
         Gate::RollingOut => false,
@@ -263,7 +264,7 @@ pub fn started_late(now: &Situation, gate: Gate) -> Step {
     };
     match now.track {
         _ if kept => Step::StartFailed,
-        // What the preservation before left, or another controller's word, is taken back all the same.
+        // The marks of an earlier preservation, or of another controller, are removed in any case.
         Track::Releasing => Step::Finish,
         _ if now.adopted => Step::Finish,
         _ => Step::Nothing,

@@ -1,6 +1,6 @@
-//! How a phase is shown of a preserved machine, and how it is read.
+//! Conversion between the phase in the API, which may have the sub-phase Preserved, and the phase that rules use.
 //!
-//! Every other rule knows phases without the sub-phase: they are read without it, and it is added to what is written.
+//! All other rules use phases without the sub-phase: it is removed from views, and added to status writes.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use mcm_api::{Machine, MachineStatus, Phase, PreservationStage};
 
 use super::Dialect;
 
-/// The phase as it is written: with the sub-phase while there is an expiry, but not before the pods of a Failed machine
-/// have left.
+/// The phase as it is written: with the sub-phase while there is an expiry, except during the drain of a Failed
+/// machine.
 pub fn shown(status: &MachineStatus, dialect: Dialect) -> Option<Phase> {
     let phase = status.current_status.base()?;
     let kept = status.current_status.preserve_expiry_time.is_some();
@@ -24,7 +24,7 @@ pub fn shown(status: &MachineStatus, dialect: Dialect) -> Option<Phase> {
     })
 }
 
-/// The machine as all other rules know it.
+/// The machine without the sub-phase; `None`: it has none.
 pub(crate) fn without_sub_phase(machine: &Machine) -> Option<Machine> {
     let phase = machine.status.current_status.phase.as_ref()?;
     (phase.base() != phase).then(|| {
@@ -34,7 +34,7 @@ pub(crate) fn without_sub_phase(machine: &Machine) -> Option<Machine> {
     })
 }
 
-/// The same for many; `None`: all are as they should be.
+/// The machines without the sub-phase; `None`: none has it.
 pub(crate) fn without_sub_phases(machines: &[Arc<Machine>]) -> Option<Vec<Arc<Machine>>> {
     let plain: Vec<Option<Machine>> = machines.iter().map(|machine| without_sub_phase(machine)).collect();
     if plain.iter().all(Option::is_none) {
@@ -64,7 +64,7 @@ mod tests {
     #[case::unknown(Phase::Unknown, true, Some(PreservationStage::Preserved), "Unknown")]
     #[case::pending(Phase::Pending, true, Some(PreservationStage::Preserved), "Pending")]
     #[case::over(Phase::FailedPreserved, false, Some(PreservationStage::Releasing), "Failed")]
-    fn the_phase_tells_of_a_preservation(
+    fn the_sub_phase_follows_expiry_and_stage(
         #[case] phase: Phase,
         #[case] expiry: bool,
         #[case] stage: Option<PreservationStage>,

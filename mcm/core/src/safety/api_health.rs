@@ -1,9 +1,9 @@
-//! Whether the API servers can be relied on, and what follows when they cannot.
+//! The health of the API servers, and the freeze during an outage.
 //!
-//! A controller that sees only a part of the world takes what it does not see for gone. So both API servers are asked
-//! now and then; while either has not answered for the timeout the controller is frozen: it makes, changes and deletes
-//! no VM. When both answer again the machines that became Unknown meanwhile begin anew, because nobody knows for how
-//! long they were unhealthy.
+//! A controller with an incomplete view takes missing objects for deleted. So both API servers are probed periodically;
+//! while either has not answered for the timeout, the controller is frozen: it creates, updates and deletes no VM. Once
+//! both answer again, the health timeout of Unknown machines is reset, because it is not known for how long they were
+//! unhealthy.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::Machine;
 use mcm_api::machine::{LastOperation, MachineStatus, Operation, Phase, State};
 
-/// Upstream's text in the status of a machine that begins anew.
+/// Upstream's text in the status of a machine whose health timeout was reset.
 pub const RESET_TEXT: &str = "Machine Health Timeout was reset due to APIServer being unreachable";
 
-/// How often the servers are asked, and how long they may be away.
+/// The period of the probes, and the tolerated outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Between two questions while all is well.
+    /// Between two probes while both servers answer.
     pub period: Duration,
-    /// How long a server may be away before the controller freezes.
+    /// How long a server may not answer before the controller freezes.
     pub timeout: Duration,
 }
 
@@ -33,44 +33,44 @@ impl Default for Settings {
     }
 }
 
-/// What is known of the API servers.
+/// The observed health of the API servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ApiHealth {
-    /// Not asked yet.
+    /// Not probed yet.
     #[default]
     Unknown,
-    /// Both answered the last question.
+    /// Both answered the last probe.
     Up,
-    /// One has not answered since then, and that is not long yet.
+    /// One does not answer, for less than the timeout.
     Down {
-        /// When the first question without an answer was asked.
+        /// When the first probe without an answer was sent.
         since: Timestamp,
     },
-    /// One was away for longer than the timeout, and the controller has not begun anew yet.
+    /// One did not answer for longer than the timeout, and the controller has not resumed yet.
     Frozen,
 }
 
-/// What to do after a question.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// What is known now.
+    /// The new health.
     pub health: ApiHealth,
-    /// Whether machines are to begin anew first; when that fails, the controller stays frozen and asks again.
+    /// Whether machines must be reset before the controller resumes; if that fails, it stays frozen and probes again.
     pub thaw: bool,
-    /// When to ask again.
+    /// When the next probe is due.
     pub wake: Duration,
 }
 
 impl ApiHealth {
-    /// Whether no VM may be touched.
+    /// Whether no VM may be created, updated or deleted.
     pub fn is_frozen(self) -> bool {
         self == Self::Frozen
     }
 
-    /// What follows from a question that was asked at `asked` and had come back, or not, at `now`.
+    /// The result of a probe that was sent at `asked` and answered, or not, by `now`.
     pub fn after(self, answered: bool, asked: Timestamp, now: Timestamp, settings: &Settings) -> Next {
         let next = |health, thaw, wake| Next { health, thaw, wake };
-        // Frozen or about to be, the moment at which it changes matters more than a request.
+        // During an outage, a fast reaction matters more than the cost of a request.
         let soon = settings.timeout / 5;
         match (self, answered) {
             (Self::Frozen, true) => next(Self::Frozen, true, soon),
@@ -81,18 +81,18 @@ impl ApiHealth {
                     Self::Down { since } => since,
                     _ => asked,
                 };
-                let away = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-                if away >= settings.timeout {
+                let outage = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+                if outage >= settings.timeout {
                     next(Self::Frozen, false, soon)
                 } else {
-                    next(Self::Down { since }, false, soon.min(settings.timeout - away))
+                    next(Self::Down { since }, false, soon.min(settings.timeout - outage))
                 }
             }
         }
     }
 }
 
-/// The status with which a machine begins anew after an outage; `None`: it was not Unknown. An expiry of its
+/// The status that resets the health timeout of a machine after an outage; `None`: it is not Unknown. The expiry of its
 /// preservation stays.
 pub fn begun_anew(machine: &Machine, now: Timestamp) -> Option<MachineStatus> {
     let mut status = machine.status.clone();
@@ -131,10 +131,10 @@ mod tests {
         timeout: Duration::from_secs(30),
     };
 
-    /// The states after questions, each asked at a second and answered, or not, at once.
-    fn story(questions: &[(i64, bool)]) -> Vec<ApiHealth> {
+    /// The health after probes, each sent at a second and answered, or not, at once.
+    fn health_after(probes: &[(i64, bool)]) -> Vec<ApiHealth> {
         let mut health = ApiHealth::Unknown;
-        questions
+        probes
             .iter()
             .map(|(second, answered)| {
                 let next = health.after(*answered, at(*second), at(*second), &SETTINGS);
@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_longer_than_the_timeout_freezes_and_an_answer_thaws() {
+    fn an_outage_longer_than_the_timeout_freezes_until_an_answer() {
         let down = ApiHealth::Down { since: at(60) };
         assert_eq!(
-            story(&[
+            health_after(&[
                 (0, true),
                 (60, false),
                 (66, false),
@@ -162,18 +162,18 @@ mod tests {
 
     #[test]
     fn two_short_outages_far_apart_do_not_add_up() {
-        let states = story(&[(0, true), (60, false), (70, true), (3600, false), (3610, false)]);
+        let states = health_after(&[(0, true), (60, false), (70, true), (3600, false), (3610, false)]);
         assert_eq!(states.last(), Some(&ApiHealth::Down { since: at(3600) }));
     }
 
     #[test]
-    fn a_question_that_takes_longer_than_the_timeout_counts_from_when_it_was_asked() {
+    fn the_outage_counts_from_when_the_probe_was_sent() {
         let next = ApiHealth::Up.after(false, at(0), at(30), &SETTINGS);
         assert_eq!(next.health, ApiHealth::Frozen);
     }
 
     #[test]
-    fn the_next_question_comes_no_later_than_the_freeze() {
+    fn the_next_probe_is_due_no_later_than_the_freeze() {
         let next = ApiHealth::Down { since: at(0) }.after(false, at(27), at(28), &SETTINGS);
         assert_eq!(next.wake, Duration::from_secs(2));
         let next = ApiHealth::Up.after(true, at(0), at(0), &SETTINGS);
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_answer_nothing_is_known() {
-        assert_eq!(story(&[(0, false)]), [ApiHealth::Down { since: at(0) }]);
+    fn an_outage_before_the_first_answer_does_not_freeze_at_once() {
+        assert_eq!(health_after(&[(0, false)]), [ApiHealth::Down { since: at(0) }]);
         assert!(!ApiHealth::Unknown.is_frozen());
     }
 
     #[test]
-    fn an_unknown_machine_begins_anew_and_keeps_its_preservation() {
+    fn the_reset_of_an_unknown_machine_keeps_its_preservation() {
         let mut machine = Machine::default();
         machine.status.current_status.phase = Some(Phase::Unknown);
         machine.status.current_status.timeout_active = true;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_in_another_phase_or_on_its_way_out_stays_as_it_is() {
+    fn a_machine_in_another_phase_or_being_deleted_is_not_reset() {
         let mut machine = Machine::default();
         machine.status.current_status.phase = Some(Phase::Pending);
         assert_eq!(begun_anew(&machine, at(0)), None);

@@ -1,8 +1,8 @@
-//! Decisions that keep a controller from doing harm: which VMs are orphans, whether the API servers can be relied on,
-//! and which Nodes are nobody's.
+//! Decisions of the safety controller: which VMs are orphans, whether the API servers are healthy, and which Nodes have
+//! no machine.
 //!
-//! What lives here: pure rules over what a pass has seen. What must not: a single machine's life, which is
-//! [`crate::machine`]'s, and anything that awaits.
+//! In scope: pure rules over the observations of a pass. Out of scope: the lifecycle of one machine, see
+//! [`crate::machine`], and async code.
 
 pub mod api_health;
 pub mod nodes;

@@ -1,8 +1,8 @@
-//! Nodes that no machine stands behind: they are marked, and let go.
+//! Nodes without a machine: they are marked as not managed, and released.
 //!
-//! The mark tells people, and the rest of the controller, that the Node is not its business. Only a Node on a VM that the
-//! cloud lists with our tags is judged: what runs elsewhere may be another controller's, which serves the same cluster. A
-//! Node that is younger than a machine may take to join is left alone: its machine may not name it yet.
+//! The mark shows users and the other rules that the controller does not manage the Node. Only a Node on a VM that the
+//! cloud lists with our tags is marked: other Nodes may belong to another controller of the same cluster. A Node that
+//! is younger than the creation timeout is ignored: its machine may not name it yet.
 
 use std::time::Duration;
 
@@ -13,34 +13,34 @@ use serde_json::{Value, json};
 
 use crate::finalizer::{finalizer_patch, has_finalizer};
 
-/// The value of the mark, as upstream writes it. A person may set another one; it counts all the same.
+/// The value of the mark, as upstream writes it. A mark with another value, set by a user, counts as well.
 const MARK: &str = "1";
 
-/// What is known of a Node beside itself.
+/// The machines and the VM of a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Behind {
-    /// How many machines name it, or are named by it.
+    /// How many machines name the Node or are named by it.
     pub machines: usize,
     /// Whether the cloud lists its VM with our tags.
     pub vm: bool,
 }
 
-/// How long Nodes are waited for.
+/// The timeouts after which a Node is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Within which a machine joins.
+    /// The creation timeout of a machine.
     pub creation: Duration,
-    /// Within which a machine is drained.
+    /// The drain timeout of a machine.
     pub drain: Duration,
 }
 
-/// The merge patch that a Node needs; `None`: it is as it should be. Of a Node that several machines name nobody knows
-/// whose it is, so it stays as it is.
+/// The merge patch that a Node needs; `None`: no change. A Node that several machines name is ambiguous, so it is not
+/// changed.
 pub fn patch(node: &Node, behind: Behind, patience: &Patience, now: Timestamp) -> Option<Value> {
     match behind {
         Behind { machines: 0, .. } if is_young(node, patience.creation, now) => None,
         Behind { machines: 0, vm: true } => let_go(node),
-        Behind { machines: 0, vm: false } if is_forgotten(node, patience, now) => release(node),
+        Behind { machines: 0, vm: false } if is_stuck(node, patience, now) => release(node),
         Behind { machines: 1, .. } if is_marked(node) => Some(json!({ "metadata": {
             "resourceVersion": node.metadata.resource_version,
             "annotations": { keys::NOT_MANAGED_ANNOTATION: null },
@@ -49,7 +49,7 @@ pub fn patch(node: &Node, behind: Behind, patience: &Patience, now: Timestamp) -
     }
 }
 
-/// The merge patch that marks a Node as nobody's, and releases it; `None`: that is done.
+/// The merge patch that marks a Node as not managed, and releases it; `None`: no change.
 pub fn let_go(node: &Node) -> Option<Value> {
     if is_marked(node) {
         return release(node);
@@ -60,10 +60,10 @@ pub fn let_go(node: &Node) -> Option<Value> {
     Some(patch)
 }
 
-/// The merge patch that takes our finalizer off; `None`: the Node has none.
+/// The merge patch that removes our finalizer; `None`: the Node does not have it.
 fn release(node: &Node) -> Option<Value> {
-    let held = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
-    held.then(|| finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false))
+    let present = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
+    present.then(|| finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false))
 }
 
 fn is_marked(node: &Node) -> bool {
@@ -71,11 +71,11 @@ fn is_marked(node: &Node) -> bool {
     annotations.is_some_and(|all| all.contains_key(keys::NOT_MANAGED_ANNOTATION))
 }
 
-/// Whether it has been on its way out for longer than any controller takes to see it off, so that nobody will.
-fn is_forgotten(node: &Node, patience: &Patience, now: Timestamp) -> bool {
+/// Whether the Node has been terminating for longer than any controller needs to complete its deletion.
+fn is_stuck(node: &Node, patience: &Patience, now: Timestamp) -> bool {
     let limit = patience.creation.saturating_add(patience.drain);
-    let going = node.metadata.deletion_timestamp.as_ref();
-    going.is_some_and(|since| Duration::try_from(now.duration_since(since.0)).is_ok_and(|time| time >= limit))
+    let deleted_at = node.metadata.deletion_timestamp.as_ref();
+    deleted_at.is_some_and(|since| Duration::try_from(now.duration_since(since.0)).is_ok_and(|time| time >= limit))
 }
 
 fn is_young(node: &Node, creation_timeout: Duration, now: Timestamp) -> bool {
@@ -119,13 +119,13 @@ mod tests {
     }
 
     #[rstest]
-    #[case::of_nobody(node(None, false), 0, Some(json!({"metadata": {"resourceVersion": "7",
+    #[case::without_machine(node(None, false), 0, Some(json!({"metadata": {"resourceVersion": "7",
         "annotations": {keys::NOT_MANAGED_ANNOTATION: "1"}}})))]
-    #[case::of_nobody_any_more(node(None, true), 0, Some(json!({"metadata": {"resourceVersion": "7",
+    #[case::machine_is_deleted(node(None, true), 0, Some(json!({"metadata": {"resourceVersion": "7",
         "annotations": {keys::NOT_MANAGED_ANNOTATION: "1"}, "finalizers": ["of/another"]}})))]
     #[case::marked(node(Some("1"), false), 0, None)]
-    #[case::marked_by_a_person(node(Some("true"), false), 0, None)]
-    #[case::marked_and_held(node(Some("1"), true), 0, Some(json!({"metadata": {"resourceVersion": "7",
+    #[case::marked_by_a_user(node(Some("true"), false), 0, None)]
+    #[case::marked_with_finalizer(node(Some("1"), true), 0, Some(json!({"metadata": {"resourceVersion": "7",
         "finalizers": ["of/another"]}})))]
     #[case::adopted(node(Some("1"), true), 1, Some(json!({"metadata": {"resourceVersion": "7",
         "annotations": {keys::NOT_MANAGED_ANNOTATION: null}}})))]
@@ -143,12 +143,12 @@ mod tests {
 
     #[rstest]
     #[case::of_another_controller(node(None, true), None)]
-    #[case::of_nobody_at_all(node(None, false), None)]
+    #[case::without_finalizer(node(None, false), None)]
     #[case::marked_by_another(node(Some("1"), true), None)]
-    #[case::going(deleting(node(None, true), 3600), None)]
-    #[case::forgotten(deleting(node(None, true), 0), Some(json!({"metadata": {"resourceVersion": "7",
+    #[case::deleting(deleting(node(None, true), 3600), None)]
+    #[case::deleting_for_too_long(deleting(node(None, true), 0), Some(json!({"metadata": {"resourceVersion": "7",
         "finalizers": ["of/another"]}})))]
-    fn a_node_whose_vm_is_not_ours_is_left_alone(#[case] node: Node, #[case] expected: Option<Value>) {
+    fn a_node_with_a_foreign_vm_is_ignored(#[case] node: Node, #[case] expected: Option<Value>) {
         let now = Timestamp::from_second(140 * 60).unwrap();
         let behind = Behind { machines: 0, vm: false };
         assert_eq!(patch(&node, behind, &PATIENCE, now), expected);
@@ -164,12 +164,12 @@ mod tests {
     }
 
     #[test]
-    fn a_young_node_is_left_alone() {
+    fn a_young_node_is_ignored() {
         let now = Timestamp::from_second(20 * 60 - 1).unwrap();
         assert_eq!(patch(&node(None, true), of(0), &PATIENCE, now), None);
         let before_its_creation = Timestamp::from_second(-5).unwrap();
         assert_eq!(patch(&node(None, true), of(0), &PATIENCE, before_its_creation), None);
-        let unborn = Node::default();
-        assert_eq!(patch(&unborn, of(0), &PATIENCE, now), None);
+        let without_creation_time = Node::default();
+        assert_eq!(patch(&without_creation_time, of(0), &PATIENCE, now), None);
     }
 }

@@ -1,16 +1,16 @@
-//! Collection of orphan VMs: VMs that carry this cluster's tags and that no Machine stands behind.
+//! Collection of orphan VMs: VMs that have this cluster's tags and that no Machine needs.
 //!
-//! The one danger is to see the VMs and not the Machines. So nothing is collected on one sight, on a cache's word alone,
-//! or in one go:
+//! The main risk is to observe the VMs but not their Machines. So no VM is collected after one observation, based on a
+//! cache alone, or together with many others:
 //!
-//! 1. a pass lists the VMs of each class; of a class whose list fails nothing is known;
-//! 2. a VM is a candidate when the cache says so, and due when it was one for the same reason in an earlier pass long
-//!    enough ago ([`Settings::double_check`], [`Settings::grace`]);
-//! 3. of those that are due a few are taken ([`Plan::due`]), and each only if the API server itself, asked at that
-//!    moment, gives the same reason ([`confirm`]).
+//! 1. a pass lists the VMs of each class; VMs of a class whose list fails are ignored;
+//! 2. a VM is a candidate if the cache has evidence against it, and due if an earlier pass, long enough ago, had the
+//!    same evidence ([`Settings::double_check`], [`Settings::grace`]);
+//! 3. a pass takes only a few of the due VMs ([`Plan::due`]), and collects each only if a read from the API server at
+//!    that moment gives the same evidence ([`confirm`]).
 //!
-//! A Machine that is being created, or names no VM yet, keeps every VM of its name, with one exception: when the cloud
-//! says that there are several, all but one are surplus.
+//! A Machine that is being created, or names no VM yet, keeps every VM of its name, with one exception: if the cloud
+//! reports several, all but one are surplus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,26 +19,26 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::{Code, Machine, MachineName, Phase, ProviderId};
 
-/// How patient the collection is.
+/// The timing of the collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Between two passes.
+    /// The time between two passes.
     pub period: Duration,
 }
 
 impl Settings {
-    /// Passes at that interval.
+    /// Settings with that period.
     pub fn every(period: Duration) -> Self {
         Self { period }
     }
 
-    /// For how long a VM of a Machine that names another one must have been a candidate.
+    /// How long a VM must be a candidate whose Machine names another VM.
     pub fn double_check(&self) -> Duration {
         self.period / 60
     }
 
-    /// For how long a VM without a Machine must have been a candidate. A person who moves a control plane may delete
-    /// and restore Machines.
+    /// How long a VM without a Machine must be a candidate. A migration of the control plane may delete and restore
+    /// Machines.
     pub fn absence_check(&self) -> Duration {
         self.period / 6
     }
@@ -61,11 +61,11 @@ pub enum Evidence {
         /// The VM that it has; `None` only with a planted defect.
         provider_id: Option<ProviderId>,
     },
-    /// The Machine of its name names no VM yet, and the cloud said that it has several: one of them is kept.
+    /// The Machine of its name names no VM yet, and the cloud reported several: one of them is kept.
     Duplicate {
         /// The Machine's uid.
         uid: String,
-        /// The one that is kept.
+        /// The VM that is kept.
         keeps: ProviderId,
     },
 }
@@ -83,16 +83,16 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// A candidate that was seen before.
+/// An observation of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Why.
+    /// Why the VM is surplus.
     pub evidence: Evidence,
-    /// Since when, without a break and for that very reason.
+    /// Since when, without interruption and with the same evidence.
     pub since: Timestamp,
 }
 
-/// What is known of one Machine.
+/// The fields of a Machine that the collection uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     uid: String,
@@ -102,20 +102,20 @@ pub struct Known {
     deleting: bool,
 }
 
-/// Where a Machine stands in its creation.
+/// The progress of a Machine's creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Creation {
-    /// Not begun, as far as its status says.
+    /// Not started, according to its status.
     #[default]
     New,
     /// A call failed and will be repeated.
     Retried,
-    /// Over.
+    /// Completed.
     Over,
 }
 
 impl Known {
-    /// What matters of a Machine here.
+    /// Extracts the fields of a Machine.
     pub fn of(machine: &Machine) -> Self {
         let phase = &machine.status.current_status.phase;
         let operation = machine.status.last_operation.as_ref();
@@ -132,14 +132,14 @@ impl Known {
         }
     }
 
-    /// Why a VM of this Machine's name is surplus; `None`: it is not, or nobody can say.
+    /// Why a VM with this Machine's name is surplus; `None`: it is not, or that is unknown.
     fn against(&self, provider_id: &ProviderId, siblings: &[&ProviderId]) -> Option<Evidence> {
         let uid = self.uid.clone();
-        let spared = self.creation != Creation::Over;
-        let robbed = defect!(OrphansKeptOnlyForUntriedMachines)
+        let is_creating = self.creation != Creation::Over;
+        let collected_too_early = defect!(OrphansKeptOnlyForUntriedMachines)
             && self.creation == Creation::Retried
             && Some(provider_id) != self.provider_id.as_ref();
-        if robbed {
+        if collected_too_early {
             let provider_id = self.provider_id.clone();
             return Some(Evidence::NamesAnother { uid, provider_id });
         }
@@ -149,7 +149,7 @@ impl Known {
             let keeps = (*keeps).clone();
             return surplus.then_some(Evidence::Duplicate { uid, keeps });
         }
-        (!spared && Some(provider_id) != self.provider_id.as_ref()).then(|| Evidence::NamesAnother {
+        (!is_creating && Some(provider_id) != self.provider_id.as_ref()).then(|| Evidence::NamesAnother {
             uid,
             provider_id: self.provider_id.clone(),
         })
@@ -165,46 +165,46 @@ pub struct Listing {
     pub vms: BTreeMap<ProviderId, MachineName>,
 }
 
-/// What one pass has seen.
+/// The observations of one pass.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Since when this process has seen the cluster without a break.
+    /// Since when this process has observed the cluster without interruption.
     pub started: Timestamp,
-    /// The lists that came; a class whose list failed is not among them.
+    /// The successful lists; a class whose list failed is missing.
     pub listings: Vec<Listing>,
-    /// The Machines by name, as the cache has them.
+    /// The cached Machines by name.
     pub machines: BTreeMap<MachineName, Known>,
-    /// The candidates of the pass before, by provider id.
+    /// The candidates of the previous pass, by provider ID.
     pub sightings: BTreeMap<ProviderId, Sighting>,
 }
 
-/// A VM that is to be collected.
+/// A VM that may be collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The VM.
     pub provider_id: ProviderId,
-    /// The Machine's name that the cloud has for it.
+    /// The name of its Machine, according to the cloud.
     pub machine: MachineName,
     /// The class that lists it.
     pub class: String,
-    /// Why.
+    /// Why the VM is surplus.
     pub evidence: Evidence,
     /// All VMs that the cloud lists under that name.
     siblings: Vec<ProviderId>,
 }
 
-/// What a pass is to do.
+/// The plan of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// To be confirmed one by one, and collected then.
+    /// VMs to collect, each after its confirmation.
     pub due: Vec<Candidate>,
-    /// The candidates by provider id, for the next pass.
+    /// The candidates by provider ID, for the next pass.
     pub sightings: BTreeMap<ProviderId, Sighting>,
-    /// When the next pass is needed before the regular one; `None`: it is not.
+    /// When an additional pass is due before the regular one; `None`: none is needed.
     pub wake: Option<Duration>,
 }
 
-/// Which VMs may be collected now.
+/// Determines the VMs that may be collected now.
 pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
     let vms = by_provider_id(&view.listings);
     let names = by_machine(&vms);
@@ -248,8 +248,8 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
     plan
 }
 
-/// How many of that many VMs one pass may take: a tenth, and one where there are few. Whatever goes wrong, somebody has
-/// time to notice.
+/// The maximum number of VMs that one pass collects: a tenth, at least one. If the collection is wrong, users have time
+/// to notice.
 fn bound(vms: usize) -> usize {
     if defect!(
         OrphansCollectedOnFirstSightFromCache
@@ -312,29 +312,29 @@ fn by_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a MachineName, Vec<&'a ProviderId
     names
 }
 
-/// What the API server says of a candidate's Machine at the last moment.
+/// The state of a candidate's Machine at the API server, read immediately before the collection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Truth {
-    /// There is none of that name.
+    /// There is no Machine of that name.
     Absent,
-    /// There it is.
+    /// The Machine exists.
     Present(Known),
-    /// It did not say.
+    /// The Machine could not be read.
     Unreadable(String),
 }
 
-/// Whether a candidate may go.
+/// Whether a candidate may be collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The API server gives the same reason.
+    /// The API server confirms the evidence.
     Collect,
-    /// It gives another one, or none: the cache was wrong.
+    /// The API server shows other evidence, or none: the cache was outdated.
     Refuse(String),
-    /// Nobody knows; the rest of the pass must not go on either.
+    /// The state is unknown; the rest of the pass must stop.
     Stop(String),
 }
 
-/// Whether the API server's word agrees with the cache's.
+/// Compares the evidence in the cache with the state at the API server.
 pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
     if defect!(OrphansCollectedOnFirstSightFromCache | OrphansCollectedBeforeMachinesAreListed) {
         return Verdict::Collect;
@@ -348,7 +348,7 @@ pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
     match evidence(&candidate.provider_id, &siblings, machine) {
         Some(evidence) if evidence == candidate.evidence => Verdict::Collect,
         Some(evidence) => Verdict::Refuse(format!("the reason has changed: {evidence}")),
-        None => Verdict::Refuse("its Machine needs it, or may still".to_owned()),
+        None => Verdict::Refuse("its Machine may still need it".to_owned()),
     }
 }
 

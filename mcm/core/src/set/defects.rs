@@ -1,4 +1,4 @@
-//! What planted defects do in the place of the rules about one set.
+//! Defects that replace rules about one set.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::is_active;
 use crate::ownership::{Claim, adoption, controller};
 use crate::steps::{Act, Kind};
 
-/// Another order in which machines go.
+/// A wrong order of deletion.
 pub(super) fn misrank(ranked: &mut [Arc<Machine>]) {
     if defect!(UnansweringNodeGoesFirst) {
         ranked.sort_by_key(|machine| machine.status.current_status.phase != Some(Phase::Unknown));
@@ -29,7 +29,7 @@ pub(super) fn claim_of_any(machine: &Machine) -> Claim {
     }
 }
 
-/// An adoption in the place of a release, without other owners.
+/// An adoption instead of a release, without other owners.
 pub(super) fn adoption_alone(machine: &Machine, owner: &ObjectMeta) -> Value {
     let alone = ObjectMeta {
         owner_references: None,
@@ -38,7 +38,7 @@ pub(super) fn adoption_alone(machine: &Machine, owner: &ObjectMeta) -> Value {
     adoption(&alone, "MachineSet", owner)
 }
 
-/// The write of the phase before a machine's deletion.
+/// A write of the phase Terminating before a machine's deletion.
 pub(super) fn terminating(machine: &Machine) -> Act {
     Act::WriteStatus {
         kind: Kind::Machine,

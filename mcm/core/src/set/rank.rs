@@ -1,4 +1,4 @@
-//! Which machine of a set goes first.
+//! The order in which a set deletes its machines.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mcm_api::{Machine, Phase, PreservedBy, keys};
 
-/// Whether a machine counts as one of its set: it is neither being deleted nor Terminating.
+/// Whether a machine counts for its set: it is neither being deleted nor Terminating.
 pub fn is_active(machine: &Machine) -> bool {
     machine.metadata.deletion_timestamp.is_none() && machine.status.current_status.phase != Some(Phase::Terminating)
 }
 
-/// Puts those first that are deleted first: not preserved before preserved; then by priority, the smaller first; those
-/// that the autoscaler marked before others, the earlier first; by phase, the less useful first; the older first; at
-/// last by name.
+/// Sorts machines, the first candidate for deletion first: not preserved before preserved; lower priority first;
+/// machines that the autoscaler marked before others, the earlier mark first; less useful phase first; older first; by
+/// name.
 ///
-/// Preserved ones among each other: chosen automatically before manually, failed before others, then the earlier expiry,
-/// then the older.
+/// Among preserved machines: automatically before manually preserved, failed before others, earlier expiry first, older
+/// first.
 pub fn rank(machines: &mut [Arc<Machine>]) {
     machines.sort_by(|a, b| compare(a, b));
 }
@@ -39,7 +39,7 @@ fn compare(a: &Machine, b: &Machine) -> Ordering {
         .then_with(|| a.metadata.name.cmp(&b.metadata.name))
 }
 
-/// Whether it was asked for by a person, whether it did not fail, when it ends, and when it was made.
+/// The sort key of preserved machines: requested by a user, not failed, expiry, creation time.
 fn preservation(machine: &Machine) -> (bool, bool, Option<Timestamp>, Option<Timestamp>) {
     let record = machine.status.preservation.as_ref();
     let automatic = record.is_some_and(|record| record.by == PreservedBy::Auto);
@@ -48,7 +48,7 @@ fn preservation(machine: &Machine) -> (bool, bool, Option<Timestamp>, Option<Tim
     (!automatic, !failed, expiry.map(|time| time.0), created(machine))
 }
 
-/// The machine's priority; the default where there is none or it is no number.
+/// The machine's priority; the default if there is none or it is no number.
 pub(crate) fn priority(machine: &Machine) -> i64 {
     let default = keys::DEFAULT_PRIORITY.parse().unwrap_or(3);
     annotation(machine, keys::PRIORITY_ANNOTATION)
@@ -56,13 +56,13 @@ pub(crate) fn priority(machine: &Machine) -> i64 {
         .unwrap_or(default)
 }
 
-/// When the autoscaler marked it; unmarked ones come last.
+/// The sort key of the autoscaler's mark; unmarked machines come last.
 fn mark(machine: &Machine) -> (bool, Option<Timestamp>) {
     let time = marked(machine);
     (time.is_none(), time)
 }
 
-/// When the autoscaler marked it.
+/// When the autoscaler marked the machine.
 pub(crate) fn marked(machine: &Machine) -> Option<Timestamp> {
     annotation(machine, keys::MARKED_ANNOTATION)?.parse().ok()
 }
@@ -72,7 +72,7 @@ fn usefulness(machine: &Machine) -> u8 {
         Some(Phase::Terminating) => 0,
         Some(Phase::Failed) => 1,
         Some(Phase::CrashLoopBackOff) => 2,
-        // One that never joined holds no pods, and one that nobody has looked at yet serves nobody either.
+        // A machine that never joined runs no pods, and neither does one without a phase.
         Some(Phase::Pending) | None => 3,
         Some(Phase::Unknown) => 4,
         Some(Phase::InPlaceUpdateFailed) => 5,

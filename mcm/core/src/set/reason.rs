@@ -1,67 +1,86 @@
-//! Why a set does what it does. Logs, events and tests print the same text.
+//! The reasons of a set's steps. Logs, events and tests use the same text.
+
+use super::cause::Cause;
 
 /// The reason of a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// `spec` is not usable.
+    /// The spec is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// Before any machine is made.
+    /// Before the first machine is created.
     #[error("the set gets its finalizer")]
     FinalizerMissing,
     /// The set is being deleted and no machine is left.
-    #[error("the set is being deleted and has no machines: its finalizer goes")]
+    #[error("the set is being deleted and has no machines: its finalizer is removed")]
     Released,
-    /// An orphan matches.
-    #[error("the machine {0} belongs to nobody and matches: it is adopted")]
+    /// An orphan matches the selector.
+    #[error("the machine {0} has no controller and matches the selector: it is adopted")]
     Adopted(String),
-    /// A machine no longer matches.
-    #[error("the machine {0} no longer matches: it is released")]
+    /// A machine no longer matches the selector.
+    #[error("the machine {0} no longer matches the selector: it is released")]
     LetGo(String),
-    /// A template's field that is handed on in place.
+    /// A machine is synchronized with the template.
     #[error("the machine {machine} gets the template's {what}")]
     Synced {
         /// The machine.
         machine: String,
-        /// Which parts.
+        /// The changed parts.
         what: String,
     },
     /// Fewer machines than wanted.
-    #[error("{there} of {wanted} machines are there: {missing} are made")]
+    #[error("{there} of {wanted} machines exist: {missing} are created")]
     TooFew {
         /// Machines that count.
         there: usize,
         /// `spec.replicas`.
         wanted: usize,
-        /// How many are made now.
+        /// How many are created now.
         missing: usize,
     },
     /// More machines than wanted.
-    #[error("{there} machines are there and {wanted} are wanted: {machine} goes")]
+    #[error("{cause}: {there} machines exist and {wanted} are wanted: {machine} is deleted")]
     TooMany {
+        /// Why there are too many.
+        cause: Cause,
         /// Machines that count.
         there: usize,
         /// `spec.replicas`.
         wanted: usize,
-        /// Which one.
+        /// The machine to delete.
         machine: String,
     },
-    /// cluster-autoscaler named it.
+    /// cluster-autoscaler chose it.
     #[error("the machine {0} was chosen by the autoscaler")]
     Chosen(String),
     /// A Failed machine is replaced.
-    #[error("the machine {0} is Failed: it is replaced")]
-    Failed(String),
+    #[error("{cause}: the machine {machine} is Failed: it is replaced")]
+    Failed {
+        /// How it failed.
+        cause: Cause,
+        /// The machine.
+        machine: String,
+    },
     /// The set is being deleted.
-    #[error("the set is being deleted, and the machine {0} with it")]
+    #[error("the set is being deleted: the machine {0} is deleted")]
     SetDeleted(String),
-    /// What is observed changed.
+    /// The observed state changed.
     #[error("the status changed")]
     Status,
 }
 
 impl Reason {
-    /// What kind of reason it is, without what it carries.
+    /// Why a machine is deleted; `None`: none is.
+    pub fn cause(&self) -> Option<Cause> {
+        match self {
+            Self::TooMany { cause, .. } | Self::Failed { cause, .. } => Some(*cause),
+            Self::Chosen(_) => Some(Cause::ChosenByAutoscaler),
+            Self::SetDeleted(_) => Some(Cause::SetDeleted),
+            _ => None,
+        }
+    }
+
+    /// The name of the variant, without its fields.
     pub fn name(&self) -> String {
         let text = format!("{self:?}");
         let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! How many machines a set makes or deletes, and which.
+//! How many machines a set creates or deletes, and which.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use mcm_api::{GoDuration, Machine, MachineSet, Phase, keys};
 
 use super::defects;
 use super::rank::{is_active, marked, priority, rank};
-use super::{BURST, Reason, View};
+use super::{BURST, Reason, View, cause};
 use crate::ownership::reference;
 use crate::preservation::AUTOMATIC;
 
-/// What becomes of the number of machines.
+/// The change of the set's machines.
 pub(super) enum Change {
-    /// Nothing.
+    /// No change.
     None,
-    /// These are made.
-    Make(Vec<Machine>, Reason),
-    /// These go.
+    /// These machines are created.
+    Create(Vec<Machine>, Reason),
+    /// These machines are deleted.
     Delete(Vec<(Arc<Machine>, Reason)>),
 }
 
@@ -40,7 +40,7 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
         let missing = (wanted - active.len()).min(BURST);
         let there = active.len();
         let reason = Reason::TooFew { there, wanted, missing };
-        return Change::Make(vec![machine_of(set); missing], reason);
+        return Change::Create(vec![machine_of(set); missing], reason);
     }
     let victims = victims(view, active, wanted);
     if victims.is_empty() {
@@ -50,8 +50,8 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
     }
 }
 
-/// No set of a deployment needs more machines than all of them together. One that was not told yet of a lower number makes
-/// none to delete it a moment later.
+/// The deployment's replicas limit each of its sets, so that a set whose size is not reduced yet does not create
+/// machines that would be deleted at once.
 fn needed(view: &View) -> usize {
     match view
         .deployment
@@ -64,7 +64,7 @@ fn needed(view: &View) -> usize {
     }
 }
 
-/// The surplus by rank, then those that the autoscaler marked, then those that failed.
+/// The machines to delete: the surplus by rank, machines that the autoscaler chose, and failed ones.
 fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
     let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
     rank(&mut ranked);
@@ -73,10 +73,11 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
     }
     let there = ranked.len();
     let surplus = there.saturating_sub(wanted);
+    let cause = cause::of_surplus(view);
     let mut victims = Vec::new();
     for (position, machine) in ranked.into_iter().enumerate() {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        let chosen = goes_as_chosen(&view.set, &machine)
+        let chosen = is_chosen_for_deletion(&view.set, &machine)
             && !defect!(TerminatingMachinesCountAndRank | NamedMachinesAtSurplusOnly)
             || is_chosen(&machine).is_some() && defect!(NamedMachineDeletedBeforeScaleDown);
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
@@ -85,6 +86,7 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
             || is_adopted(&machine);
         let reason = if position < surplus {
             Reason::TooMany {
+                cause,
                 there,
                 wanted,
                 machine: name,
@@ -92,7 +94,8 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         } else if chosen && !kept {
             Reason::Chosen(name)
         } else if failed && !kept {
-            Reason::Failed(name)
+            let cause = cause::of_failure(&machine);
+            Reason::Failed { cause, machine: name }
         } else {
             continue;
         };
@@ -104,29 +107,29 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
     victims
 }
 
-/// Whether a machine failed that another controller had chosen to be kept, and had not come to keep yet: the machine's
-/// controller does, or takes the word away.
+/// Whether another controller marked the machine for automatic preservation and has not preserved it yet: the machine
+/// controller preserves it or removes the mark.
 fn is_adopted(machine: &Machine) -> bool {
     let annotations = machine.metadata.annotations.as_ref();
-    let word = annotations.and_then(|all| all.get(keys::PRESERVE_ANNOTATION));
-    machine.status.preservation.is_none() && word.is_some_and(|word| word == AUTOMATIC)
+    let value = annotations.and_then(|all| all.get(keys::PRESERVE_ANNOTATION));
+    machine.status.preservation.is_none() && value.is_some_and(|value| value == AUTOMATIC)
 }
 
-/// Whether the autoscaler chose the machine before it lowered the number last: unless it is kept it goes, whatever the set's
-/// size is.
-pub(crate) fn goes_as_chosen(set: &MachineSet, machine: &Machine) -> bool {
+/// Whether the autoscaler chose the machine before it last reduced the replicas: unless it is preserved, it is deleted
+/// independent of the set's size.
+pub(crate) fn is_chosen_for_deletion(set: &MachineSet, machine: &Machine) -> bool {
     let scaled = last_scale(set);
     is_chosen(machine).is_some_and(|mark| scaled.is_some_and(|scaled| mark <= scaled))
 }
 
-/// When the autoscaler marked a machine that still has the priority of a chosen one.
+/// When the autoscaler marked the machine, if it still has the priority of a chosen machine.
 fn is_chosen(machine: &Machine) -> Option<Timestamp> {
     (priority(machine).to_string() == keys::CHOSEN_PRIORITY)
         .then(|| marked(machine))
         .flatten()
 }
 
-/// Whether the machine was updated in place and its new set's size does not count it yet.
+/// Whether the machine was updated in place and is not counted in its new set's size yet.
 fn is_handed_over(machine: &Machine) -> bool {
     let result = machine
         .metadata

@@ -1,4 +1,4 @@
-//! A set's status, from what is observed of its machines.
+//! A set's status, computed from its machines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,20 @@ use super::rank::is_active;
 use crate::ownership::controller;
 use crate::preservation::{Ledger, sweep};
 
-/// The condition of a set whose machines cannot be made or deleted.
+/// The condition of a set whose machines cannot be created or deleted.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
-/// The condition of an object that is not worked on until its spec is corrected.
+/// The condition of an object with an invalid spec, which is not reconciled.
 pub(crate) const INVALID: &str = "Invalid";
 
-/// Whether a machine is ready: Running, and not on its way out.
+/// Whether a machine is ready: Running, and not being deleted.
 pub(crate) fn is_ready(machine: &Machine) -> bool {
     is_active(machine) && machine.status.current_status.phase == Some(Phase::Running)
 }
 
-/// Whether a machine counts as available: Running or Available, not on its way out, for `minReadySeconds` at least.
-/// When it is not yet, the error is the time that is left; `None`: no time will make it so.
+/// Whether a machine is available: Running or Available for at least `minReadySeconds`, and not being deleted.
 ///
 /// # Errors
-/// The time that is left until it counts.
+/// The time until the machine becomes available; `None`: it does not by time alone.
 pub fn is_available(machine: &Machine, min_ready_seconds: i32, now: Timestamp) -> Result<(), Option<Duration>> {
     let current = &machine.status.current_status;
     if !is_active(machine) || !matches!(current.phase, Some(Phase::Running | Phase::Available)) {
@@ -43,14 +42,19 @@ pub fn is_available(machine: &Machine, min_ready_seconds: i32, now: Timestamp) -
     }
 }
 
-/// The status, and when it changes by time alone.
+/// The status, and the time after which it changes without an event.
 pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (MachineSetStatus, Option<Duration>) {
     let set = &view.set;
     let count = |wanted: &dyn Fn(&Machine) -> bool| claimed.iter().filter(|machine| wanted(machine)).count() as i32;
     let preserved = |machine: &Machine| machine.status.is_preserved();
     let failed = |machine: &Machine| machine.status.current_status.phase == Some(Phase::Failed);
     let labelled = |machine: &Machine| is_labelled(set, machine);
-    let available = |machine: &Machine| is_available(machine, set.spec.min_ready_seconds, now).is_ok();
+    let min_ready_seconds = if view.honours_min_ready_seconds {
+        set.spec.min_ready_seconds
+    } else {
+        0
+    };
+    let available = |machine: &Machine| is_available(machine, min_ready_seconds, now).is_ok();
     let mut summaries: Vec<MachineSummary> = claimed
         .iter()
         .filter(|machine| !(failed(machine) && preserved(machine)) || defect!(PreservedCountAsMissing))
@@ -72,20 +76,20 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
     replica_failure(view, claimed, &mut status, now);
     let waits = claimed
         .iter()
-        .filter_map(|machine| is_available(machine, set.spec.min_ready_seconds, now).err().flatten());
+        .filter_map(|machine| is_available(machine, min_ready_seconds, now).err().flatten());
     (status, waits.min())
 }
 
-/// The list of failed machines that are kept follows what there is and what is allowed. That of a deployment's set is the
-/// deployment's.
+/// Updates the list of preserved failed machines of a standalone set. For the set of a deployment, the deployment has
+/// the list.
 fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSetStatus) {
     let set = &view.set;
     if controller(&set.metadata).is_some() {
         return;
     }
     let staying = claimed.iter().filter(|machine| is_active(machine));
-    let there = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
-    let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &there);
+    let uids = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &uids);
     let swept = if defect!(LoweredMaximumReleasesOldest) {
         swept.misjudged(&set.status.preservations)
     } else {
@@ -95,7 +99,7 @@ fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
     status.observed_auto_preserve_failed_max = swept.observed;
 }
 
-/// The status of a set that is not usable.
+/// The status of a set with an invalid spec.
 pub(super) fn invalid(set: &MachineSet, message: &str, now: Timestamp) -> MachineSetStatus {
     let mut status = MachineSetStatus {
         observed_generation: set.metadata.generation.unwrap_or_default(),
@@ -105,8 +109,8 @@ pub(super) fn invalid(set: &MachineSet, message: &str, now: Timestamp) -> Machin
     status
 }
 
-/// `status` with the moment of its last change, if it says anything new.
-pub(super) fn news(set: &MachineSet, status: MachineSetStatus, now: Timestamp) -> Option<MachineSetStatus> {
+/// `status` with the time of its change, if it differs from the set's.
+pub(super) fn changed(set: &MachineSet, status: MachineSetStatus, now: Timestamp) -> Option<MachineSetStatus> {
     if status == set.status {
         return None;
     }
@@ -122,16 +126,20 @@ pub(super) fn news(set: &MachineSet, status: MachineSetStatus, now: Timestamp) -
 
 fn replica_failure(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSetStatus, now: Timestamp) {
     let wanted = usize::try_from(view.set.spec.replicas).unwrap_or_default();
-    let there = claimed.iter().filter(|machine| is_active(machine)).count();
-    let reason = if there < wanted { "FailedCreate" } else { "FailedDelete" };
+    let active = claimed.iter().filter(|machine| is_active(machine)).count();
+    let reason = if active < wanted {
+        "FailedCreate"
+    } else {
+        "FailedDelete"
+    };
     match &view.failure {
         Some(message) => put(status, REPLICA_FAILURE, reason, message, now),
-        None if there != wanted => {}
+        None if active != wanted => {}
         None => remove(status, REPLICA_FAILURE),
     }
 }
 
-/// Sets a condition to True. One that says the same already stays as it is, with its message and time.
+/// Sets a condition to True. A condition with the same reason stays unchanged, with its message and time.
 fn put(status: &mut MachineSetStatus, type_: &str, reason: &str, message: &str, now: Timestamp) {
     let same = |known: &MachineSetCondition| known.type_ == type_ && known.status == "True" && known.reason == reason;
     if status
@@ -173,7 +181,7 @@ fn summary(set: &MachineSet, machine: &Machine) -> Option<MachineSummary> {
     })
 }
 
-/// The moment as it is written: whole seconds.
+/// The time in whole seconds, as it is written.
 pub(crate) fn stamp(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }

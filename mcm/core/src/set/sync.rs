@@ -1,6 +1,6 @@
-//! What a set hands on to the machines that it has: the node template, the settings and the class's kind.
+//! Synchronizes existing machines with their set: node template, settings and class kind.
 //!
-//! Labels, annotations, the class's name and the provider id of a machine that is there are left alone.
+//! Labels, annotations, class name and provider ID of an existing machine are not changed.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::merge::difference;
 use crate::steps::{Act, Kind, Step};
 use crate::template::alike;
 
-/// The patch after which the machine agrees with its set.
+/// The patch that updates the machine from its set's template; `None`: no change.
 pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reason>> {
     let template = &set.spec.template.spec;
     let mut wanted = machine.spec.clone();
@@ -54,7 +54,7 @@ pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reas
     Some(Step { act, reason })
 }
 
-/// The template's settings. A creation timeout that an annotation overrides is not written back and forth.
+/// The template's settings. A creation timeout that an annotation overrides is not changed.
 fn configuration(template: MachineConfiguration, machine: &Machine) -> MachineConfiguration {
     let overridden = machine
         .metadata

@@ -1,4 +1,4 @@
-//! Whether a set can be worked on, and what sets and deployments have in common there.
+//! Validation of sets, and of the fields that sets and deployments share.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use mcm_api::MachineSet;
@@ -6,7 +6,7 @@ use mcm_api::machine::MachineTemplateSpec;
 
 use crate::selector;
 
-/// What is wrong with the set's spec: each with its field and the fix. Empty: nothing.
+/// The problems of the set's spec, each with its field and the fix.
 pub fn problems(set: &MachineSet) -> Vec<String> {
     let spec = &set.spec;
     let mut problems = Vec::new();
@@ -20,7 +20,7 @@ pub fn problems(set: &MachineSet) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a selector and the template that it must match.
+/// The problems of a selector and of the template that it must match.
 pub(crate) fn template_problems(selector: Option<&LabelSelector>, template: &MachineTemplateSpec) -> Vec<String> {
     let mut problems = Vec::new();
     match selector.map(|selector| (selector, selector::check(selector))) {

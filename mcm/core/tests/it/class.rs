@@ -1,4 +1,4 @@
-//! Finalizers of Secrets: from the step to the list that is written.
+//! Finalizers of Secrets: from the step to the written list.
 
 use k8s_openapi::api::core::v1::{Secret, SecretReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -17,12 +17,8 @@ const OTHERS: &str = "example.com/kept";
 #[case::other_finalizer_untouched(false, &[OTHERS], None)]
 #[case::other_finalizer_untouched_by_the_deletion_of_ours(false, &[OTHERS, OURS], Some(vec![OTHERS]))]
 #[case::update(true, &[OTHERS], Some(vec![OTHERS, OURS]))]
-#[case::it_is_there(true, &[OURS], None)]
-fn a_secret_keeps_the_finalizers_of_others(
-    #[case] used: bool,
-    #[case] before: &[&str],
-    #[case] expected: Option<Vec<&str>>,
-) {
+#[case::already_present(true, &[OURS], None)]
+fn a_secret_keeps_foreign_finalizers(#[case] used: bool, #[case] before: &[&str], #[case] expected: Option<Vec<&str>>) {
     let metadata = ObjectMeta {
         name: Some("credentials".to_owned()),
         namespace: Some("garden".to_owned()),
@@ -45,7 +41,7 @@ fn a_secret_keeps_the_finalizers_of_others(
         FinalizerStep::Keep => None,
         FinalizerStep::Add => Some(true),
         FinalizerStep::Remove => Some(false),
-        FinalizerStep::StillNeeded => panic!("nobody deletes it"),
+        FinalizerStep::StillNeeded => panic!("the Secret is not being deleted"),
     };
     let patch = present.map(|present| finalizer_patch(&secret.metadata, OURS, present));
     let written = patch.map(|patch| patch["metadata"]["finalizers"].clone());

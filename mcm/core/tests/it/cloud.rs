@@ -1,18 +1,18 @@
-//! A cloud whose creates are not idempotent, as one machine's driver sees it.
+//! A cloud with a non-idempotent create call, as seen by the driver of one machine.
 
 use std::collections::BTreeMap;
 
 use mcm_api::{Code, DriverError, NodeName, ProviderId, VmIdentity};
 use mcm_core::machine::{Answer, CallKind, CloudCall};
 
-/// The VMs that were made for one machine, and what goes wrong next.
+/// The VMs of one machine, and the errors of the next calls.
 #[derive(Default)]
 pub struct Cloud {
     /// Provider ids of VMs that exist, and whether each is initialised.
     pub vms: BTreeMap<String, bool>,
-    /// Errors for the next cloud calls of each kind; `true`: after the call had its effect.
+    /// Errors of the next calls of each kind; `true`: the call fails after its effect.
     pub errors: Vec<(CallKind, Code, bool)>,
-    made: usize,
+    created: usize,
 }
 
 impl Cloud {
@@ -25,8 +25,8 @@ impl Cloud {
         match call.kind {
             CallKind::Status => Answer::Status(failure.map_or_else(|| self.found(machine), Err)),
             CallKind::Create => {
-                let made = effective.then(|| self.create(machine));
-                Answer::Create(failure.map_or_else(|| made.ok_or(DriverError::new(Code::Internal, "")), Err))
+                let vm = effective.then(|| self.create(machine));
+                Answer::Create(failure.map_or_else(|| vm.ok_or(DriverError::new(Code::Internal, "")), Err))
             }
             CallKind::Initialize => {
                 if effective {
@@ -48,8 +48,8 @@ impl Cloud {
     }
 
     fn create(&mut self, machine: &str) -> VmIdentity {
-        self.made += 1;
-        let provider_id = format!("fakecloud:///z1/vm-{}", self.made);
+        self.created += 1;
+        let provider_id = format!("fakecloud:///z1/vm-{}", self.created);
         self.vms.insert(provider_id.clone(), false);
         identity(provider_id, machine)
     }

@@ -1,4 +1,4 @@
-//! Numbers that look random and repeat: what a seed decides in the sequences.
+//! Seeded pseudo-random numbers: the same seed repeats the same sequence.
 
 /// SplitMix64.
 #[derive(Clone)]
@@ -9,7 +9,7 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
     }
 
-    /// One of the numbers from 0 on that are smaller than `limit`.
+    /// A number in `0..limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

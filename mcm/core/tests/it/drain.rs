@@ -1,4 +1,4 @@
-//! Drain: who is asked to go when, how often, and what is waited for.
+//! Drain: the order and retries of evictions, and the waits for pods and volumes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use rstest::rstest;
 
 use crate::fixtures::*;
 
-/// A drain that began at [`start`], of a node that carries its marks already.
+/// A drain that began at [`start`], of a node that is cordoned and has the terminating condition.
 fn draining(pods: &[Pod]) -> View {
     let mut view = deleting(Stage::Drain.phrase());
     let mut conditions = healthy();
@@ -28,8 +28,8 @@ fn draining(pods: &[Pod]) -> View {
     view
 }
 
-/// A pod with one volume of its name.
-fn moving(name: &str) -> Pod {
+/// A pod with one volume named after it.
+fn pod_with_volume(name: &str) -> Pod {
     Pod {
         claims: true,
         volumes: vec![format!("pv-{name}")],
@@ -43,7 +43,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 #[test]
-fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
+fn a_drain_ends_only_after_a_list_from_the_api_server() {
     let cached = View {
         pods_listed: false,
         ..draining(&[])
@@ -51,17 +51,17 @@ fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
     let plan = decided(&cached, at(1));
     let node = NodeName::try_from(NAME).unwrap();
     assert_eq!(plan.actions.last(), Some(&Action::ListPods { node }));
-    assert!(plan.status.is_none(), "its answer comes first");
-    let late = View {
+    assert!(plan.status.is_none(), "the controller waits for the list");
+    let listed = View {
         pods_listed: true,
         ..draining(&[pod("a")])
     };
-    let plan = decided(&late, at(1));
+    let plan = decided(&listed, at(1));
     assert!(matches!(plan.actions.last(), Some(Action::EvictPod { .. })), "{plan:?}");
 }
 
 #[test]
-fn pods_on_a_node_that_was_never_seen_are_not_evicted_before_it_is_cordoned() {
+fn pods_of_an_unobserved_node_are_evicted_only_after_its_cordon() {
     let view = View {
         node: NodeView::Absent,
         ..draining(&[pod("a")])
@@ -82,28 +82,31 @@ fn pods_on_a_node_that_was_never_seen_are_not_evicted_before_it_is_cordoned() {
         let actions = decided(view, at(1)).actions;
         actions.iter().any(|action| matches!(action, Action::EvictPod { .. }))
     };
-    let gone = failed(true);
-    assert!(evicts(&gone), "there is no Node");
-    let mut asked = View {
+    let absent = failed(true);
+    assert!(evicts(&absent), "the Node does not exist");
+    let mut evicted = View {
         failure: None,
-        ..gone.clone()
+        ..absent.clone()
     };
-    asked.drain = decided(&gone, at(1)).drain.unwrap();
-    asked.drain.attempted(&pod("a").uid, at(1), EvictionOutcome::Accepted);
+    evicted.drain = decided(&absent, at(1)).drain.unwrap();
+    evicted.drain.attempted(&pod("a").uid, at(1), EvictionOutcome::Accepted);
     assert!(
-        !decided(&asked, at(2)).actions.contains(&cordon),
-        "nobody is sent away now"
+        !decided(&evicted, at(2)).actions.contains(&cordon),
+        "no pod is evicted now"
     );
-    assert!(!evicts(&failed(false)), "whether there is one is not known");
+    assert!(!evicts(&failed(false)), "the Node may exist");
     let empty = View {
         pods: Some(Vec::new()),
         ..view.clone()
     };
-    assert!(!decided(&empty, at(1)).actions.contains(&cordon), "nobody has to go");
+    assert!(
+        !decided(&empty, at(1)).actions.contains(&cordon),
+        "no pod has to be evicted"
+    );
 }
 
 #[test]
-fn a_pod_that_the_cache_does_not_show_is_not_asked_again_at_once() {
+fn a_pod_missing_from_the_cache_is_not_evicted_again_at_once() {
     let mut view = draining(&[pod("a")]);
     view.drain = decided(&view, at(1)).drain.unwrap();
     let uid = pod("a").uid;
@@ -126,16 +129,16 @@ fn a_pod_that_the_cache_does_not_show_is_not_asked_again_at_once() {
     );
 }
 
-/// A drain over a small node: evictions take effect as `answers` say, everything else as it should.
+/// Simulates a drain of one node. `answers` determines the results of evictions; every other action succeeds.
 struct Drain {
     view: View,
     now: Timestamp,
-    /// Answers to the evictions of a pod, in turn; then it goes.
+    /// Answers to the next evictions of a pod; later evictions are accepted.
     answers: BTreeMap<String, Vec<EvictionOutcome>>,
-    /// What was asked, with the second.
-    asked: Vec<String>,
-    /// What was written of the drain, as often as it was something else.
-    said: Vec<String>,
+    /// Evictions and deletions of pods, with the second.
+    requests: Vec<String>,
+    /// Written descriptions, without consecutive duplicates.
+    descriptions: Vec<String>,
 }
 
 impl Drain {
@@ -148,12 +151,12 @@ impl Drain {
             view,
             now: start(),
             answers: BTreeMap::new(),
-            asked: Vec::new(),
-            said: Vec::new(),
+            requests: Vec::new(),
+            descriptions: Vec::new(),
         }
     }
 
-    /// The same of a machine that failed and is kept: its kubelet still ends pods.
+    /// A drain of a failed machine that is preserved, whose kubelet still terminates pods.
     fn of_a_preservation(pods: &[Pod]) -> Self {
         let mut drain = Self::new(pods);
         let machine = &mut drain.view.machine;
@@ -186,7 +189,7 @@ impl Drain {
         self
     }
 
-    /// The drain of a machine with that limit and that number of evictions.
+    /// Sets the machine's drain timeout in seconds and its eviction retries.
     fn limited(mut self, timeout: Option<u64>, retries: Option<i32>) -> Self {
         let configuration = &mut self.view.machine.spec.configuration;
         configuration.drain_timeout = timeout.map(|seconds| GoDuration(secs(seconds)));
@@ -205,7 +208,7 @@ impl Drain {
         node.status.as_mut().unwrap().volumes_attached = Some(ids.iter().map(volume).collect());
     }
 
-    /// Decides and performs until there is nothing to do now; gives the last plan.
+    /// Decides and performs until there is nothing to do now; returns the last plan.
     fn settle(&mut self) -> Plan {
         for _ in 0..50 {
             let plan = decided(&self.view, self.now);
@@ -214,8 +217,8 @@ impl Drain {
                 self.view.drain = memory.clone();
             }
             if plan.status.is_some() {
-                self.said.push(written(&plan).3);
-                self.said.dedup();
+                self.descriptions.push(written(&plan).3);
+                self.descriptions.dedup();
             }
             let mut again = false;
             for action in &plan.actions {
@@ -225,15 +228,15 @@ impl Drain {
                 return plan;
             }
         }
-        panic!("the drain does not come to rest: {:?}", self.asked);
+        panic!("the drain does not settle: {:?}", self.requests);
     }
 
-    /// Whether it is to be decided again at once.
+    /// Performs the action; returns whether another decision follows at once.
     fn perform(&mut self, action: &Action) -> bool {
         let second = self.now.as_second() - start().as_second();
         match action {
             Action::EvictPod { name, uid, .. } => {
-                self.asked.push(format!("{second} evict {name}"));
+                self.requests.push(format!("{second} evict {name}"));
                 let answers = self.answers.entry(name.clone()).or_default();
                 let answer = if answers.is_empty() {
                     EvictionOutcome::Accepted
@@ -247,11 +250,16 @@ impl Drain {
                 }
                 !accepted
             }
-            Action::DeletePod { name, uid, .. } => {
-                self.asked.push(format!("{second} delete {name}"));
+            Action::DeletePod { name, uid, grace, .. } => {
+                let by_force = if *grace == Some(0) { " by force" } else { "" };
+                self.requests.push(format!("{second} delete {name}{by_force}"));
                 self.view.drain.attempted(uid, self.now, EvictionOutcome::Accepted);
-                self.view.pods.as_mut().unwrap().retain(|pod| pod.uid != *uid);
-                true
+                if *grace == Some(0) {
+                    self.view.pods.as_mut().unwrap().retain(|pod| pod.uid != *uid);
+                } else {
+                    self.end(uid);
+                }
+                *grace == Some(0)
             }
             Action::AskVolumeIds(volumes) => {
                 let ids = volumes.keys().map(|name| (name.clone(), name.replace("pv", "vol")));
@@ -262,7 +270,7 @@ impl Drain {
         }
     }
 
-    /// The pod ends after its grace period.
+    /// The pod terminates after its grace period.
     fn end(&mut self, uid: &str) {
         let ends = self.now.checked_add(secs(30)).unwrap();
         for pod in self.view.pods.as_mut().unwrap().iter_mut().filter(|pod| pod.uid == uid) {
@@ -270,26 +278,26 @@ impl Drain {
         }
     }
 
-    fn gone(&mut self, name: &str) {
+    fn remove_pod(&mut self, name: &str) {
         self.view.pods.as_mut().unwrap().retain(|pod| pod.name != name);
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         self.now = self.now.checked_add(time).unwrap();
     }
 
-    /// Sleeps as the plans say until the drain is over or `until`; gives the text it ended with.
+    /// Sleeps until the drain ends or until `until`; returns the description that ended the drain.
     fn sleep_until(&mut self, until: Timestamp) -> String {
         loop {
             let plan = self.settle();
             if let Some(text) = ended(&plan) {
                 return text;
             }
-            self.pass(plan.wake.unwrap());
+            self.advance(plan.wake.unwrap());
             if self.now > until {
                 return String::new();
             }
-            // What has been evicted has ended when its grace period is over.
+            // Evicted pods terminate when their grace period is over.
             let now = self.now;
             self.view
                 .pods
@@ -299,8 +307,8 @@ impl Drain {
         }
     }
 
-    fn take_asked(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.asked)
+    fn take_requests(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.requests)
     }
 }
 
@@ -311,21 +319,24 @@ fn ended(plan: &Plan) -> Option<String> {
 }
 
 #[test]
-fn pods_without_volumes_are_asked_side_by_side_and_left_in_peace_then() {
+fn pods_without_volumes_are_evicted_in_parallel_and_not_retried_on_each_event() {
     let mut drain = Drain::new(&[pod("a"), pod("b"), pod("c")]).refusing("b", 1);
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "0 evict b", "0 evict c"]);
-    drain.gone("a");
-    drain.pass(secs(5));
+    assert_eq!(drain.take_requests(), ["0 evict a", "0 evict b", "0 evict c"]);
+    drain.remove_pod("a");
+    drain.advance(secs(5));
     drain.settle();
-    assert!(drain.take_asked().is_empty(), "each event of a pod asks nobody again");
-    drain.pass(secs(15));
+    assert!(
+        drain.take_requests().is_empty(),
+        "an event of a pod does not retry evictions"
+    );
+    drain.advance(secs(15));
     drain.settle();
-    assert_eq!(drain.take_asked(), ["20 evict b"]);
+    assert_eq!(drain.take_requests(), ["20 evict b"]);
 }
 
 #[test]
-fn a_refused_pod_is_told_of_once_with_its_budget() {
+fn a_refused_eviction_is_reported_once_with_its_budget() {
     let pod = Pod {
         budgets: vec![Budget {
             name: "shop/web".to_owned(),
@@ -336,7 +347,7 @@ fn a_refused_pod_is_told_of_once_with_its_budget() {
     let mut drain = Drain::new(&[pod]).refusing("a", 2);
     drain.view.drain.attempted("uid-a", start(), EvictionOutcome::Refused);
     let plan = decided(&drain.view, start());
-    let told: Vec<&String> = plan
+    let messages: Vec<&String> = plan
         .actions
         .iter()
         .filter_map(|action| match action {
@@ -345,27 +356,84 @@ fn a_refused_pod_is_told_of_once_with_its_budget() {
         })
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
             "the disruption budget shop/web does not allow the eviction of pod default/a; it is tried again every 20s, \
           360 times at most, and the pod is deleted then"
         ]
     );
-    assert_eq!(plan.status, None, "a budget that can be met is no error");
+    let (_, state, _, description) = written(&plan);
+    assert_eq!(state, "Processing", "a satisfiable budget is not an error");
+    assert_eq!(
+        description,
+        "Drain is blocked: the disruption budget shop/web does not allow the eviction of pod default/a. Initiate node drain"
+    );
+    drain.view.machine.status = plan.status.unwrap();
     drain.view.drain = plan.drain.unwrap();
-    assert!(decided(&drain.view, at(1)).actions.is_empty());
+    let plan = decided(&drain.view, at(1));
+    assert!(plan.actions.is_empty() && plan.status.is_none(), "{plan:#?}");
 }
 
-/// What the operator sets, what the machine sets, and when a pod that no budget lets go is deleted.
+#[test]
+fn a_refused_eviction_is_reported_again_before_its_event_expires() {
+    let mut drain = Drain::new(&[pod("a")]);
+    let mut reports = Vec::new();
+    for minute in [0, 10, 20, 30, 40, 59, 61] {
+        drain
+            .view
+            .drain
+            .attempted("uid-a", at(60 * minute), EvictionOutcome::Refused);
+        let plan = decided(&drain.view, at(60 * minute));
+        if plan
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::RecordEvent { .. }))
+        {
+            reports.push(minute);
+        }
+        drain.view.drain = plan.drain.unwrap();
+    }
+    assert_eq!(reports, [0, 30, 61]);
+}
+
+#[test]
+fn the_last_operation_names_a_blocked_pod_only_while_it_is_blocked() {
+    let mut drain = Drain::new(&[pod("a"), pod("b")]);
+    for pod in ["uid-a", "uid-b"] {
+        drain.view.drain.attempted(pod, start(), EvictionOutcome::Refused);
+    }
+    let plan = decided(&drain.view, start());
+    let description = written(&plan).3;
+    assert!(
+        description.contains("eviction of pod default/a and of another pod."),
+        "{description}"
+    );
+    drain.view.machine.status = plan.status.unwrap();
+    drain.view.drain = plan.drain.unwrap();
+    for pod in ["uid-a", "uid-b"] {
+        drain.view.drain.attempted(pod, at(20), EvictionOutcome::Accepted);
+        drain.end(pod);
+    }
+    let plan = decided(&drain.view, at(20));
+    assert_eq!(written(&plan).3, "Initiate node drain");
+}
+
+/// The drain timeout and the eviction retries of the machine, and when a pod whose evictions are refused is deleted.
 #[rstest]
 #[case::neither(None, None, 7200, "Force Drain successful. Delete Volume Attachments")]
 #[case::retries(None, Some(3), 60, "Drain successful. Initiate VM deletion")]
 #[case::timeout(Some(600), None, 600, "Force Drain successful. Delete Volume Attachments")]
-#[case::both_the_retries_are_up_first(Some(600), Some(3), 60, "Drain successful. Initiate VM deletion")]
-#[case::both_the_time_is_up_first(Some(40), Some(300), 40, "Force Drain successful. Delete Volume Attachments")]
+#[case::a_long_timeout(Some(36_000), None, 36_000, "Force Drain successful. Delete Volume Attachments")]
+#[case::both_and_the_retries_are_exhausted_first(Some(600), Some(3), 60, "Drain successful. Initiate VM deletion")]
+#[case::both_and_the_timeout_expires_first(
+    Some(40),
+    Some(300),
+    40,
+    "Force Drain successful. Delete Volume Attachments"
+)]
 #[case::no_retries(None, Some(0), 0, "Drain successful. Initiate VM deletion")]
-#[case::no_time_for_one(Some(10), Some(3), 0, "Drain successful. Initiate VM deletion")]
-fn the_retries_and_the_time_of_a_drain_are_limited(
+#[case::timeout_shorter_than_one_retry(Some(10), Some(3), 10, "Force Drain successful. Delete Volume Attachments")]
+fn eviction_retries_and_drain_timeout_limit_a_drain(
     #[case] timeout: Option<u64>,
     #[case] retries: Option<i32>,
     #[case] second: i64,
@@ -374,25 +442,31 @@ fn the_retries_and_the_time_of_a_drain_are_limited(
     let mut drain = Drain::new(&[pod("a")])
         .limited(timeout, retries)
         .refusing("a", usize::MAX >> 50);
-    assert_eq!(drain.sleep_until(at(8000)), text);
-    let asked = drain.take_asked();
-    assert_eq!(asked.last().unwrap(), &format!("{second} delete a"), "{asked:?}");
-    let evictions = asked.len() - 1;
-    assert_eq!(evictions as i64, (second + 19) / 20, "one every twenty seconds");
+    assert_eq!(drain.sleep_until(at(second + 1000)), text);
+    let requests = drain.take_requests();
+    let by_force = if text.starts_with("Force") { " by force" } else { "" };
+    let last = format!("{second} delete a{by_force}");
+    assert_eq!(requests.last().unwrap(), &last, "{requests:?}");
+    let evictions = requests.len() - 1;
+    assert_eq!(
+        evictions as i64,
+        (second + 19) / 20,
+        "one eviction every twenty seconds"
+    );
 }
 
 #[test]
-fn a_pod_with_volumes_is_deleted_in_its_turn_when_its_retries_are_up() {
-    let mut drain = Drain::new(&[moving("a")]).limited(None, Some(0));
+fn a_pod_with_volumes_is_deleted_in_order_when_its_retries_are_exhausted() {
+    let mut drain = Drain::new(&[pod_with_volume("a")]).limited(None, Some(0));
     let plan = drain.settle();
-    assert_eq!(drain.take_asked(), ["0 delete a"]);
+    assert_eq!(drain.take_requests(), ["0 delete a"]);
     assert_eq!(plan.reason, Reason::Draining { waiting: 1 });
     drain.view.attached_elsewhere = ["pv-a".to_owned()].into();
-    assert_eq!(drain.sleep_until(at(60)), "Drain successful. Initiate VM deletion");
+    assert_eq!(drain.sleep_until(at(200)), "Drain successful. Initiate VM deletion");
 }
 
 #[test]
-fn an_eviction_that_fails_otherwise_is_an_error_and_soon_repeated() {
+fn a_failed_eviction_is_an_error_and_is_retried_soon() {
     let mut drain = Drain::new(&[pod("a")]);
     drain.answers.insert(
         "a".to_owned(),
@@ -405,13 +479,13 @@ fn an_eviction_that_fails_otherwise_is_an_error_and_soon_repeated() {
          worker-x7k2p. Will retry in next sync. Initiate node drain"
     );
     assert_eq!(plan.wake, Some(secs(5)));
-    drain.pass(secs(5));
+    drain.advance(secs(5));
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "5 evict a"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "5 evict a"]);
 }
 
-/// With a budget that can never be met.
-fn stubborn(name: &str) -> Pod {
+/// A pod with a misconfigured budget, which refuses every eviction.
+fn with_misconfigured_budget(name: &str) -> Pod {
     Pod {
         budgets: vec![Budget {
             name: "shop/never".to_owned(),
@@ -422,22 +496,31 @@ fn stubborn(name: &str) -> Pod {
 }
 
 #[test]
-fn what_is_said_stays_while_pods_are_asked_again_by_turns() {
-    let mut drain = Drain::new(&[stubborn("a")]).refusing("a", 1000).refusing("b", 1000);
+fn the_drain_error_is_stable_while_evictions_are_retried_in_turn() {
+    let mut drain = Drain::new(&[with_misconfigured_budget("a")])
+        .refusing("a", 1000)
+        .refusing("b", 1000);
     drain.settle();
-    drain.pass(secs(5));
-    drain.view.pods.as_mut().unwrap().push(stubborn("b"));
+    drain.advance(secs(5));
+    drain.view.pods.as_mut().unwrap().push(with_misconfigured_budget("b"));
     drain.sleep_until(at(120));
     assert_eq!(
-        drain.take_asked()[..4],
+        drain.take_requests()[..4],
         ["0 evict a", "5 evict b", "20 evict a", "25 evict b"]
     );
-    assert_eq!(drain.said.len(), 2, "of a, then of both: {:#?}", drain.said);
+    assert_eq!(
+        drain.descriptions.len(),
+        2,
+        "one for a, then one for both: {:#?}",
+        drain.descriptions
+    );
 }
 
 #[test]
-fn a_budget_that_can_never_be_met_is_an_error_and_takes_no_chance_away() {
-    let mut drain = Drain::new(&[stubborn("a")]).limited(None, Some(2)).refusing("a", 1000);
+fn a_misconfigured_budget_is_an_error_and_consumes_no_retries() {
+    let mut drain = Drain::new(&[with_misconfigured_budget("a")])
+        .limited(None, Some(2))
+        .refusing("a", 1000);
     let plan = drain.settle();
     assert_eq!(
         written(&plan).3,
@@ -446,15 +529,15 @@ fn a_budget_that_can_never_be_met_is_an_error_and_takes_no_chance_away() {
     );
     assert_eq!(written(&plan).1, State::Failed.to_string());
     drain.sleep_until(at(300));
-    let asked = drain.take_asked();
+    let requests = drain.take_requests();
     assert!(
-        asked.len() >= 14 && asked.iter().all(|asked| asked.contains("evict")),
-        "{asked:?}"
+        requests.len() >= 14 && requests.iter().all(|request| request.contains("evict")),
+        "{requests:?}"
     );
 }
 
 #[test]
-fn a_pod_that_does_not_end_is_an_error_when_it_is_overdue() {
+fn a_pod_that_outlives_its_grace_period_is_an_error() {
     let mut late = pod("a");
     late.ends = Some(at(30));
     let view = draining(&[late]);
@@ -462,67 +545,70 @@ fn a_pod_that_does_not_end_is_an_error_when_it_is_overdue() {
     let plan = decided(&view, at(60));
     assert_eq!(
         written(&plan).3,
-        "Drain failed due to - error when waiting for pod \"a\"/worker-x7k2p terminating: it is there 30 s after its \
+        "Drain failed due to - error when waiting for pod \"a\"/worker-x7k2p terminating: it still exists 30 s after its \
          grace period. Will retry in next sync. Initiate node drain"
     );
 }
 
 #[test]
-fn pods_with_volumes_go_one_after_another_the_most_important_first() {
+fn pods_with_volumes_are_evicted_one_at_a_time_by_priority() {
     let important = Pod {
         priority: 10,
-        ..moving("z")
+        ..pod_with_volume("z")
     };
-    let mut drain = Drain::new(&[moving("a"), moving("b"), important]);
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b"), important]);
     drain.attach(&["vol-a", "vol-b", "vol-z"]);
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict z"]);
-    drain.pass(secs(20));
-    drain.gone("z");
+    assert_eq!(drain.take_requests(), ["0 evict z"]);
+    drain.advance(secs(20));
+    drain.remove_pod("z");
     drain.settle();
-    assert!(drain.take_asked().is_empty(), "its volume is still attached");
+    assert!(drain.take_requests().is_empty(), "its volume is still attached");
     drain.attach(&["vol-a", "vol-b"]);
     drain.settle();
-    assert!(drain.take_asked().is_empty(), "its volume has not come up elsewhere");
-    drain.pass(secs(3));
+    assert!(
+        drain.take_requests().is_empty(),
+        "its volume is not attached to another node"
+    );
+    drain.advance(secs(3));
     drain.view.attached_elsewhere = ["pv-z".to_owned()].into();
     drain.settle();
-    assert_eq!(drain.take_asked(), ["23 evict a"]);
+    assert_eq!(drain.take_requests(), ["23 evict a"]);
 }
 
 #[rstest]
-#[case::of_a_machine_that_goes(Drain::new)]
+#[case::of_a_deletion(Drain::new)]
 #[case::of_a_preservation(Drain::of_a_preservation)]
-fn the_next_pod_goes_when_a_volume_does_not_come_up_elsewhere_in_time(#[case] drain: fn(&[Pod]) -> Drain) {
-    let mut drain = drain(&[moving("a"), moving("b")]);
+fn the_next_pod_is_evicted_when_a_volume_is_not_reattached_in_time(#[case] drain: fn(&[Pod]) -> Drain) {
+    let mut drain = drain(&[pod_with_volume("a"), pod_with_volume("b")]);
     drain.settle();
-    drain.gone("a");
-    drain.pass(secs(1));
+    drain.remove_pod("a");
+    drain.advance(secs(1));
     assert_eq!(drain.settle().wake, Some(secs(90)));
-    drain.pass(secs(40));
-    assert_eq!(drain.settle().wake, Some(secs(50)), "since it was detached");
-    drain.pass(secs(50));
-    assert_eq!(drain.settle().status, None, "that is no error");
-    assert_eq!(drain.take_asked(), ["0 evict a", "91 evict b"]);
+    drain.advance(secs(40));
+    assert_eq!(drain.settle().wake, Some(secs(50)), "counted from its detachment");
+    drain.advance(secs(50));
+    assert_eq!(drain.settle().status, None, "the missing attachment is not an error");
+    assert_eq!(drain.take_requests(), ["0 evict a", "91 evict b"]);
 }
 
 #[rstest]
-#[case::the_pod_is_gone(true)]
-#[case::the_pod_does_not_end(false)]
-fn a_volume_that_does_not_detach_in_time_is_an_error_and_then_the_next_pod_goes(#[case] gone: bool) {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]);
+#[case::the_pod_terminated(true)]
+#[case::the_pod_does_not_terminate(false)]
+fn a_detach_timeout_is_an_error_and_the_next_pod_is_evicted(#[case] terminated: bool) {
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b")]);
     drain.attach(&["vol-a", "vol-b"]);
     drain.settle();
-    if gone {
-        drain.gone("a");
+    if terminated {
+        drain.remove_pod("a");
     }
-    drain.pass(secs(149));
+    drain.advance(secs(149));
     assert_eq!(
         drain.settle().wake,
         Some(secs(1)),
-        "thirty seconds of grace and two minutes"
+        "thirty seconds of grace period and two minutes"
     );
-    drain.pass(secs(1));
+    drain.advance(secs(1));
     let plan = drain.settle();
     assert_eq!(
         written(&plan).3,
@@ -530,48 +616,48 @@ fn a_volume_that_does_not_detach_in_time_is_an_error_and_then_the_next_pod_goes(
          node drain"
     );
     assert_eq!(
-        (plan.wake, drain.take_asked()),
+        (plan.wake, drain.take_requests()),
         (Some(secs(5)), vec!["0 evict a".to_owned()])
     );
-    drain.pass(secs(5));
+    drain.advance(secs(5));
     drain.settle();
-    assert_eq!(drain.take_asked(), ["155 evict b"]);
+    assert_eq!(drain.take_requests(), ["155 evict b"]);
 }
 
 #[test]
-fn a_pod_with_volumes_that_is_refused_lets_the_next_one_go_first() {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]).refusing("a", 1);
+fn the_next_pod_with_volumes_is_evicted_when_an_eviction_is_refused() {
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b")]).refusing("a", 1);
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "0 evict b"]);
-    drain.gone("b");
+    assert_eq!(drain.take_requests(), ["0 evict a", "0 evict b"]);
+    drain.remove_pod("b");
     drain.view.attached_elsewhere = ["pv-b".to_owned()].into();
-    drain.pass(secs(19));
+    drain.advance(secs(19));
     drain.settle();
-    assert!(drain.take_asked().is_empty());
-    drain.pass(secs(1));
+    assert!(drain.take_requests().is_empty());
+    drain.advance(secs(1));
     drain.settle();
-    assert_eq!(drain.take_asked(), ["20 evict a"]);
+    assert_eq!(drain.take_requests(), ["20 evict a"]);
 }
 
 #[rstest]
-#[case::of_a_machine_that_goes(Drain::new)]
+#[case::of_a_deletion(Drain::new)]
 #[case::of_a_preservation(Drain::of_a_preservation)]
-fn a_new_process_waits_for_the_pod_that_its_predecessor_evicted(#[case] drain: fn(&[Pod]) -> Drain) {
-    let mut first = moving("b");
-    first.ends = Some(at(30));
-    let mut drain = drain(&[moving("a"), first]);
+fn a_restarted_controller_waits_for_the_pod_that_is_terminating(#[case] drain: fn(&[Pod]) -> Drain) {
+    let mut terminating = pod_with_volume("b");
+    terminating.ends = Some(at(30));
+    let mut drain = drain(&[pod_with_volume("a"), terminating]);
     drain.settle();
-    assert!(drain.take_asked().is_empty());
+    assert!(drain.take_requests().is_empty());
     assert_eq!(drain.view.drain.moving.as_ref().unwrap().uid, "uid-b");
 }
 
 #[rstest]
-#[case::shared_volumes_are_not_waited_for(vec!["pv-shared".to_owned()], true)]
-#[case::unknown_volumes_are_not_waited_for(vec!["pv-unknown".to_owned()], false)]
-fn volumes_that_tell_nothing_hold_nothing_up(#[case] volumes: Vec<String>, #[case] known: bool) {
+#[case::shared_volumes(vec!["pv-shared".to_owned()], true)]
+#[case::unknown_volumes(vec!["pv-unknown".to_owned()], false)]
+fn shared_and_unknown_volumes_do_not_delay_a_drain(#[case] volumes: Vec<String>, #[case] known: bool) {
     let pods = ["a", "b"].map(|name| Pod {
         volumes: volumes.clone(),
-        ..moving(name)
+        ..pod_with_volume(name)
     });
     let mut drain = Drain::new(&pods);
     if !known {
@@ -579,51 +665,55 @@ fn volumes_that_tell_nothing_hold_nothing_up(#[case] volumes: Vec<String>, #[cas
     }
     drain.attach(&["vol-shared", "vol-unknown"]);
     drain.settle();
-    drain.gone("a");
+    drain.remove_pod("a");
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "0 evict b"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "0 evict b"]);
 }
 
 #[test]
-fn volumes_that_the_cloud_does_not_know_are_not_waited_for() {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]);
+fn volumes_unknown_to_the_cloud_do_not_delay_a_drain() {
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b")]);
     drain.view.drain.volume_ids = ["a", "b"].map(|name| (format!("pv-{name}"), String::new())).into();
     drain.settle();
-    drain.gone("a");
+    drain.remove_pod("a");
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "0 evict b"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "0 evict b"]);
 }
 
 #[test]
-fn volumes_of_a_node_that_is_gone_are_not_waited_for() {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]);
+fn volumes_of_a_deleted_node_do_not_delay_a_drain() {
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b")]);
     drain.view.node = NodeView::Gone;
     drain.settle();
-    assert_eq!(drain.take_asked(), ["0 evict a", "0 evict b"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "0 evict b"]);
 }
 
 #[test]
-fn the_time_of_a_drain_is_up_in_the_middle_of_a_wait_for_volumes() {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]).limited(Some(100), None);
+fn the_drain_timeout_interrupts_a_wait_for_volumes() {
+    let mut drain = Drain::new(&[pod_with_volume("a"), pod_with_volume("b")]).limited(Some(100), None);
     drain.attach(&["vol-a", "vol-b"]);
     drain.settle();
-    drain.gone("a");
-    drain.pass(secs(60));
+    drain.remove_pod("a");
+    drain.advance(secs(60));
     assert_eq!(drain.settle().wake, Some(secs(40)));
-    drain.pass(secs(40));
+    drain.advance(secs(40));
     assert_eq!(
         ended(&drain.settle()).unwrap(),
         "Force Drain successful. Delete Volume Attachments"
     );
-    assert_eq!(drain.take_asked(), ["0 evict a", "100 delete b"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "100 delete b by force"]);
 }
 
 #[test]
-fn the_driver_is_asked_for_each_volume_once() {
-    let mut drain = Drain::new(&[moving("a")]);
+fn the_driver_is_called_once_for_each_volume() {
+    let mut drain = Drain::new(&[pod_with_volume("a")]);
     let plan = decided(&drain.view, start());
-    assert_eq!(actions(&plan), ["ask for pv-a"]);
-    assert_eq!((plan.status, plan.wake), (None, None), "its answer is waited for");
+    assert_eq!(actions(&plan), ["get volume ids of pv-a"]);
+    assert_eq!(
+        (plan.status, plan.wake),
+        (None, None),
+        "the controller waits for the answer"
+    );
     drain.settle();
     assert_eq!(
         drain.view.drain.volume_ids,
@@ -632,27 +722,27 @@ fn the_driver_is_asked_for_each_volume_once() {
 }
 
 #[test]
-fn what_is_remembered_of_pods_that_are_gone_is_forgotten() {
+fn drain_state_of_absent_pods_is_removed() {
     let mut view = draining(&[pod("a")]);
-    let mut memory = DrainMemory::default();
-    memory.attempted("uid-b", start(), EvictionOutcome::Refused);
-    memory.given_up.insert("uid-c".to_owned());
-    view.drain = memory;
-    let memory = decided(&view, start()).drain.unwrap();
-    assert!(memory.attempts.is_empty() && memory.given_up.is_empty());
+    let mut state = DrainMemory::default();
+    state.attempted("uid-b", start(), EvictionOutcome::Refused);
+    state.given_up.insert("uid-c".to_owned());
+    view.drain = state;
+    let state = decided(&view, start()).drain.unwrap();
+    assert!(state.attempts.is_empty() && state.given_up.is_empty());
 }
 
 /// The rows of the specification: healthy and expected pods, allowed disruptions, whether a pod was evicted just now,
-/// and whether the numbers are of today.
+/// and whether the budget's status is up to date.
 #[rstest]
 #[case::spare_budget(3, 3, 1, false, true, false)]
 #[case::just_evicted(3, 3, 0, true, true, false)]
 #[case::recomputed_and_unhealthy(2, 3, 0, false, true, false)]
 #[case::zero_budget_and_all_healthy(3, 3, 0, false, true, true)]
-#[case::one_pod_gone(2, 2, 0, true, true, false)]
-#[case::stale_numbers(3, 3, 0, false, false, false)]
+#[case::one_pod_missing(2, 2, 0, true, true, false)]
+#[case::stale_status(3, 3, 0, false, false, false)]
 #[case::no_pods(0, 0, 0, false, true, false)]
-fn a_budget_is_misconfigured_when_it_allows_nothing_though_all_is_well(
+fn a_budget_is_misconfigured_if_it_allows_no_disruption_of_healthy_pods(
     #[case] healthy: i32,
     #[case] expected: i32,
     #[case] allowed: i32,

@@ -1,4 +1,4 @@
-//! Views in the words of the domain, and plans as short texts.
+//! Builders of views, and plans rendered as short texts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use mcm_core::machine::{
 pub const NAME: &str = "worker-x7k2p";
 pub const PROVIDER_ID: &str = "fakecloud:///z1/worker-x7k2p";
 
-/// The moment at which every machine of these tests was created.
+/// Creation time of every machine in these tests.
 pub fn start() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
 }
 
-/// So many minutes after [`start`].
+/// `minutes` after [`start`].
 pub fn minute(minutes: i64) -> Timestamp {
     start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
 }
@@ -86,7 +86,7 @@ pub fn secret() -> Secret {
     }
 }
 
-/// A new machine with all that its creation needs, its bootstrap token included.
+/// A new machine with everything that its creation requires, including a bootstrap token.
 pub fn new_machine() -> View {
     View {
         machine: machine(),
@@ -99,7 +99,7 @@ pub fn new_machine() -> View {
     }
 }
 
-/// A machine whose VM is recorded, in that phase since [`start`].
+/// A machine with a recorded VM that has been in `phase` since [`start`].
 pub fn with_vm(phase: Phase) -> View {
     let mut view = new_machine();
     view.machine.metadata.labels = Some(BTreeMap::from([(keys::NODE_LABEL.to_owned(), NAME.to_owned())]));
@@ -125,7 +125,7 @@ pub fn with_vm(phase: Phase) -> View {
     view
 }
 
-/// A machine that joined and runs on a healthy node.
+/// A Running machine on a healthy node.
 pub fn running() -> View {
     let mut view = with_conditions(with_vm(Phase::Running), &healthy());
     let annotations = view.machine.metadata.annotations.get_or_insert_default();
@@ -143,7 +143,7 @@ pub fn set_operation(view: &mut View, operation: Operation, state: State, descri
     });
 }
 
-/// A machine that is being deleted since [`start`], in the stage that the description ends with.
+/// A machine deleted at [`start`]; `description` ends with the phrase of its deletion stage.
 pub fn deleting(description: &str) -> View {
     let mut view = running();
     view.machine.metadata.deletion_timestamp = Some(Time(start()));
@@ -153,7 +153,7 @@ pub fn deleting(description: &str) -> View {
     view
 }
 
-/// `view` with a claimed node of these conditions, which the machine has copied.
+/// `view` with a claimed node whose conditions are already copied to the machine.
 pub fn with_conditions(mut view: View, conditions: &[NodeCondition]) -> View {
     view.machine.status.conditions = conditions.to_vec();
     with_node(view, node(conditions))
@@ -236,7 +236,7 @@ pub fn decided(view: &View, now: Timestamp) -> Plan {
     decide(view, &Settings::default(), now)
 }
 
-/// The phase, state, error code and description that a plan writes; all empty where it writes none.
+/// The phase, state, error code and description that a plan writes; all empty if it writes no status.
 pub fn written(plan: &Plan) -> (String, String, String, String) {
     let Some(status) = &plan.status else {
         return <_>::default();
@@ -252,9 +252,9 @@ pub fn written(plan: &Plan) -> (String, String, String, String) {
     )
 }
 
-/// What a plan does, one short word an action; events and metrics apart.
+/// Actions of a plan as short texts, without events and metrics.
 pub fn actions(plan: &Plan) -> Vec<String> {
-    let word = |action: &Action| match action {
+    let render = |action: &Action| match action {
         Action::AddFinalizer => "add finalizer".to_owned(),
         Action::RemoveFinalizer => "remove finalizer".to_owned(),
         Action::PatchMachine(patch) => format!(
@@ -297,11 +297,11 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::ListPods { node } => format!("list pods of {node}"),
         Action::AskVolumeIds(volumes) => {
             let names: Vec<_> = volumes.keys().cloned().collect();
-            format!("ask for {}", names.join(" "))
+            format!("get volume ids of {}", names.join(" "))
         }
         Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.owner.id),
         Action::DeleteBootstrapToken(owner) => format!("delete {}", owner.secret_name()),
-        Action::PatchNode { patch, .. } => node_word(patch),
+        Action::PatchNode { patch, .. } => node_text(patch),
         Action::SetNodeCapacity { capacity, .. } => {
             let amounts = capacity
                 .iter()
@@ -321,7 +321,11 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::DeleteNode { .. } => "delete node".to_owned(),
         Action::RecordEvent { .. } | Action::Observe(_) => String::new(),
     };
-    plan.actions.iter().map(word).filter(|word| !word.is_empty()).collect()
+    plan.actions
+        .iter()
+        .map(render)
+        .filter(|text| !text.is_empty())
+        .collect()
 }
 
 fn texts(values: &BTreeMap<String, Option<String>>) -> String {
@@ -332,8 +336,7 @@ fn texts(values: &BTreeMap<String, Option<String>>) -> String {
     each.collect()
 }
 
-/// What of a Node changes.
-fn node_word(patch: &NodePatch) -> String {
+fn node_text(patch: &NodePatch) -> String {
     let taints = patch.taints.as_ref().map(|taints| {
         let each = taints.iter().map(|taint| {
             format!(

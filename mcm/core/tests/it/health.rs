@@ -1,4 +1,4 @@
-//! Health: what the Node's conditions and the passing of time lead to.
+//! Health: how the Node's conditions and timeouts change the machine's phase.
 
 use std::time::Duration;
 
@@ -52,7 +52,11 @@ fn an_unknown_machine_whose_node_is_healthy_rejoins() {
     let mut view = unknown();
     view = with_node(view, node(&healthy()));
     let plan = decided(&view, minute(2));
-    assert_eq!(actions(&plan), Vec::<String>::new(), "no token, no duration");
+    assert_eq!(
+        actions(&plan),
+        Vec::<String>::new(),
+        "neither a token deletion nor a join duration"
+    );
     assert_eq!(
         written(&plan),
         (
@@ -70,8 +74,8 @@ fn an_unknown_machine_whose_node_is_healthy_rejoins() {
 
 #[rstest]
 #[case::pending_waits(Phase::Pending, "")]
-#[case::unknown_does_not(Phase::Unknown, "Running")]
-fn critical_components_hold_back_a_pending_machine_only(#[case] phase: Phase, #[case] expected: &str) {
+#[case::unknown_does_not_wait(Phase::Unknown, "Running")]
+fn missing_critical_components_block_only_a_pending_machine(#[case] phase: Phase, #[case] expected: &str) {
     let mut node = node(&healthy());
     node.spec.as_mut().unwrap().taints = Some(vec![taint(keys::CRITICAL_COMPONENTS_TAINT)]);
     let mut view = with_node(with_vm(phase), node);
@@ -84,7 +88,7 @@ fn critical_components_hold_back_a_pending_machine_only(#[case] phase: Phase, #[
 #[case::crash_loop(Phase::CrashLoopBackOff)]
 #[case::available(Phase::Available)]
 #[case::updated_in_place(Phase::InPlaceUpdateSuccessful)]
-fn a_healthy_node_makes_a_machine_run_from_any_phase(#[case] phase: Phase) {
+fn a_machine_with_a_healthy_node_becomes_running_from_any_phase(#[case] phase: Phase) {
     let plan = decided(&with_conditions(with_vm(phase), &healthy()), minute(2));
     assert_eq!(written(&plan).0, "Running");
 }
@@ -136,7 +140,7 @@ fn a_node_is_healthy_by_its_conditions(#[case] type_: &str, #[case] status: &str
 #[case::empty(Some(vec![]), "Running")]
 #[case::unrelated(Some(vec!["example.com/other"]), "Running")]
 #[case::the_taint(Some(vec![keys::CRITICAL_COMPONENTS_TAINT]), "")]
-fn the_taint_of_critical_components_alone_holds_a_machine_back(
+fn the_taint_of_critical_components_alone_blocks_a_pending_machine(
     #[case] taints: Option<Vec<&str>>,
     #[case] expected: &str,
 ) {
@@ -148,7 +152,7 @@ fn the_taint_of_critical_components_alone_holds_a_machine_back(
 }
 
 #[test]
-fn the_machine_own_list_of_conditions_wins() {
+fn node_conditions_of_the_machine_override_the_settings() {
     let mut view = with_conditions(
         with_vm(Phase::Running),
         &[condition("Ready", "True"), condition("Custom", "True")],
@@ -160,8 +164,8 @@ fn the_machine_own_list_of_conditions_wins() {
 
 #[rstest]
 #[case::its_node_is_not_ready(vec![condition("Ready", "Unknown")], "Unknown")]
-#[case::its_node_is_well(healthy(), "Running")]
-fn a_machine_that_was_updated_in_place_is_judged_by_its_node(
+#[case::its_node_is_healthy(healthy(), "Running")]
+fn a_machine_updated_in_place_gets_its_phase_from_its_node(
     #[case] conditions: Vec<NodeCondition>,
     #[case] expected: &str,
 ) {
@@ -184,11 +188,15 @@ fn a_machine_whose_node_is_missing_is_unknown(#[case] phase: Phase) {
         "Node object went missing. Machine worker-x7k2p is unhealthy - changing MachinePhase to Unknown"
     );
     assert_eq!(written(&plan).0, "Unknown");
-    assert_eq!(actions(&plan), Vec::<String>::new(), "an absent node deletes nothing");
+    assert_eq!(
+        actions(&plan),
+        Vec::<String>::new(),
+        "an absent node does not delete the machine"
+    );
 }
 
 #[test]
-fn a_node_that_is_not_known_changes_nothing() {
+fn an_unknown_node_changes_nothing() {
     let view = View {
         node: NodeView::Unknown,
         ..running()
@@ -201,7 +209,7 @@ fn a_node_that_is_not_known_changes_nothing() {
 #[case::message(|condition: &mut NodeCondition| condition.message = Some("other".to_owned()), false)]
 #[case::reason(|condition: &mut NodeCondition| condition.reason = Some("other".to_owned()), false)]
 #[case::another_type(|condition: &mut NodeCondition| condition.type_ = "PIDPressure".to_owned(), true)]
-fn conditions_are_copied_when_more_than_heartbeats_changed(
+fn conditions_are_copied_only_if_the_change_is_significant(
     #[case] change: fn(&mut NodeCondition),
     #[case] copied: bool,
 ) {
@@ -234,7 +242,7 @@ fn a_machine_that_does_not_join_in_time_fails() {
             "Failed".into(),
             "Failed".into(),
             String::new(),
-            "Machine worker-x7k2p failed to join the cluster in 20m0s minutes.".into()
+            "Machine worker-x7k2p failed to join the cluster in 20m0s.".into()
         )
     );
     assert_eq!(
@@ -263,13 +271,13 @@ fn a_machine_that_is_unknown_for_too_long_fails(#[case] node: bool) {
     assert_eq!(written(&plan).0, "Failed");
     assert_eq!(
         written(&plan).3,
-        "Machine worker-x7k2p health checks failing since last 10m0s minutes. Updating machine phase to Failed. \
+        "Machine worker-x7k2p health checks failing since last 10m0s. Updating machine phase to Failed. \
          Node Conditions: [Ready=Unknown, DiskPressure=False]"
     );
 }
 
 #[test]
-fn the_machine_own_health_timeout_wins_and_can_be_switched_off() {
+fn the_health_timeout_of_the_machine_overrides_the_settings_and_can_be_disabled() {
     let mut view = unknown();
     view.machine.spec.configuration.health_timeout = Some(GoDuration(mins(1)));
     assert_eq!(written(&decided(&view, minute(1))).0, "Failed");
@@ -310,16 +318,16 @@ fn one_machine_of_a_deployment_fails_at_a_time(
     }
 }
 
-/// It was entered in the list of those that are kept, and the process died before it said that it is Failed.
+/// The sibling is in the owner's list of preserved machines, but the process crashed before it wrote the phase Failed.
 #[rstest]
-#[case::it_is_unknown(Phase::Unknown, false, false, false)]
-#[case::it_runs_again(Phase::Running, false, false, true)]
-#[case::it_has_no_timeout(Phase::Unknown, true, false, true)]
-#[case::this_one_is_entered_too(Phase::Unknown, false, true, true)]
-fn one_for_which_a_place_is_kept_fails_first(
+#[case::sibling_is_unknown(Phase::Unknown, false, false, false)]
+#[case::sibling_recovered(Phase::Running, false, false, true)]
+#[case::sibling_has_no_timeout(Phase::Unknown, true, false, true)]
+#[case::the_machine_is_in_the_list_as_well(Phase::Unknown, false, true, true)]
+fn a_sibling_in_the_owners_list_fails_first(
     #[case] phase: Phase,
     #[case] patient: bool,
-    #[case] entered: bool,
+    #[case] in_list: bool,
     #[case] fails: bool,
 ) {
     let mut view = unknown();
@@ -331,7 +339,7 @@ fn one_for_which_a_place_is_kept_fails_first(
         maximum: 2,
         rolling: false,
         deployed: true,
-        entry: entered.then(PreservationEntry::default),
+        entry: in_list.then(PreservationEntry::default),
         others: ["worker-other".to_owned()].into(),
     };
     let plan = decided(&view, minute(10));
@@ -340,11 +348,11 @@ fn one_for_which_a_place_is_kept_fails_first(
 }
 
 #[rstest]
-#[case::right_away(10, 10, Some(mins(3)))]
-#[case::a_while_later(14, 16, Some(mins(1)))]
-#[case::and_no_longer(14, 17, None)]
-#[case::it_joined_before_the_time_was_over(9, 10, None)]
-fn a_machine_that_waited_for_a_sibling_to_join_has_time_to_come_back(
+#[case::right_after_the_join(10, 10, Some(mins(3)))]
+#[case::before_the_grace_period_ends(14, 16, Some(mins(1)))]
+#[case::after_the_grace_period(14, 17, None)]
+#[case::joined_before_the_health_timeout(9, 10, None)]
+fn a_machine_gets_time_to_recover_after_a_sibling_joined(
     #[case] joined: i64,
     #[case] now: i64,
     #[case] left: Option<Duration>,
@@ -365,10 +373,10 @@ fn a_machine_that_waited_for_a_sibling_to_join_has_time_to_come_back(
 }
 
 #[rstest]
-#[case::it_joined(Phase::Running, Operation::Create, true)]
-#[case::it_came_back(Phase::Running, Operation::HealthCheck, false)]
-#[case::it_is_on_its_way(Phase::Pending, Operation::Create, false)]
-fn a_sibling_has_joined_when_its_creation_was_the_last_thing_that_happened(
+#[case::joined(Phase::Running, Operation::Create, true)]
+#[case::rejoined(Phase::Running, Operation::HealthCheck, false)]
+#[case::pending(Phase::Pending, Operation::Create, false)]
+fn a_sibling_has_joined_if_its_last_operation_is_its_creation(
     #[case] phase: Phase,
     #[case] operation: Operation,
     #[case] joined: bool,
@@ -381,7 +389,7 @@ fn a_sibling_has_joined_when_its_creation_was_the_last_thing_that_happened(
 }
 
 #[test]
-fn a_node_is_marked_as_the_machine_own() {
+fn a_node_is_claimed_with_a_label_and_a_finalizer() {
     let mut node = node(&healthy());
     node.metadata.labels = None;
     node.metadata.finalizers = Some(vec!["other/finalizer".to_owned()]);
@@ -401,7 +409,7 @@ fn a_node_is_marked_as_the_machine_own() {
 #[rstest]
 #[case::running(Phase::Running)]
 #[case::pending(Phase::Pending)]
-fn a_node_that_a_person_deletes_takes_its_machine_along(#[case] phase: Phase) {
+fn the_deletion_of_a_node_deletes_its_machine(#[case] phase: Phase) {
     let mut node = node(&healthy());
     node.metadata.deletion_timestamp = Some(Time(start()));
     let plan = decided(&with_node(with_vm(phase), node), minute(2));
@@ -415,7 +423,7 @@ fn a_node_that_a_person_deletes_takes_its_machine_along(#[case] phase: Phase) {
 #[case::not_joined_yet(Phase::Pending, false, false)]
 #[case::pending_with_conditions(Phase::Pending, true, false)]
 #[case::never_had_conditions(Phase::Running, false, false)]
-fn a_node_that_went_while_we_watched_takes_a_joined_machine_along(
+fn a_watched_node_deletion_deletes_a_joined_machine(
     #[case] phase: Phase,
     #[case] conditions: bool,
     #[case] deleted: bool,
@@ -427,7 +435,7 @@ fn a_node_that_went_while_we_watched_takes_a_joined_machine_along(
 }
 
 #[test]
-fn a_node_that_is_not_ours_deletes_nothing() {
+fn the_deletion_of_an_unmanaged_node_does_not_delete_the_machine() {
     let mut node = node(&healthy());
     node.metadata.deletion_timestamp = Some(Time(start()));
     node.metadata.annotations = Some([(keys::NOT_MANAGED_ANNOTATION.to_owned(), "1".to_owned())].into());
@@ -438,7 +446,7 @@ fn a_node_that_is_not_ours_deletes_nothing() {
 }
 
 #[test]
-fn a_label_that_names_the_node_of_another_machine_is_mended_from_the_own_node() {
+fn a_node_label_with_the_node_of_another_machine_is_corrected() {
     let mut view = running();
     view.node_of_other = MachineName::new("worker-other");
     view.labelled_node = NodeName::new("node-7");
@@ -448,19 +456,19 @@ fn a_label_that_names_the_node_of_another_machine_is_mended_from_the_own_node() 
 }
 
 #[test]
-fn a_node_of_another_machine_is_not_claimed_and_says_nothing_about_this_one() {
+fn a_node_of_another_machine_is_not_claimed_and_counts_as_missing() {
     let mut view = running();
     view.node_of_other = MachineName::new("worker-other");
     let plan = decided(&view, minute(1));
     assert_eq!(actions(&plan), Vec::<String>::new());
-    assert_eq!(written(&plan).0, "Unknown", "it is missing");
+    assert_eq!(written(&plan).0, "Unknown", "the node counts as missing");
 }
 
 #[test]
-fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
-    let mut sick = node(&unhealthy());
-    sick.metadata.labels = None;
-    let mut view = with_node(running(), sick);
+fn the_health_of_a_node_is_evaluated_although_its_claim_failed() {
+    let mut unclaimed = node(&unhealthy());
+    unclaimed.metadata.labels = None;
+    let mut view = with_node(running(), unclaimed);
     let claim = decided(&view, minute(1)).actions[0].clone();
     assert!(matches!(claim, Action::PatchNode { .. }));
     view.failure = Some(Failure {
@@ -471,26 +479,26 @@ fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
     });
     let plan = decided(&view, minute(1));
     assert_eq!(written(&plan).0, "Unknown");
-    assert_eq!(plan.wake, Some(secs(5)), "the claim is tried again soon");
+    assert_eq!(plan.wake, Some(secs(5)), "the claim is retried soon");
 }
 
 #[test]
-fn conditions_that_change_all_the_time_are_copied_now_and_then_and_hold_no_timeout_up() {
+fn frequently_changing_conditions_are_copied_at_intervals_and_do_not_delay_timeouts() {
     let mut view = with_conditions(with_vm(Phase::Unknown), &unhealthy());
     view.machine.status.current_status.last_update_time = Some(Time(minute(0)));
     let mut changed = unhealthy();
     changed.push(condition("Custom", "True"));
     let mut view = with_node(view, node(&changed));
-    assert!(decided(&view, minute(1)).status.is_some(), "they are copied");
+    assert!(decided(&view, minute(1)).status.is_some(), "the conditions are copied");
 
     view.conditions_copied = Some(minute(1));
     let plan = decided(&view, minute(1) + jiff::SignedDuration::from_secs(2));
-    assert_eq!((plan.status, plan.wake), (None, Some(secs(3))), "they wait");
+    assert_eq!((plan.status, plan.wake), (None, Some(secs(3))), "the copy is delayed");
 
     view.conditions_copied = Some(minute(10) - jiff::SignedDuration::from_secs(1));
     assert_eq!(
         written(&decided(&view, minute(10))).0,
         "Failed",
-        "the health timeout does not"
+        "the health timeout is not delayed"
     );
 }

@@ -1,4 +1,4 @@
-//! Update in place: from the labels of the Node to its condition, the drain, and the machine's phase.
+//! In-place update: from the labels of the Node to its condition, the drain, and the machine's phase.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use rstest::rstest;
 
 use crate::fixtures::*;
 
-/// The note of what the Node was before its drain.
-const NOTE: &str = "patch node node.machine.sapcloud.io/cordoned-before-update";
-/// The same, and the Node is cordoned.
+/// Records whether the Node was cordoned before its drain.
+const RECORD: &str = "patch node node.machine.sapcloud.io/cordoned-before-update";
+/// Records the same, and cordons the Node.
 const CORDON: &str = "cordon node.machine.sapcloud.io/cordoned-before-update";
 
-fn step(reason: &str) -> NodeCondition {
+fn update_condition(reason: &str) -> NodeCondition {
     NodeCondition {
         reason: Some(reason.to_owned()),
         ..condition(keys::IN_PLACE_UPDATE_CONDITION, "True")
     }
 }
 
-/// A node with these labels (`candidate`, `selected`, `successful`, `failed`) and that step.
+/// A node with these labels (`candidate`, `selected`, `successful`, `failed`) and this reason of the update condition.
 fn labelled(labels: &str, reason: Option<&str>) -> Node {
     let mut conditions = healthy();
-    conditions.extend(reason.map(step));
+    conditions.extend(reason.map(update_condition));
     let mut node = node(&conditions);
     let all = node.metadata.labels.get_or_insert_default();
-    for word in labels.split_whitespace() {
-        let (key, value) = match word {
+    for label in labels.split_whitespace() {
+        let (key, value) = match label {
             "candidate" => (keys::CANDIDATE_FOR_UPDATE_LABEL, "true"),
             "selected" => (keys::SELECTED_FOR_UPDATE_LABEL, "true"),
             result => (keys::UPDATE_RESULT_LABEL, result),
@@ -42,7 +42,7 @@ fn labelled(labels: &str, reason: Option<&str>) -> Node {
     node
 }
 
-fn on(phase: Phase, node: Node) -> View {
+fn machine_on(phase: Phase, node: Node) -> View {
     let mut view = with_vm(phase);
     view.machine.status.conditions = node.status.as_ref().unwrap().conditions.clone().unwrap();
     view.pods = Some(Vec::new());
@@ -56,11 +56,15 @@ fn on(phase: Phase, node: Node) -> View {
 #[case::candidate_waits("candidate", Some("CandidateForUpdate"), "")]
 #[case::selected("candidate selected", Some("CandidateForUpdate"), "SelectedForUpdate")]
 #[case::successful("candidate selected successful", Some("ReadyForUpdate"), "UpdateSuccessful")]
-#[case::successful_is_known("candidate successful", Some("UpdateSuccessful"), "")]
+#[case::successful_already_set("candidate successful", Some("UpdateSuccessful"), "")]
 #[case::failed("candidate selected failed", Some("ReadyForUpdate"), "UpdateFailed")]
-#[case::failed_is_known("candidate selected failed", Some("UpdateFailed"), "")]
-fn labels_lead_to_the_condition(#[case] labels: &str, #[case] reason: Option<&str>, #[case] expected: &str) {
-    let plan = decided(&on(Phase::Running, labelled(labels, reason)), minute(1));
+#[case::failed_already_set("candidate selected failed", Some("UpdateFailed"), "")]
+fn node_labels_determine_the_update_condition(
+    #[case] labels: &str,
+    #[case] reason: Option<&str>,
+    #[case] expected: &str,
+) {
+    let plan = decided(&machine_on(Phase::Running, labelled(labels, reason)), minute(1));
     let expected: Vec<String> = Some(expected)
         .filter(|reason| !reason.is_empty())
         .map(|reason| format!("condition InPlaceUpdate {reason}"))
@@ -69,9 +73,9 @@ fn labels_lead_to_the_condition(#[case] labels: &str, #[case] reason: Option<&st
     assert_eq!(actions(&plan), expected);
 }
 
-/// Acceptance list "In-place label change detector" of the specification. There is no detector: each change of a Node that
-/// the watch shows is decided on, and so it matters what a change asks for. Of changes that this process makes itself
-/// `World::node_ordered` of the shell tells. Unlike upstream's, a Node that shows up with a label is no change to overlook.
+/// Acceptance list "In-place label change detector" of the specification. There is no detector: the controller decides
+/// on every change of a Node that the watch reports; `src/view/triggers.rs` covers the changes that this process makes
+/// itself. Unlike upstream, the controller also handles a new Node that already has a label.
 #[rstest]
 #[case::both_nodes_nil(None, None, None, false)]
 #[case::old_nil_without_labels(None, Some(""), None, false)]
@@ -98,29 +102,29 @@ fn labels_lead_to_the_condition(#[case] labels: &str, #[case] reason: Option<&st
     Some("UpdateSuccessful"),
     false
 )]
-fn a_change_of_the_labels_is_answered_by_the_condition(
+fn a_label_change_updates_the_condition(
     #[case] old: Option<&str>,
     #[case] new: Option<&str>,
     #[case] reason: Option<&str>,
-    #[case] answered: bool,
+    #[case] updated: bool,
 ) {
-    let asks = |labels: Option<&str>| {
-        let mut view = on(Phase::Running, labelled(labels.unwrap_or_default(), reason));
+    let updates = |labels: Option<&str>| {
+        let mut view = machine_on(Phase::Running, labelled(labels.unwrap_or_default(), reason));
         if labels.is_none() {
             view.node = NodeView::Absent;
         }
-        let does = actions(&decided(&view, minute(1)));
-        does.iter().any(|action| action.starts_with("condition InPlaceUpdate"))
+        let texts = actions(&decided(&view, minute(1)));
+        texts.iter().any(|action| action.starts_with("condition InPlaceUpdate"))
     };
-    assert!(!asks(old), "what was there is answered");
-    assert_eq!(asks(new), answered);
+    assert!(!updates(old), "the old labels already have their condition");
+    assert_eq!(updates(new), updated);
 }
 
 #[test]
 fn a_selected_node_is_drained_before_its_machine_is_updated() {
     let node = labelled("candidate selected", Some("SelectedForUpdate"));
     assert!(is_drained_in_place(&node));
-    let mut view = on(Phase::Running, node);
+    let mut view = machine_on(Phase::Running, node);
     view.pods = Some(vec![pod("web-1")]);
     assert_eq!(
         actions(&decided(&view, minute(1))),
@@ -147,36 +151,36 @@ fn a_selected_node_is_drained_before_its_machine_is_updated() {
 }
 
 #[rstest]
-#[case::open(false, None, Some("=false"))]
-#[case::a_persons(true, None, Some("=true"))]
-#[case::ours(true, Some("false"), None)]
-#[case::a_persons_is_known(true, Some("true"), None)]
-#[case::a_person_opened_it(false, Some("true"), Some("=false"))]
-fn what_a_node_was_before_its_drain_is_written_with_the_cordon(
+#[case::schedulable(false, None, Some("=false"))]
+#[case::cordoned_by_a_user(true, None, Some("=true"))]
+#[case::cordoned_by_the_drain(true, Some("false"), None)]
+#[case::cordoned_by_a_user_and_recorded(true, Some("true"), None)]
+#[case::uncordoned_by_a_user(false, Some("true"), Some("=false"))]
+fn the_previous_cordon_state_is_recorded_with_the_cordon(
     #[case] cordoned: bool,
-    #[case] known: Option<&str>,
+    #[case] recorded: Option<&str>,
     #[case] written: Option<&str>,
 ) {
     let mut node = labelled("candidate selected", Some("SelectedForUpdate"));
     node.spec.as_mut().unwrap().unschedulable = Some(cordoned);
-    let known = known.map(|value| (keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), value.to_owned()));
-    node.metadata.annotations = Some(known.into_iter().collect());
-    let plan = decided(&on(Phase::Running, node.clone()), minute(1));
-    let word = written.map(|value| format!("{}{value}", if cordoned { NOTE } else { CORDON }));
-    assert_eq!(actions(&plan), word.into_iter().collect::<Vec<_>>());
+    let recorded = recorded.map(|value| (keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), value.to_owned()));
+    node.metadata.annotations = Some(recorded.into_iter().collect());
+    let plan = decided(&machine_on(Phase::Running, node.clone()), minute(1));
+    let expected = written.map(|value| format!("{}{value}", if cordoned { RECORD } else { CORDON }));
+    assert_eq!(actions(&plan), expected.into_iter().collect::<Vec<_>>());
     let patch = plan
         .actions
         .iter()
         .find_map(|action| action.node_patch(&node, "worker-x7k2p"));
     let cordons = patch.is_some_and(|patch| patch.pointer("/spec/unschedulable").is_some());
-    assert_eq!(cordons, !cordoned, "one patch does both");
+    assert_eq!(cordons, !cordoned, "one patch records and cordons");
 }
 
-/// Both change the Node's version, and the cordon is for the one that it was decided on.
+/// Both writes change the Node's version, and the cordon requires the version that the decision observed.
 #[test]
-fn a_node_is_cordoned_once_its_capacity_is_written() {
+fn a_node_is_cordoned_after_its_capacity_is_written() {
     let node = labelled("candidate selected", Some("SelectedForUpdate"));
-    let mut view = on(Phase::Running, node);
+    let mut view = machine_on(Phase::Running, node);
     let amount = [("example.com/x".to_owned(), Quantity("1".to_owned()))].into();
     view.class.as_mut().unwrap().node_template = Some(NodeTemplate {
         virtual_capacity: Some(amount),
@@ -190,14 +194,14 @@ fn a_node_is_cordoned_once_its_capacity_is_written() {
 #[test]
 fn a_drained_node_is_ready_for_its_update() {
     let node = labelled("candidate selected", Some("DrainSuccessful"));
-    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    let plan = decided(&machine_on(Phase::InPlaceUpdating, node), minute(1));
     assert_eq!(actions(&plan), ["condition InPlaceUpdate ReadyForUpdate"]);
 }
 
 #[test]
-fn a_node_that_is_ready_is_left_to_its_agent() {
+fn a_node_ready_for_its_update_is_not_changed() {
     let node = labelled("candidate selected", Some("ReadyForUpdate"));
-    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    let plan = decided(&machine_on(Phase::InPlaceUpdating, node), minute(1));
     assert_eq!(
         (actions(&plan).len(), plan.status, plan.wake),
         (0, None, Some(mins(19)))
@@ -205,12 +209,16 @@ fn a_node_that_is_ready_is_left_to_its_agent() {
 }
 
 #[rstest]
-#[case::by_the_label(Some("True"), 1, true)]
-#[case::by_another_value(Some("true"), 1, false)]
+#[case::label(Some("True"), 1, true)]
+#[case::label_with_another_value(Some("true"), 1, false)]
 #[case::too_late(None, 121, true)]
 #[case::in_time(None, 119, false)]
-fn a_drain_before_an_update_goes_by_force(#[case] label: Option<&str>, #[case] now: i64, #[case] forced: bool) {
-    let mut view = on(
+fn a_drain_before_an_update_is_forced_by_label_or_timeout(
+    #[case] label: Option<&str>,
+    #[case] now: i64,
+    #[case] forced: bool,
+) {
+    let mut view = machine_on(
         Phase::Running,
         labelled("candidate selected", Some("SelectedForUpdate")),
     );
@@ -219,20 +227,20 @@ fn a_drain_before_an_update_goes_by_force(#[case] label: Option<&str>, #[case] n
         let labels = view.machine.metadata.labels.get_or_insert_default();
         labels.insert(keys::FORCE_DRAIN_LABEL.to_owned(), label.to_owned());
     }
-    let does = actions(&decided(&view, minute(now)));
+    let texts = actions(&decided(&view, minute(now)));
     let expected = if forced { "delete pod web-1" } else { "evict web-1" };
-    assert_eq!(does.get(1).map(String::as_str), Some(expected), "{does:?}");
+    assert_eq!(texts.get(1).map(String::as_str), Some(expected), "{texts:?}");
 }
 
 #[rstest]
 #[case::not_ready("Ready", "Unknown")]
 #[case::read_only("ReadonlyFilesystem", "True")]
-fn a_node_that_ends_no_pods_is_drained_by_force(#[case] type_: &str, #[case] status: &str) {
+fn a_node_that_cannot_terminate_pods_is_force_drained(#[case] type_: &str, #[case] status: &str) {
     let mut node = labelled("candidate selected", Some("SelectedForUpdate"));
     let conditions = node.status.as_mut().unwrap().conditions.as_mut().unwrap();
     conditions.retain(|condition| condition.type_ != type_);
     conditions.push(condition(type_, status));
-    let mut view = on(Phase::InPlaceUpdating, node);
+    let mut view = machine_on(Phase::InPlaceUpdating, node);
     view.pods = Some(vec![pod("web-1")]);
     assert_eq!(
         actions(&decided(&view, minute(6))),
@@ -244,21 +252,21 @@ fn a_node_that_ends_no_pods_is_drained_by_force(#[case] type_: &str, #[case] sta
     );
 }
 
-/// Acceptance list "in-place drain": where upstream answers NotFound and tries again soon, the missing Node is what counts.
-/// Whether it was missing before or went under the drain, nobody is sent away and no condition is written.
+/// Acceptance list "in-place drain". Upstream returns NotFound and retries soon; here a missing Node decides: whether
+/// it was missing before the drain or is deleted during it, no pod is evicted and no condition is written.
 #[rstest]
 #[case::running(Phase::Running, false, "Unknown")]
-#[case::running_and_it_goes_under_the_drain(Phase::Running, true, "Unknown")]
+#[case::running_and_deleted_during_the_drain(Phase::Running, true, "Unknown")]
 #[case::updating(Phase::InPlaceUpdating, false, "")]
-#[case::updating_and_it_goes_under_the_drain(Phase::InPlaceUpdating, true, "")]
-fn a_node_that_is_missing_is_not_drained_before_an_update(
+#[case::updating_and_deleted_during_the_drain(Phase::InPlaceUpdating, true, "")]
+fn a_missing_node_is_not_drained_before_an_update(
     #[case] phase: Phase,
-    #[case] under_the_drain: bool,
+    #[case] during_the_drain: bool,
     #[case] expected: &str,
 ) {
-    let mut view = on(phase, labelled("candidate selected", Some("SelectedForUpdate")));
+    let mut view = machine_on(phase, labelled("candidate selected", Some("SelectedForUpdate")));
     view.pods = Some(vec![pod("web-1")]);
-    if under_the_drain {
+    if during_the_drain {
         let action = decided(&view, minute(1)).actions[0].clone();
         assert_eq!(action.node().map(|node| node.as_str()), Some(NAME));
         view.failure = Some(Failure {
@@ -273,12 +281,12 @@ fn a_node_that_is_missing_is_not_drained_before_an_update(
     let plan = decided(&view, minute(1));
     assert_eq!(actions(&plan), Vec::<String>::new());
     assert_eq!(written(&plan).0, expected);
-    assert!(plan.wake.is_some(), "its timeouts go on");
+    assert!(plan.wake.is_some(), "the timeouts still apply");
 }
 
 #[test]
-fn a_drain_that_fails_is_told_of_and_goes_on() {
-    let mut view = on(
+fn a_failed_drain_is_reported_and_continues() {
+    let mut view = machine_on(
         Phase::Running,
         labelled("candidate selected", Some("SelectedForUpdate")),
     );
@@ -303,11 +311,15 @@ fn a_drain_that_fails_is_told_of_and_goes_on() {
 #[case::successful(Phase::InPlaceUpdating, "successful", "InPlaceUpdateSuccessful")]
 #[case::successful_after_all(Phase::InPlaceUpdateFailed, "successful", "InPlaceUpdateSuccessful")]
 #[case::failed(Phase::InPlaceUpdating, "failed", "InPlaceUpdateFailed")]
-#[case::failed_is_known(Phase::InPlaceUpdateFailed, "failed", "")]
-#[case::nobody_updates(Phase::Running, "successful", "")]
-fn the_result_on_the_node_is_the_machines_phase(#[case] phase: Phase, #[case] result: &str, #[case] expected: &str) {
+#[case::failed_already_set(Phase::InPlaceUpdateFailed, "failed", "")]
+#[case::no_update_in_progress(Phase::Running, "successful", "")]
+fn the_update_result_on_the_node_sets_the_machine_phase(
+    #[case] phase: Phase,
+    #[case] result: &str,
+    #[case] expected: &str,
+) {
     let node = labelled(result, Some("ReadyForUpdate"));
-    let mut view = on(phase, node);
+    let mut view = machine_on(phase, node);
     view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(90)));
     view.machine.status.preservation = Some(Preservation {
         by: PreservedBy::Auto,
@@ -319,17 +331,17 @@ fn the_result_on_the_node_is_the_machines_phase(#[case] phase: Phase, #[case] re
     if let Some(status) = plan.status {
         assert!(
             status.current_status.preserve_expiry_time.is_some(),
-            "an update ends no preservation"
+            "an update does not end a preservation"
         );
     }
 }
 
 #[test]
-fn why_an_update_failed_is_copied_from_the_node() {
+fn the_failure_reason_of_an_update_is_copied_from_the_node() {
     let mut node = labelled("failed", Some("ReadyForUpdate"));
     let reason = (keys::UPDATE_FAILED_REASON_ANNOTATION.to_owned(), "disk full".to_owned());
     node.metadata.annotations = Some(BTreeMap::from([reason]));
-    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    let plan = decided(&machine_on(Phase::InPlaceUpdating, node), minute(1));
     assert_eq!(
         written(&plan).3,
         "Machine worker-x7k2p failed to update dependencies: disk full"
@@ -341,13 +353,13 @@ fn why_an_update_failed_is_copied_from_the_node() {
 #[case::updating(Phase::InPlaceUpdating, 19, false, "")]
 #[case::failed_for_too_long(Phase::InPlaceUpdateFailed, 15, false, "Failed")]
 #[case::failed_and_nothing_is_replaced(Phase::InPlaceUpdateFailed, 15, true, "")]
-fn an_update_in_place_has_its_timeouts(
+fn an_in_place_update_has_timeouts(
     #[case] phase: Phase,
     #[case] now: i64,
     #[case] disabled: bool,
     #[case] expected: &str,
 ) {
-    let mut view = on(phase, labelled("candidate selected", Some("ReadyForUpdate")));
+    let mut view = machine_on(phase, labelled("candidate selected", Some("ReadyForUpdate")));
     view.machine.spec.configuration.disable_health_timeout = Some(disabled);
     assert_eq!(written(&decided(&view, minute(now))).0, expected);
 }

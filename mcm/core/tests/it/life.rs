@@ -1,5 +1,5 @@
-//! Whole lives: create, run, delete, in a fixed order and in many random ones, with a controller that
-//! dies at any moment.
+//! Whole machine lifecycles: create, run, delete, in a fixed order and in many random orders, with a controller that
+//! may crash at any moment.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::fixtures::{pod, unhealthy};
 use crate::world::{End, World};
 
-/// Runs the controller whenever it wakes, without trouble, until the phase is reached.
+/// Runs the controller without failures until the machine reaches the phase or is deleted.
 fn settle(world: &mut World, phase: &str) {
     for _ in 0..1000 {
         match world.run(usize::MAX) {
@@ -20,15 +20,15 @@ fn settle(world: &mut World, phase: &str) {
                 return;
             }
             End::Sleeps(_) if world.phase() == "Pending" => {
-                world.pass(Duration::from_secs(30));
+                world.advance(Duration::from_secs(30));
                 world.boot();
             }
-            End::Sleeps(wake) => world.pass(wake),
-            End::Gone => return,
+            End::Sleeps(wake) => world.advance(wake),
+            End::Deleted => return,
             End::Crashed => {}
         }
     }
-    panic!("{phase} is never reached:\n{}", world.narrative.join("\n"));
+    panic!("the machine never reaches {phase}:\n{}", world.narrative.join("\n"));
 }
 
 #[test]
@@ -36,13 +36,13 @@ fn a_machine_is_created_runs_and_is_deleted() {
     let mut world = World::new(Settings::default());
     settle(&mut world, "Running");
     world.delete();
-    settle(&mut world, "gone");
+    settle(&mut world, "deleted");
     assert!(world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty() && world.token.is_none());
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
 #[test]
-fn a_creation_that_fails_three_times_makes_one_vm() {
+fn a_creation_that_fails_three_times_creates_one_vm() {
     let mut world = World::new(Settings::default());
     let (before, after) = (false, true);
     world.cloud.errors = vec![
@@ -55,10 +55,9 @@ fn a_creation_that_fails_three_times_makes_one_vm() {
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
-/// One life in the order of `seed`: the controller dies between any two actions or decides on what was
-/// true a while ago, calls fail before or after their effect, the node joins and the person deletes at
-/// any time.
-fn live(seed: u64, settings: Settings) -> Result<String, String> {
+/// One machine lifecycle in the order of `seed`: the controller crashes between any two actions or decides on a stale
+/// view, cloud calls fail before or after their effect, and the node joins and a user deletes the machine at any time.
+fn run_lifecycle(seed: u64, settings: Settings) -> Result<String, String> {
     let mut order = Dice::new(seed);
     let mut world = World::new(settings);
     world.deleted_during = (order.below(10) == 0).then_some(CallKind::Create);
@@ -92,8 +91,8 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
                 world.run(order.below(6));
             }
             _ => match world.run(usize::MAX) {
-                End::Sleeps(wake) => world.pass(wake.min(Duration::from_mins(3))),
-                End::Gone
+                End::Sleeps(wake) => world.advance(wake.min(Duration::from_mins(3))),
+                End::Deleted
                     if world
                         .narrative
                         .iter()
@@ -101,20 +100,22 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
                 {
                     return Ok(world.narrative.join("\n"));
                 }
-                End::Gone | End::Crashed => return Err(format!("gone\n{}", world.narrative.join("\n"))),
+                End::Deleted | End::Crashed => {
+                    return Err(format!("unexpected deletion\n{}", world.narrative.join("\n")));
+                }
             },
         }
-        if let Some(breach) = world.breach() {
-            return Err(format!("seed {seed}: {breach}\n{}", world.narrative.join("\n")));
+        if let Some(violation) = world.violation() {
+            return Err(format!("seed {seed}: {violation}\n{}", world.narrative.join("\n")));
         }
     }
     world.delete();
     world.cloud.errors.clear();
     world.stale = None;
-    settle(&mut world, "gone");
+    settle(&mut world, "deleted");
     if world.machine.is_some() || world.node.is_some() || !world.cloud.vms.is_empty() {
         return Err(format!(
-            "seed {seed}: something is left\n{}",
+            "seed {seed}: objects or VMs are left over\n{}",
             world.narrative.join("\n")
         ));
     }
@@ -122,31 +123,32 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
 }
 
 #[test]
-fn a_hundred_lives_in_random_orders_keep_every_invariant() {
-    let lives = (0..100).map(|seed| live(seed, Settings::default()).unwrap_or_else(|breach| panic!("{breach}")));
-    let told = lives.collect::<Vec<_>>().join("\n");
+fn a_hundred_random_machine_lifecycles_keep_every_invariant() {
+    let lifecycles =
+        (0..100).map(|seed| run_lifecycle(seed, Settings::default()).unwrap_or_else(|violation| panic!("{violation}")));
+    let narratives = lifecycles.collect::<Vec<_>>().join("\n");
     for event in [
-        "the controller dies",
+        "the controller crashes",
         "the machine was written meanwhile",
         "conflict",
         "CreateMachine failed",
         "GetMachineStatus failed",
         "InitializeMachine failed",
         "DeleteMachine failed",
-        "the VM was made while the machine was deleted",
+        "the VM was created while the machine was deleted",
         "the node joined",
     ] {
-        assert!(told.contains(event), "no life has: {event}");
+        assert!(narratives.contains(event), "no lifecycle has the event: {event}");
     }
 }
 
 #[test]
-fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() {
-    for survives in 0..40 {
+fn a_machine_is_created_and_deleted_although_the_controller_crashes_after_any_action() {
+    for crash_after in 0..40 {
         let mut world = World::new(Settings::default());
         let mut crashes = 0;
-        for phase in ["Running", "gone"] {
-            if matches!(world.run(survives), End::Crashed) {
+        for phase in ["Running", "deleted"] {
+            if matches!(world.run(crash_after), End::Crashed) {
                 crashes += 1;
             }
             settle(&mut world, phase);
@@ -154,27 +156,27 @@ fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() 
         }
         assert!(
             world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty(),
-            "died after {survives}"
+            "crashed after {crash_after} actions"
         );
         assert!(
-            crashes > 0 || survives > 5,
-            "a run of {survives} actions ends by a crash"
+            crashes > 0 || crash_after > 5,
+            "a run limited to {crash_after} actions crashes"
         );
     }
 }
 
-/// Acceptance list "Creation map" of the specification. Ours is the queue, which gives one key to one worker at a time
-/// (`a_key_at_work_waits_until_it_is_done` in the shell): a deletion comes to its turn when the creation's call has
-/// returned, at once and not after the medium retry period, and first of all with the VM that was made.
+/// Acceptance list "Creation map" of the specification. The queue replaces the map: it gives one key to one worker at a
+/// time (`src/reconcile/queue.rs`). A deletion is reconciled as soon as the creation call returns, without the medium
+/// retry period, and first records the created VM.
 #[rstest]
 #[case::deletion_refused_while_present(
     Some(CallKind::Create),
-    "the VM was made while the machine was deleted: it is recorded first -> patch node=worker-x7k2p priority=3 \
+    "the VM was created while the machine was deleted: it is recorded first -> patch node=worker-x7k2p priority=3 \
      provider=fakecloud:///z1/vm-1"
 )]
 #[case::key_removed_after_the_creation_flow(Some(CallKind::Initialize), "the machine is being deleted => Terminating")]
 #[case::deletion_proceeds_when_absent(None, "the machine is being deleted => Terminating")]
-fn a_deletion_waits_for_a_creation_that_is_under_way(#[case] during: Option<CallKind>, #[case] first: &str) {
+fn a_deletion_waits_for_a_creation_in_progress(#[case] during: Option<CallKind>, #[case] first: &str) {
     let mut world = World::new(Settings::default());
     world.deleted_during = during;
     world.run(usize::MAX);
@@ -182,45 +184,52 @@ fn a_deletion_waits_for_a_creation_that_is_under_way(#[case] during: Option<Call
         assert_eq!(world.phase(), "Pending");
         world.delete();
     }
-    settle(&mut world, "gone");
-    let mut told = world.narrative.iter();
-    told.find(|line| line.contains("the machine is deleted"));
-    assert_eq!(told.next().map(String::as_str), Some(first), "{:#?}", world.narrative);
-    assert!(world.machine.is_none() && world.cloud.vms.is_empty(), "nothing is left");
+    settle(&mut world, "deleted");
+    let mut lines = world.narrative.iter();
+    lines.find(|line| line.contains("the machine is deleted"));
+    assert_eq!(lines.next().map(String::as_str), Some(first), "{:#?}", world.narrative);
+    assert!(
+        world.machine.is_none() && world.cloud.vms.is_empty(),
+        "neither machine nor VM is left"
+    );
 }
 
 #[test]
-fn a_forced_drain_that_is_cut_short_anywhere_is_finished_by_the_next_process() {
-    for survives in 0..12 {
+fn a_restarted_controller_finishes_an_interrupted_forced_drain() {
+    for crash_after in 0..12 {
         let mut world = World::new(Settings::default());
         settle(&mut world, "Running");
         let node = world.node.as_mut().unwrap();
         node.status.as_mut().unwrap().conditions = Some(unhealthy());
         world.pods.push(pod("web-2"));
-        world.pass(Duration::from_mins(6));
+        world.advance(Duration::from_mins(6));
         world.delete();
-        let crashed = matches!(world.run(survives), End::Crashed);
-        settle(&mut world, "gone");
-        let told = world.narrative.join("\n");
-        assert!(told.contains("cordon") && told.contains("delete pod web-1"), "{told}");
-        assert!(!told.contains("evict"), "{told}");
+        let crashed = matches!(world.run(crash_after), End::Crashed);
+        settle(&mut world, "deleted");
+        let narrative = world.narrative.join("\n");
+        assert!(
+            narrative.contains("cordon") && narrative.contains("delete pod web-1"),
+            "{narrative}"
+        );
+        assert!(!narrative.contains("evict"), "{narrative}");
         assert!(world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty() && world.pods.is_empty());
         assert!(
-            crashed || survives > 8,
-            "a run of {survives} actions ends by a crash\n{told}"
+            crashed || crash_after > 8,
+            "a run limited to {crash_after} actions crashes\n{narrative}"
         );
     }
 }
 
 #[test]
-fn a_controller_that_does_not_ask_first_makes_a_second_vm() {
+fn a_controller_that_skips_the_status_call_creates_a_second_vm() {
     if !defects::CAN_BE_PLANTED {
         return;
     }
     let _planted = defects::plant(Some(defects::Defect::CreatesWithoutAsking));
-    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, Settings::default()).map(|_| ())));
+    let caught =
+        std::panic::catch_unwind(|| (0..100).try_for_each(|seed| run_lifecycle(seed, Settings::default()).map(|_| ())));
     assert!(
         !matches!(caught, Ok(Ok(()))),
-        "the defect lives a hundred lives unnoticed"
+        "a hundred lifecycles do not detect the defect"
     );
 }

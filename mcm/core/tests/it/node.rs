@@ -1,4 +1,4 @@
-//! The Node of a machine: what the template wants of it, and what a person asks by it.
+//! The Node of a machine: synchronization with the node template, and requests by annotations of the Node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn texts(text: &str) -> Texts {
     (!all.is_empty()).then_some(all)
 }
 
-fn marked(text: &str) -> Vec<Taint> {
+fn parse_taints(text: &str) -> Vec<Taint> {
     let pairs = text.split_whitespace().filter_map(|part| part.split_once('='));
     let each = pairs.map(|(key, rest)| {
         let (value, effect) = rest.split_once(':').unwrap();
@@ -38,11 +38,11 @@ fn template(labels: &str, annotations: &str, taints: &str) -> NodeTemplateSpec {
     let mut template = NodeTemplateSpec::default();
     template.metadata.labels = texts(labels);
     template.metadata.annotations = texts(annotations);
-    template.spec.taints = Some(marked(taints)).filter(|taints| !taints.is_empty());
+    template.spec.taints = Some(parse_taints(taints)).filter(|taints| !taints.is_empty());
     template
 }
 
-/// A Running machine of that template, on a node to which `last` was applied.
+/// A Running machine with the template `wanted`, on a node to which `last` was applied.
 fn synchronised(wanted: NodeTemplateSpec, last: Option<&NodeTemplateSpec>, node: Node) -> View {
     let mut view = running();
     view.machine.spec.node_template = Some(wanted);
@@ -64,7 +64,7 @@ fn last_applied(plan: &Plan) -> Option<NodeTemplateSpec> {
     serde_json::from_str(text.as_deref()?).ok()
 }
 
-/// Wanted, applied last, and there; then what is written. Labels and annotations follow the same rule.
+/// The wanted, last applied and current values, and the expected patch. Labels and annotations follow the same rule.
 #[rstest]
 #[case::not_updated("a=1", "a=1", "a=1", "")]
 #[case::value_updated("a=2", "a=1", "a=1", "patch node a=2")]
@@ -77,7 +77,7 @@ fn last_applied(plan: &Plan) -> Option<NodeTemplateSpec> {
 fn labels_and_annotations_follow_the_template(
     #[case] wanted: &str,
     #[case] last: &str,
-    #[case] there: &str,
+    #[case] current: &str,
     #[case] expected: &str,
 ) {
     for annotations in [false, true] {
@@ -90,17 +90,17 @@ fn labels_and_annotations_follow_the_template(
         };
         let mut node = node(&healthy());
         if annotations {
-            node.metadata.annotations = texts(there);
+            node.metadata.annotations = texts(current);
         } else {
             node.metadata
                 .labels
                 .get_or_insert_default()
-                .extend(texts(there).unwrap_or_default());
+                .extend(texts(current).unwrap_or_default());
         }
         let plan = decided(&synchronised(side(wanted), Some(&side(last)), node), minute(2));
         assert_eq!(actions(&plan).join(","), expected);
-        let remembered = (wanted != last).then(|| side(wanted));
-        assert_eq!(last_applied(&plan), remembered);
+        let expected = (wanted != last).then(|| side(wanted));
+        assert_eq!(last_applied(&plan), expected);
     }
 }
 
@@ -144,15 +144,15 @@ fn labels_and_annotations_follow_the_template(
     "a=1:NoSchedule a=1:NoExecute",
     ""
 )]
-fn taints_follow_the_template(#[case] wanted: &str, #[case] last: &str, #[case] there: &str, #[case] expected: &str) {
+fn taints_follow_the_template(#[case] wanted: &str, #[case] last: &str, #[case] current: &str, #[case] expected: &str) {
     let mut node = node(&healthy());
-    node.spec.as_mut().unwrap().taints = Some(marked(there)).filter(|taints| !taints.is_empty());
+    node.spec.as_mut().unwrap().taints = Some(parse_taints(current)).filter(|taints| !taints.is_empty());
     let view = synchronised(template("", "", wanted), Some(&template("", "", last)), node);
     assert_eq!(actions(&decided(&view, minute(2))).join(","), expected);
 }
 
 #[test]
-fn a_node_that_joins_is_claimed_and_made_as_the_template_wants_in_one_write() {
+fn a_joining_node_is_claimed_and_gets_its_template_in_one_patch() {
     let mut fresh = node(&unhealthy());
     fresh.metadata.labels = None;
     let mut view = with_node(with_vm(Phase::Pending), fresh);
@@ -163,30 +163,30 @@ fn a_node_that_joins_is_claimed_and_made_as_the_template_wants_in_one_write() {
 }
 
 #[test]
-fn a_machine_without_template_leaves_its_node_alone() {
+fn a_machine_without_a_template_does_not_patch_its_node() {
     let plan = decided(&running(), minute(2));
     assert_eq!((actions(&plan).len(), plan.reason), (0, Reason::Nothing));
 }
 
 #[test]
-fn a_template_is_not_asked_of_a_node_that_is_not_there() {
+fn the_template_of_an_absent_node_is_not_applied() {
     let mut view = running();
     view.machine.spec.node_template = Some(template("pool=a", "", ""));
     view.node = NodeView::Absent;
     assert!(actions(&decided(&view, minute(2))).is_empty());
 }
 
-/// What the class wants, what was applied last, what is there; then what is written, and what after that.
+/// The wanted, last applied and current capacity; then the first and the second write.
 #[rstest]
 #[case::unchanged("x=1", "x=1", "cpu=2 x=1000m", ["", ""])]
 #[case::value_changed("x=2", "x=1", "cpu=2 x=1", ["capacity x=2", "patch node"])]
 #[case::added("x=1 y=3", "x=1", "cpu=2 x=1", ["capacity y=3", "patch node"])]
 #[case::deleted("", "x=1", "cpu=2 x=1", ["capacity x=", "patch node"])]
-#[case::taken_away_on_the_node("x=1", "x=1", "cpu=2", ["capacity x=1", ""])]
+#[case::removed_from_the_node("x=1", "x=1", "cpu=2", ["capacity x=1", ""])]
 fn the_virtual_capacity_follows_the_class(
     #[case] wanted: &str,
     #[case] last: &str,
-    #[case] there: &str,
+    #[case] current: &str,
     #[case] expected: [&str; 2],
 ) {
     let amounts = |text: &str| -> BTreeMap<String, Quantity> {
@@ -194,7 +194,7 @@ fn the_virtual_capacity_follows_the_class(
         all.into_iter().map(|(key, value)| (key, Quantity(value))).collect()
     };
     let mut node = node(&healthy());
-    node.status.as_mut().unwrap().capacity = Some(amounts(there));
+    node.status.as_mut().unwrap().capacity = Some(amounts(current));
     let text = serde_json::to_string(&amounts(last)).unwrap();
     node.metadata.annotations = Some([(keys::LAST_APPLIED_CAPACITY_ANNOTATION.to_owned(), text)].into());
     let mut view = with_node(running(), node);
@@ -207,11 +207,11 @@ fn the_virtual_capacity_follows_the_class(
         (first.actions.first(), &mut view.node)
     {
         assert_eq!(first.wake, Some(Duration::ZERO));
-        let there = node.status.as_mut().unwrap().capacity.as_mut().unwrap();
+        let current = node.status.as_mut().unwrap().capacity.as_mut().unwrap();
         for (key, value) in capacity {
             match value {
-                Some(value) => drop(there.insert(key.clone(), value.clone())),
-                None => drop(there.remove(key)),
+                Some(value) => drop(current.insert(key.clone(), value.clone())),
+                None => drop(current.remove(key)),
             }
         }
     }
@@ -222,7 +222,7 @@ fn the_virtual_capacity_follows_the_class(
 #[rstest]
 #[case::running(Phase::Running, "patch node taints []")]
 #[case::pending(Phase::Pending, "")]
-fn the_taint_of_nodes_that_are_not_ready_goes_when_the_machine_runs(#[case] phase: Phase, #[case] expected: &str) {
+fn the_not_ready_taint_is_removed_when_the_machine_is_running(#[case] phase: Phase, #[case] expected: &str) {
     let mut node = node(
         if phase == Phase::Running {
             healthy()
@@ -235,10 +235,11 @@ fn the_taint_of_nodes_that_are_not_ready_goes_when_the_machine_runs(#[case] phas
     let mut view = with_node(with_vm(phase), node);
     view.machine.spec.node_template = None;
     let plan = decided(&view, minute(2));
-    let does = actions(&plan);
+    let texts = actions(&plan);
     assert_eq!(
-        does.iter()
-            .find(|word| word.contains("node"))
+        texts
+            .iter()
+            .find(|text| text.contains("node"))
             .cloned()
             .unwrap_or_default(),
         expected
@@ -246,7 +247,7 @@ fn the_taint_of_nodes_that_are_not_ready_goes_when_the_machine_runs(#[case] phas
 }
 
 #[test]
-fn the_taint_does_not_come_back_from_the_template() {
+fn the_not_ready_taint_is_not_added_again_from_the_template() {
     let mut view = running();
     let mut wanted = NodeTemplateSpec::default();
     wanted.spec.taints = Some(vec![taint(keys::INSTANCE_NOT_READY_TAINT)]);
@@ -258,11 +259,11 @@ fn the_taint_does_not_come_back_from_the_template() {
 }
 
 #[rstest]
-#[case::yes("true", true)]
-#[case::no("false", false)]
-#[case::another_case("True", false)]
+#[case::true_value("true", true)]
+#[case::false_value("false", false)]
+#[case::capitalized("True", false)]
 #[case::empty("", false)]
-fn a_person_deletes_a_machine_by_an_annotation_on_its_node(#[case] value: &str, #[case] deleted: bool) {
+fn a_node_annotation_triggers_the_deletion_of_the_machine(#[case] value: &str, #[case] deleted: bool) {
     let mut node = node(&healthy());
     node.metadata.annotations = Some([(keys::TRIGGER_DELETION_ANNOTATION.to_owned(), value.to_owned())].into());
     let plan = decided(&with_node(running(), node), minute(2));
@@ -273,7 +274,7 @@ fn a_person_deletes_a_machine_by_an_annotation_on_its_node(#[case] value: &str, 
 }
 
 #[test]
-fn a_node_of_another_vm_is_not_the_machines() {
+fn a_node_of_another_vm_is_not_claimed() {
     let mut other = node(&healthy());
     other.spec.as_mut().unwrap().provider_id = Some("fakecloud:///z1/other".to_owned());
     let view = with_node(with_vm(Phase::Pending), other.clone());
@@ -281,7 +282,7 @@ fn a_node_of_another_vm_is_not_the_machines() {
     assert_eq!(
         (actions(&plan).len(), plan.status),
         (0, None),
-        "it neither joins nor is claimed"
+        "the machine does not join, and the node is not claimed"
     );
     other.spec.as_mut().unwrap().provider_id = Some(PROVIDER_ID.to_owned());
     assert_eq!(
@@ -291,13 +292,13 @@ fn a_node_of_another_vm_is_not_the_machines() {
 }
 
 #[test]
-fn a_node_that_is_to_go_with_a_former_vm_is_let_go() {
+fn the_finalizer_of_a_former_vms_deleted_node_is_removed() {
     let mut other = node(&healthy());
     other.spec.as_mut().unwrap().provider_id = Some("fakecloud:///z1/other".to_owned());
     other.metadata.labels = texts(&format!("{}={NAME}", keys::MACHINE_NAME_LABEL));
     other.metadata.finalizers = Some(vec![keys::NODE_FINALIZER.to_owned()]);
-    let stays = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
-    assert_eq!(actions(&stays).len(), 0, "nobody wants it to go");
+    let not_deleted = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
+    assert_eq!(actions(&not_deleted).len(), 0, "the node is not being deleted");
     other.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(minute(1)));
     let name = other.metadata.name.clone().unwrap();
     let plan = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
@@ -310,13 +311,13 @@ fn a_node_that_is_to_go_with_a_former_vm_is_let_go() {
     );
     other.metadata.labels = texts(&format!("{}=another", keys::MACHINE_NAME_LABEL));
     let of_another = decided(&with_node(with_vm(Phase::Pending), other), minute(2));
-    assert_eq!(actions(&of_another).len(), 0, "it is another machine's business");
+    assert_eq!(actions(&of_another).len(), 0, "the node belongs to another machine");
 }
 
 #[rstest]
-#[case::failed_a_moment_ago(Phase::CrashLoopBackOff)]
-#[case::failed_for_good(Phase::Failed)]
-fn a_machine_whose_vm_is_not_initialised_does_not_run_on_a_healthy_node(#[case] phase: Phase) {
+#[case::crash_loop(Phase::CrashLoopBackOff)]
+#[case::failed(Phase::Failed)]
+fn a_machine_with_an_uninitialized_vm_is_not_running_on_a_healthy_node(#[case] phase: Phase) {
     let mut view = with_conditions(with_vm(phase), &healthy());
     set_operation(
         &mut view,
@@ -328,12 +329,12 @@ fn a_machine_whose_vm_is_not_initialised_does_not_run_on_a_healthy_node(#[case] 
     assert_eq!(
         written(&decided(&view, minute(1))).0,
         "",
-        "it is initialised first, or replaced"
+        "the VM is initialized first, or the machine is replaced"
     );
 }
 
 #[test]
-fn conditions_of_a_node_that_joins_are_copied_once_it_takes_long() {
+fn conditions_of_a_joining_node_are_copied_after_a_delay() {
     let mut fresh = node(&unhealthy());
     fresh.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(minute(2)));
     let view = with_node(with_vm(Phase::Pending), fresh);

@@ -1,4 +1,4 @@
-//! Whole plans as snapshots: what the shell is given at the turning points of a life.
+//! Snapshots of whole plans at the main transitions of a machine's lifecycle.
 
 use mcm_api::{Code, Phase};
 use mcm_core::machine::{Answer, Stage};

@@ -1,4 +1,4 @@
-//! Safety: when an API server that does not answer freezes the controller.
+//! Safety: when an unavailable API server freezes the controller.
 
 use jiff::SignedDuration;
 use mcm_core::safety::api_health::{ApiHealth, Settings};
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::fixtures::start;
 
-/// For how long an API server had been away before the question.
+/// For how long an API server has been unavailable, relative to the timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Timer {
     Inactive,
@@ -14,12 +14,12 @@ enum Timer {
     Elapsed,
 }
 
-/// Acceptance list "API freeze" of the specification, all of its 24 combinations. A frozen controller has no timer any
-/// more, so that three of the list's states are one of ours.
+/// Acceptance list "API freeze" of the specification, all of its 24 combinations. A frozen controller has no timer, so
+/// three states of the list are one state here.
 #[rstest]
-fn the_controller_is_frozen_while_an_api_server_is_away_for_too_long(
-    #[values(true, false)] control_is_up: bool,
-    #[values(true, false)] target_is_up: bool,
+fn the_controller_freezes_while_an_api_server_is_unavailable_for_too_long(
+    #[values(true, false)] control_available: bool,
+    #[values(true, false)] target_available: bool,
     #[values(Timer::Inactive, Timer::Started, Timer::Elapsed)] timer: Timer,
     #[values(false, true)] frozen: bool,
 ) {
@@ -31,9 +31,13 @@ fn the_controller_is_frozen_while_an_api_server_is_away_for_too_long(
         Timer::Started => ApiHealth::Down { since: since(29) },
         Timer::Elapsed => ApiHealth::Down { since: since(30) },
     };
-    let up = control_is_up && target_is_up;
+    let up = control_available && target_available;
     let next = before.after(up, start(), start(), &settings);
-    assert_eq!(next.thaw, up && frozen, "machines begin anew before it ends");
+    assert_eq!(
+        next.thaw,
+        up && frozen,
+        "machines are reconciled again before the freeze ends"
+    );
     let after = if next.thaw { ApiHealth::Up } else { next.health };
     let expected = !up && (frozen || timer == Timer::Elapsed);
     assert_eq!(after.is_frozen(), expected, "{before:?} -> {next:?}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::*;
 
-/// A Running machine whose VM has `applied`, of a class that says `wanted`.
+/// A Running machine with the last applied provider spec `applied`, whose class has `wanted`.
 fn machine_with(applied: Option<&Value>, wanted: &Value) -> View {
     let mut view = running();
     view.class.as_mut().unwrap().provider_spec = wanted.clone();
@@ -37,7 +37,7 @@ fn new() -> Value {
     json!({ "tags": { "a": "2" } })
 }
 
-fn begun(view: &mut View, state: State, code: &str) {
+fn with_update(view: &mut View, state: State, code: &str) {
     set_operation(view, Operation::Update, state, "Updating VM on cloud provider");
     view.machine.status.last_operation.as_mut().unwrap().error_code = code.to_owned();
 }
@@ -57,7 +57,7 @@ fn operation(plan: &Plan) -> (Option<Operation>, Option<State>) {
 }
 
 #[test]
-fn a_new_machine_remembers_the_spec_that_its_vm_was_made_from() {
+fn a_new_machine_records_the_provider_spec_of_its_vm() {
     let mut view = new_machine();
     view.class.as_mut().unwrap().provider_spec = old();
     let plan = decided(&answered(view, Answer::Create(Ok(vm()))), minute(1));
@@ -68,17 +68,17 @@ fn a_new_machine_remembers_the_spec_that_its_vm_was_made_from() {
 }
 
 #[test]
-fn a_machine_whose_vm_has_the_spec_is_left_alone() {
+fn a_machine_with_the_current_provider_spec_is_not_updated() {
     let plan = decided(&machine_with(Some(&old()), &old()), minute(1));
     assert_eq!(plan.reason, Reason::Nothing);
 }
 
 #[test]
-fn a_change_is_announced_on_the_object_then_applied_then_remembered() {
+fn an_update_is_written_to_the_status_then_applied_then_recorded() {
     let mut view = machine_with(Some(&old()), &new());
     let plan = decided(&view, minute(1));
     assert_eq!(operation(&plan), (Some(Operation::Update), Some(State::Processing)));
-    assert!(actions(&plan).is_empty(), "nothing is called before that is written");
+    assert!(actions(&plan).is_empty(), "the status is written before the call");
     view.machine.status = plan.status.unwrap();
 
     let plan = decided(&view, minute(1));
@@ -94,7 +94,7 @@ fn a_change_is_announced_on_the_object_then_applied_then_remembered() {
 }
 
 #[test]
-fn a_machine_that_came_from_elsewhere_is_updated_once() {
+fn a_machine_without_a_recorded_provider_spec_is_updated_once() {
     let view = machine_with(None, &old());
     assert_eq!(actions(&decided(&view, minute(1))), ["call Update"]);
     let plan = result(view, &old(), Ok(()));
@@ -103,7 +103,7 @@ fn a_machine_that_came_from_elsewhere_is_updated_once() {
 }
 
 #[test]
-fn a_driver_without_the_call_is_not_asked_for_each_machine() {
+fn an_unimplemented_update_call_is_not_repeated_for_each_machine() {
     let mut view = machine_with(None, &old());
     let plan = result(view.clone(), &old(), Err(error(Code::Unimplemented)));
     assert_eq!((plan.status, plan.actions.len()), (None, 0));
@@ -112,9 +112,9 @@ fn a_driver_without_the_call_is_not_asked_for_each_machine() {
 }
 
 #[test]
-fn a_driver_without_the_call_is_told_of_on_the_object_once() {
+fn an_unimplemented_update_call_is_reported_once() {
     let mut view = machine_with(Some(&old()), &new());
-    begun(&mut view, State::Processing, "");
+    with_update(&mut view, State::Processing, "");
     let plan = result(view.clone(), &new(), Err(error(Code::Unimplemented)));
     assert!(
         written(&plan).3.starts_with("The driver cannot update VMs"),
@@ -125,14 +125,13 @@ fn a_driver_without_the_call_is_told_of_on_the_object_once() {
     assert_eq!(decided(&view, minute(60)).reason, Reason::Nothing);
 }
 
-/// The first edge case: the update failed half-way, then the class went back.
-/// The second: the process died in the call, then the class went back.
+/// The class is reverted after the update failed, or after the process crashed during the call.
 #[rstest]
-#[case::it_failed_and_the_class_went_back(State::Failed, "Internal")]
-#[case::the_process_died_and_the_class_went_back(State::Processing, "")]
-fn an_update_that_was_begun_is_finished_with_the_spec_of_before(#[case] state: State, #[case] code: &str) {
+#[case::failed_and_reverted(State::Failed, "Internal")]
+#[case::crashed_and_reverted(State::Processing, "")]
+fn a_started_update_is_finished_after_the_class_is_reverted(#[case] state: State, #[case] code: &str) {
     let mut view = machine_with(Some(&old()), &old());
-    begun(&mut view, state, code);
+    with_update(&mut view, state, code);
     let plan = decided(&view, minute(10));
     assert_eq!(actions(&plan), ["call Update"]);
     let plan = result(view, &old(), Ok(()));
@@ -142,9 +141,9 @@ fn an_update_that_was_begun_is_finished_with_the_spec_of_before(#[case] state: S
 #[rstest]
 #[case::soon(Code::Unavailable, 5)]
 #[case::later(Code::Internal, 180)]
-fn a_failed_update_is_repeated_after_its_period(#[case] code: Code, #[case] seconds: u64) {
+fn a_failed_update_is_retried_after_its_period(#[case] code: Code, #[case] seconds: u64) {
     let mut view = machine_with(Some(&old()), &new());
-    begun(&mut view, State::Processing, "");
+    with_update(&mut view, State::Processing, "");
     let plan = result(view.clone(), &new(), Err(error(code)));
     assert_eq!(
         (plan.wake, written(&plan).2),
@@ -159,7 +158,7 @@ fn a_failed_update_is_repeated_after_its_period(#[case] code: Code, #[case] seco
     assert_eq!(
         plan.reason,
         Reason::WaitingToRepeat(secs(seconds - 1)),
-        "it failed alike once more"
+        "the call failed again with the same error"
     );
     let at = minute(1).checked_add(secs(seconds - 1)).unwrap();
     assert_eq!(decided(&view, at).reason, Reason::WaitingToRepeat(secs(1)));
@@ -172,9 +171,9 @@ fn a_failed_update_is_repeated_after_its_period(#[case] code: Code, #[case] seco
 }
 
 #[test]
-fn an_update_under_way_is_not_forgotten_when_the_node_turns_unhealthy() {
+fn an_update_in_progress_is_kept_when_the_node_turns_unhealthy() {
     let mut view = machine_with(Some(&old()), &new());
-    begun(&mut view, State::Failed, "Internal");
+    with_update(&mut view, State::Failed, "Internal");
     view = with_node(view, node(&unhealthy()));
     let plan = decided(&view, minute(2));
     assert_eq!(written(&plan).0, "Unknown");
@@ -190,31 +189,31 @@ fn an_update_under_way_is_not_forgotten_when_the_node_turns_unhealthy() {
 #[rstest]
 #[case::no_vm_yet(None)]
 #[case::failed(Some(Phase::Failed))]
-#[case::being_made(Some(Phase::CrashLoopBackOff))]
-fn a_machine_that_is_being_made_or_replaced_is_not_updated(#[case] phase: Option<Phase>) {
+#[case::in_creation(Some(Phase::CrashLoopBackOff))]
+fn a_machine_in_creation_or_replacement_is_not_updated(#[case] phase: Option<Phase>) {
     let mut view = machine_with(Some(&old()), &new());
     view.machine.status.current_status.phase = phase;
     view = with_node(view, node(&unhealthy()));
-    let does = actions(&decided(&view, minute(1)));
-    assert!(!does.contains(&"call Update".to_owned()), "{does:?}");
+    let texts = actions(&decided(&view, minute(1)));
+    assert!(!texts.contains(&"call Update".to_owned()), "{texts:?}");
 }
 
 #[test]
-fn a_machine_that_is_deleted_is_not_updated() {
+fn a_machine_being_deleted_is_not_updated() {
     let mut view = machine_with(Some(&old()), &new());
     view.machine.metadata.deletion_timestamp = Some(Time(minute(1)));
     assert!(!actions(&decided(&view, minute(1))).contains(&"call Update".to_owned()));
 }
 
 #[test]
-fn the_order_of_fields_makes_no_difference() {
+fn the_order_of_provider_spec_fields_is_irrelevant() {
     let mut view = machine_with(None, &json!({ "a": 1, "b": 2 }));
     annotate(
         &mut view,
         keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION,
         "{\"b\": 2, \"a\": 1}",
     );
-    let known: BTreeMap<_, _> = view.machine.metadata.annotations.clone().unwrap();
-    assert!(known.contains_key(keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION));
+    let annotations: BTreeMap<_, _> = view.machine.metadata.annotations.clone().unwrap();
+    assert!(annotations.contains_key(keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION));
     assert_eq!(decided(&view, minute(1)).reason, Reason::Nothing);
 }

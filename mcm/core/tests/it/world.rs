@@ -1,5 +1,5 @@
-//! A small world for whole lives: one machine, its node, its cloud, and a controller that may die between any two
-//! actions.
+//! Simulates the whole lifecycle of one machine, with its node, its cloud and a controller that may crash between any
+//! two actions.
 
 use std::time::Duration;
 
@@ -17,35 +17,35 @@ use crate::cloud::Cloud;
 use crate::fixtures::{actions, class, condition, healthy, machine, node, pod, secret, start};
 use crate::patches::merged;
 
-/// Everything that outlives the controller.
+/// The state that a crash of the controller does not affect.
 pub struct World {
     pub machine: Option<Machine>,
     pub node: Option<Node>,
     pub pods: Vec<Pod>,
-    /// Pods that are asked to go take their time. Otherwise they are gone at once.
+    /// Whether evicted and deleted pods keep running; otherwise they are deleted at once.
     pub pods_linger: bool,
     pub token: Option<String>,
     pub cloud: Cloud,
     /// The other machines of its deployment.
     pub siblings: Vec<Sibling>,
-    /// What its deployment's list of preserved machines says of it.
+    /// The machine's standing in its owner's list of preserved machines.
     pub ledger: Standing,
-    /// A person deletes the machine during the next call of this kind.
+    /// A user deletes the machine during the next cloud call of this kind.
     pub deleted_during: Option<CallKind>,
     pub now: Timestamp,
     pub settings: Settings,
-    /// What happened, a line each.
+    /// One line per decision or external event.
     pub narrative: Vec<String>,
-    /// The machine and its node as the controller's cache has them, where that is behind.
+    /// The machine and its node in the controller's cache, if the cache is stale.
     pub stale: Option<(Machine, Option<Node>)>,
-    /// What is remembered of its drain.
+    /// The in-memory state of the machine's drain.
     drain: DrainMemory,
     provider_ids: Vec<String>,
 }
 
-/// What the controller learnt since it last wrote anything.
+/// What the controller observed since its last write.
 #[derive(Default)]
-struct Learnt {
+struct Observed {
     answers: Vec<Answer>,
     token: TokenView,
     failure: Option<Failure>,
@@ -53,22 +53,20 @@ struct Learnt {
 
 /// What follows a decision.
 enum Next {
-    /// Another one, with the answer to what it asked.
-    Asked,
-    /// Another one at once.
+    /// Decide again with the answers of the performed actions.
+    WithAnswers,
+    /// Decide again from a fresh view.
     Again,
-    /// Nothing for now.
     End(End),
 }
 
 /// How a run of the controller ended.
 pub enum End {
-    /// It sleeps so long.
+    /// The controller sleeps for this time.
     Sleeps(Duration),
-    /// It died.
     Crashed,
-    /// The machine is gone.
-    Gone,
+    /// The machine is deleted.
+    Deleted,
 }
 
 impl World {
@@ -78,7 +76,7 @@ impl World {
         Self::of(machine, settings)
     }
 
-    /// The world of a machine that nobody has looked at yet.
+    /// The world of a machine that no controller has reconciled yet.
     pub fn of(machine: Machine, settings: Settings) -> Self {
         Self {
             machine: Some(machine),
@@ -99,52 +97,52 @@ impl World {
         }
     }
 
-    /// The controller works until it has nothing to do now, or dies after `survives` actions.
-    pub fn run(&mut self, mut survives: usize) -> End {
-        let mut learnt = Learnt::default();
+    /// Runs the controller until it sleeps, or crashes it after `actions_before_crash` actions.
+    pub fn run(&mut self, mut actions_before_crash: usize) -> End {
+        let mut observed = Observed::default();
         for _ in 0..100 {
-            match self.decide(&mut learnt, &mut survives) {
+            match self.decide(&mut observed, &mut actions_before_crash) {
                 Next::End(end) => return end,
-                Next::Asked => {}
-                Next::Again if learnt.failure.is_some() => {}
-                Next::Again => learnt = Learnt::default(),
+                Next::WithAnswers => {}
+                Next::Again if observed.failure.is_some() => {}
+                Next::Again => observed = Observed::default(),
             }
         }
-        panic!("the controller does not come to rest:\n{}", self.narrative.join("\n"));
+        panic!("the controller does not settle:\n{}", self.narrative.join("\n"));
     }
 
-    /// The controller decides once, with the answers to whatever it has to ask for that.
-    pub fn turn(&mut self) {
-        let (mut learnt, mut survives) = (Learnt::default(), usize::MAX);
-        while let Next::Asked = self.decide(&mut learnt, &mut survives) {}
+    /// Runs one decision of the controller, including the calls whose answers it requires.
+    pub fn decide_once(&mut self) {
+        let (mut observed, mut actions_before_crash) = (Observed::default(), usize::MAX);
+        while let Next::WithAnswers = self.decide(&mut observed, &mut actions_before_crash) {}
     }
 
-    fn decide(&mut self, learnt: &mut Learnt, survives: &mut usize) -> Next {
-        let Some(view) = self.view(learnt) else {
-            return Next::End(End::Gone);
+    fn decide(&mut self, observed: &mut Observed, actions_before_crash: &mut usize) -> Next {
+        let Some(view) = self.view(observed) else {
+            return Next::End(End::Deleted);
         };
         let plan = decide(&view, &self.settings, self.now);
-        self.tell(&plan);
+        self.record(&plan);
         if let Some(memory) = plan.drain {
             self.drain = memory;
         }
         for action in &plan.actions {
-            if *survives == 0 {
+            if *actions_before_crash == 0 {
                 return self.crash();
             }
-            *survives -= usize::from(!matches!(action, Action::RecordEvent { .. } | Action::Observe(_)));
-            learnt.failure = self.perform(action, &view, learnt);
-            self.check();
-            if learnt.failure.is_some() {
+            *actions_before_crash -= usize::from(!matches!(action, Action::RecordEvent { .. } | Action::Observe(_)));
+            observed.failure = self.perform(action, &view, observed);
+            self.check_invariants();
+            if observed.failure.is_some() {
                 return Next::Again;
             }
         }
-        let asks = plan.status.is_none() && plan.wake.is_none();
+        let awaits_answers = plan.status.is_none() && plan.wake.is_none();
         if let Some(status) = plan.status {
-            if *survives == 0 {
+            if *actions_before_crash == 0 {
                 return self.crash();
             }
-            *survives -= 1;
+            *actions_before_crash -= 1;
             if !self.write_status(&view, &plan.actions, status) {
                 return Next::End(End::Sleeps(self.settings.retry.conflict));
             }
@@ -154,12 +152,12 @@ impl World {
                 self.stale = None;
                 Next::End(End::Sleeps(wake))
             }
-            _ if asks => Next::Asked,
+            _ if awaits_answers => Next::WithAnswers,
             _ => Next::Again,
         }
     }
 
-    /// A status is written over the version that the decision saw or that its own patches made.
+    /// Writes the status to the version that the decision observed or that its own patches created.
     fn write_status(&mut self, view: &View, actions: &[Action], status: MachineStatus) -> bool {
         let patched = actions
             .iter()
@@ -180,12 +178,12 @@ impl World {
     }
 
     fn crash(&mut self) -> Next {
-        self.narrative.push("  (the controller dies)".to_owned());
+        self.narrative.push("  (the controller crashes)".to_owned());
         self.drain = DrainMemory::default();
         Next::End(End::Crashed)
     }
 
-    fn view(&self, learnt: &mut Learnt) -> Option<View> {
+    fn view(&self, observed: &mut Observed) -> Option<View> {
         let current = (self.machine.clone()?, self.node.clone());
         let (machine, node) = self.stale.clone().unwrap_or(current);
         let labelled = machine
@@ -205,23 +203,23 @@ impl World {
             secret: secret(),
             target: true,
             node,
-            bootstrap_token: learnt.token.clone(),
+            bootstrap_token: observed.token.clone(),
             siblings: self.siblings.clone(),
             ledger: self.ledger.clone(),
             drain: self.drain.clone(),
             pods: Some(self.pods.clone()),
             pods_listed: true,
-            answers: learnt.answers.clone(),
-            failure: learnt.failure.take(),
+            answers: observed.answers.clone(),
+            failure: observed.failure.take(),
             ..View::default()
         })
     }
 
-    fn tell(&mut self, plan: &Plan) {
+    fn record(&mut self, plan: &Plan) {
         let mut line = plan.reason.to_string();
-        let does = actions(plan);
-        if !does.is_empty() {
-            line += &format!(" -> {}", does.join(", "));
+        let actions = actions(plan);
+        if !actions.is_empty() {
+            line += &format!(" -> {}", actions.join(", "));
         }
         if let Some(status) = &plan.status {
             let phase = status
@@ -235,16 +233,16 @@ impl World {
         self.narrative.push(line);
     }
 
-    /// The failure, where the action met a newer object than the decision saw.
-    fn perform(&mut self, action: &Action, view: &View, learnt: &mut Learnt) -> Option<Failure> {
-        let seen = self
+    /// Performs the action; returns a conflict if the object is newer than the one that the decision observed.
+    fn perform(&mut self, action: &Action, view: &View, observed: &mut Observed) -> Option<Failure> {
+        let observed_machine = self
             .stale
             .as_ref()
             .map_or_else(|| self.machine.clone(), |_| Some(view.machine.clone()));
-        if let (Some(seen), Some(machine)) = (seen, &mut self.machine)
-            && let Some(patch) = action.machine_patch(&seen)
+        if let (Some(observed_machine), Some(machine)) = (observed_machine, &mut self.machine)
+            && let Some(patch) = action.machine_patch(&observed_machine)
         {
-            if seen.metadata.resource_version != machine.metadata.resource_version {
+            if observed_machine.metadata.resource_version != machine.metadata.resource_version {
                 self.stale = None;
                 return conflict(action);
             }
@@ -265,13 +263,13 @@ impl World {
             return None;
         }
         match action {
-            Action::Call(call) => learnt.answers.push(self.call(call)),
+            Action::Call(call) => observed.answers.push(self.call(call)),
             Action::EnsureBootstrapToken(_) => {
                 let token = self.token.get_or_insert_with(|| "0123456789abcdef".to_owned());
-                learnt.token = TokenView::Present(token.clone());
+                observed.token = TokenView::Present(token.clone());
             }
             Action::DeleteBootstrapToken(_) => self.token = None,
-            Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. } => self.send_away(uid),
+            Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. } => self.terminate_pod(uid),
             Action::DeleteNode { .. } => {
                 if let Some(node) = &mut self.node {
                     node.metadata.deletion_timestamp = Some(Time(self.now));
@@ -294,14 +292,14 @@ impl World {
             Action::SetTerminatingCondition { reason, message, .. } => {
                 self.set_condition(condition("Terminating", "True"), reason, message);
             }
-            Action::Claim { .. } | Action::LeaveLedger => panic!("nobody keeps a list here: {action:?}"),
+            Action::Claim { .. } | Action::LeaveLedger => panic!("this world has no owner's list: {action:?}"),
             _ => {}
         }
         None
     }
 
-    /// The API server takes the pod's eviction or deletion; how long the pod takes is its own affair.
-    fn send_away(&mut self, uid: &str) {
+    /// The API server accepts the eviction or deletion of the pod.
+    fn terminate_pod(&mut self, uid: &str) {
         self.drain.attempted(uid, self.now, EvictionOutcome::Accepted);
         if !self.pods_linger {
             self.pods.retain(|pod| pod.uid != uid);
@@ -313,7 +311,7 @@ impl World {
         let Some(conditions) = status.and_then(|status| status.conditions.as_mut()) else {
             return;
         };
-        conditions.retain(|known| known.type_ != condition.type_);
+        conditions.retain(|present| present.type_ != condition.type_);
         conditions.push(NodeCondition {
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
@@ -338,7 +336,7 @@ impl World {
         self.cloud.call(call)
     }
 
-    /// The kubelet of a VM that booted registers a healthy node with a pod on it.
+    /// Boots the VM: its kubelet registers a healthy node, which runs one pod.
     pub fn boot(&mut self) {
         if self.cloud.vms.values().any(|initialized| *initialized) && self.node.is_none() && self.token.is_some() {
             let mut node = node(&healthy());
@@ -351,7 +349,7 @@ impl World {
         }
     }
 
-    /// A person deletes the machine.
+    /// A user deletes the machine.
     pub fn delete(&mut self) {
         if let Some(machine) = &mut self.machine {
             machine.metadata.deletion_timestamp.get_or_insert(Time(self.now));
@@ -363,7 +361,7 @@ impl World {
         }
     }
 
-    pub fn pass(&mut self, time: Duration) {
+    pub fn advance(&mut self, time: Duration) {
         self.now = self.now.checked_add(time).unwrap();
     }
 
@@ -375,13 +373,15 @@ impl World {
         phase.map(ToString::to_string).unwrap_or_default()
     }
 
-    /// What must hold at every moment; the first breach, if there is one.
-    pub fn breach(&mut self) -> Option<String> {
+    /// The first violated invariant, if there is one.
+    pub fn violation(&mut self) -> Option<String> {
         if self.cloud.vms.len() > 1 {
             return Some(format!("one machine has the VMs {:?}", self.cloud.vms.keys()));
         }
         match &self.machine {
-            None if !self.cloud.vms.is_empty() => return Some("a VM outlived its machine".to_owned()),
+            None if !self.cloud.vms.is_empty() => {
+                return Some("a VM still exists after its machine is deleted".to_owned());
+            }
             Some(machine) if !machine.spec.provider_id.is_empty() => {
                 self.provider_ids.push(machine.spec.provider_id.clone());
                 self.provider_ids.dedup();
@@ -391,9 +391,9 @@ impl World {
         (self.provider_ids.len() > 1).then(|| format!("the provider id changed: {:?}", self.provider_ids))
     }
 
-    fn check(&mut self) {
-        if let Some(breach) = self.breach() {
-            panic!("{breach}\n{}", self.narrative.join("\n"));
+    fn check_invariants(&mut self) {
+        if let Some(violation) = self.violation() {
+            panic!("{violation}\n{}", self.narrative.join("\n"));
         }
     }
 }

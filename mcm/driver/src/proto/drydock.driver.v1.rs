@@ -24,7 +24,7 @@ pub struct Vm {
     pub node_name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "3")]
     pub addresses: ::prost::alloc::vec::Vec<Address>,
-    /// the driver's memory between calls
+    /// state that the driver keeps between calls
     #[prost(string, optional, tag = "4")]
     pub last_known_state: ::core::option::Option<::prost::alloc::string::String>,
 }
@@ -63,7 +63,7 @@ pub struct VmList {
 pub struct UpdateRequest {
     #[prost(message, optional, tag = "1")]
     pub machine: ::core::option::Option<MachineRequest>,
-    /// JSON of the provider spec that was applied last; absent: not known
+    /// JSON of the provider spec that was applied last; absent: unknown
     #[prost(bytes = "vec", optional, tag = "2")]
     pub last_applied: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
 }
@@ -71,7 +71,7 @@ pub struct UpdateRequest {
 pub struct Updated {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MigrationRequest {
-    /// JSON of the provider's own class
+    /// JSON of the provider-specific class
     #[prost(bytes = "vec", tag = "1")]
     pub provider_class: ::prost::alloc::vec::Vec<u8>,
     /// JSON of the MachineClass to fill
@@ -103,7 +103,7 @@ pub struct Failure {
     pub code: i32,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
-    /// always with Uninitialized, perhaps with others
+    /// always set with Uninitialized, optional with other codes
     #[prost(message, optional, tag = "3")]
     pub vm: ::core::option::Option<Vm>,
 }
@@ -130,7 +130,7 @@ pub struct Registration {
     /// of this contract: drydock.driver.v1
     #[prost(string, tag = "2")]
     pub api_version: ::prost::alloc::string::String,
-    /// for people: which process it is
+    /// human-readable name of the process
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
 }
@@ -147,7 +147,7 @@ pub mod controller_side {
         Registered(super::Registered),
         #[prost(message, tag = "2")]
         Operation(super::Operation),
-        /// nobody waits for that operation any more; it may be finished or given up
+        /// the controller no longer waits for that operation; the driver may complete or abort it
         #[prost(uint64, tag = "3")]
         Cancelled(u64),
     }
@@ -164,7 +164,7 @@ pub struct Operation {
     pub id: u64,
     #[prost(enumeration = "OperationType", tag = "2")]
     pub r#type: i32,
-    /// JSON of the Machine; empty where the operation is about none
+    /// JSON of the Machine; empty if the operation concerns none
     #[prost(bytes = "vec", tag = "3")]
     pub machine: ::prost::alloc::vec::Vec<u8>,
     #[prost(message, optional, tag = "4")]
@@ -189,7 +189,7 @@ pub mod answer {
     pub enum Result {
         #[prost(message, tag = "2")]
         Failure(super::Failure),
-        /// of a creation, an initialization, a status
+        /// for a creation, an initialization, a status
         #[prost(message, tag = "3")]
         Vm(super::Vm),
         #[prost(message, tag = "4")]
@@ -206,7 +206,7 @@ pub struct MachineClassMeta {
     pub namespace: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// the one that the operation is about
+    /// the version that the operation refers to
     #[prost(string, tag = "3")]
     pub resource_version: ::prost::alloc::string::String,
 }
@@ -365,7 +365,7 @@ pub mod driver_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Makes the VM, or returns the one that this machine has already.
+        /// Creates the VM, or returns the existing VM of this machine.
         pub async fn create_machine(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineRequest>,
@@ -387,7 +387,7 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "CreateMachine"));
             self.inner.unary(req, path, codec).await
         }
-        /// Finishes a VM after its creation (network flags and the like). Optional.
+        /// Completes a VM after its creation (network flags, for example). Optional.
         pub async fn initialize_machine(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineRequest>,
@@ -411,7 +411,7 @@ pub mod driver_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// Deletes the VM and all that was made with it; succeeds when there is none.
+        /// Deletes the VM and everything that was created with it; succeeds if there is none.
         pub async fn delete_machine(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineRequest>,
@@ -433,7 +433,7 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "DeleteMachine"));
             self.inner.unary(req, path, codec).await
         }
-        /// Looks for the VM; changes nothing. Optional.
+        /// Looks up the VM; changes nothing. Optional.
         pub async fn get_machine_status(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineRequest>,
@@ -499,7 +499,7 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "GetVolumeIds"));
             self.inner.unary(req, path, codec).await
         }
-        /// Applies the class's provider spec to the machine's VM; what does not stem from a provider spec stays. Optional.
+        /// Applies the class's provider spec to the machine's VM; settings from other sources are kept. Optional.
         pub async fn update_machine(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateRequest>,
@@ -521,7 +521,7 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "UpdateMachine"));
             self.inner.unary(req, path, codec).await
         }
-        /// Fills a MachineClass from a class of the provider's own kind, as was usual once. Optional.
+        /// Fills a MachineClass from a class of a former, provider-specific kind. Optional.
         pub async fn generate_machine_class(
             &mut self,
             request: impl tonic::IntoRequest<super::MigrationRequest>,
@@ -560,22 +560,22 @@ pub mod driver_server {
     /// Generated trait containing gRPC methods that should be implemented for use with DriverServer.
     #[async_trait]
     pub trait Driver: std::marker::Send + std::marker::Sync + 'static {
-        /// Makes the VM, or returns the one that this machine has already.
+        /// Creates the VM, or returns the existing VM of this machine.
         async fn create_machine(
             &self,
             request: tonic::Request<super::MachineRequest>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// Finishes a VM after its creation (network flags and the like). Optional.
+        /// Completes a VM after its creation (network flags, for example). Optional.
         async fn initialize_machine(
             &self,
             request: tonic::Request<super::MachineRequest>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
-        /// Deletes the VM and all that was made with it; succeeds when there is none.
+        /// Deletes the VM and everything that was created with it; succeeds if there is none.
         async fn delete_machine(
             &self,
             request: tonic::Request<super::MachineRequest>,
         ) -> std::result::Result<tonic::Response<super::Deleted>, tonic::Status>;
-        /// Looks for the VM; changes nothing. Optional.
+        /// Looks up the VM; changes nothing. Optional.
         async fn get_machine_status(
             &self,
             request: tonic::Request<super::MachineRequest>,
@@ -590,12 +590,12 @@ pub mod driver_server {
             &self,
             request: tonic::Request<super::VolumesRequest>,
         ) -> std::result::Result<tonic::Response<super::VolumeIds>, tonic::Status>;
-        /// Applies the class's provider spec to the machine's VM; what does not stem from a provider spec stays. Optional.
+        /// Applies the class's provider spec to the machine's VM; settings from other sources are kept. Optional.
         async fn update_machine(
             &self,
             request: tonic::Request<super::UpdateRequest>,
         ) -> std::result::Result<tonic::Response<super::Updated>, tonic::Status>;
-        /// Fills a MachineClass from a class of the provider's own kind, as was usual once. Optional.
+        /// Fills a MachineClass from a class of a former, provider-specific kind. Optional.
         async fn generate_machine_class(
             &self,
             request: tonic::Request<super::MigrationRequest>,
@@ -1072,10 +1072,11 @@ pub mod registry_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// The registration form: the machine controller listens, and drivers dial in. A driver registers for one kind, which is
-    /// the `provider` of the classes that it serves, and keeps the stream open. Operations arrive on it by the name of their
-    /// class; the driver fetches class and Secrets when it does not have them in that version, and answers on the stream in
-    /// any order. A driver whose stream breaks registers again; what was under way is asked anew.
+    /// The registration form: the machine controller listens, and drivers connect to it. A driver registers for one kind,
+    /// which is the `provider` of the classes that it serves, and keeps the stream open. The controller sends operations on
+    /// it, which refer to their class by name. The driver fetches class and Secrets if it does not have them in that
+    /// version, and answers on the stream in any order. A driver whose stream breaks registers again; the controller repeats
+    /// pending operations.
     #[derive(Debug, Clone)]
     pub struct RegistryClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1156,8 +1157,8 @@ pub mod registry_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// The first message of the driver is a Registration; the first one back is Registered. A second driver for a kind
-        /// that has one is refused with ALREADY_EXISTS.
+        /// The driver's first message is a Registration, the controller's first message is Registered. A second driver for
+        /// the same kind is rejected with ALREADY_EXISTS.
         pub async fn register(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::DriverSide>,
@@ -1182,7 +1183,7 @@ pub mod registry_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Registry", "Register"));
             self.inner.streaming(req, path, codec).await
         }
-        /// A class of the driver's own kind. Its session goes with the call, as metadata `drydock-session`.
+        /// Returns a class of the driver's own kind. The call's metadata `drydock-session` contains the driver's session.
         pub async fn get_machine_class(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineClassMeta>,
@@ -1206,7 +1207,7 @@ pub mod registry_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// A Secret that a class of the driver's own kind names; any other is refused with PERMISSION_DENIED.
+        /// Returns a Secret that a class of the driver's own kind references; others are rejected with PERMISSION_DENIED.
         pub async fn get_secret(
             &mut self,
             request: impl tonic::IntoRequest<super::SecretMeta>,
@@ -1249,27 +1250,28 @@ pub mod registry_server {
             >
             + std::marker::Send
             + 'static;
-        /// The first message of the driver is a Registration; the first one back is Registered. A second driver for a kind
-        /// that has one is refused with ALREADY_EXISTS.
+        /// The driver's first message is a Registration, the controller's first message is Registered. A second driver for
+        /// the same kind is rejected with ALREADY_EXISTS.
         async fn register(
             &self,
             request: tonic::Request<tonic::Streaming<super::DriverSide>>,
         ) -> std::result::Result<tonic::Response<Self::RegisterStream>, tonic::Status>;
-        /// A class of the driver's own kind. Its session goes with the call, as metadata `drydock-session`.
+        /// Returns a class of the driver's own kind. The call's metadata `drydock-session` contains the driver's session.
         async fn get_machine_class(
             &self,
             request: tonic::Request<super::MachineClassMeta>,
         ) -> std::result::Result<tonic::Response<super::MachineClass>, tonic::Status>;
-        /// A Secret that a class of the driver's own kind names; any other is refused with PERMISSION_DENIED.
+        /// Returns a Secret that a class of the driver's own kind references; others are rejected with PERMISSION_DENIED.
         async fn get_secret(
             &self,
             request: tonic::Request<super::SecretMeta>,
         ) -> std::result::Result<tonic::Response<super::Secret>, tonic::Status>;
     }
-    /// The registration form: the machine controller listens, and drivers dial in. A driver registers for one kind, which is
-    /// the `provider` of the classes that it serves, and keeps the stream open. Operations arrive on it by the name of their
-    /// class; the driver fetches class and Secrets when it does not have them in that version, and answers on the stream in
-    /// any order. A driver whose stream breaks registers again; what was under way is asked anew.
+    /// The registration form: the machine controller listens, and drivers connect to it. A driver registers for one kind,
+    /// which is the `provider` of the classes that it serves, and keeps the stream open. The controller sends operations on
+    /// it, which refer to their class by name. The driver fetches class and Secrets if it does not have them in that
+    /// version, and answers on the stream in any order. A driver whose stream breaks registers again; the controller repeats
+    /// pending operations.
     #[derive(Debug)]
     pub struct RegistryServer<T> {
         inner: Arc<T>,

@@ -1,13 +1,14 @@
-//! What a driver may fetch: classes of its own kind, and the Secrets that those name.
+//! Authorizes drivers to fetch classes of their own kind, and the Secrets that those reference.
 //!
-//! A refusal says the same whether the thing is somebody else's or not there: a driver learns nothing of others.
+//! The error is the same for an object of another kind and for an absent one, so that a driver learns nothing about
+//! other kinds.
 
 use tonic::Status;
 
 use super::Source;
 use crate::{proto, wire};
 
-/// The class, for a driver of that kind.
+/// Returns the class to a driver of that kind.
 pub(super) fn class(
     source: &dyn Source,
     kind: &str,
@@ -26,16 +27,16 @@ pub(super) fn class(
     Ok(proto::MachineClass { class })
 }
 
-/// The Secret, for a driver of that kind.
+/// Returns the Secret to a driver of that kind.
 pub(super) fn secret(source: &dyn Source, kind: &str, meta: &proto::SecretMeta) -> Result<proto::Secret, Status> {
-    let may = source.kinds_of_secret(&meta.namespace, &meta.name).contains(kind);
-    match source.secret(&meta.namespace, &meta.name).filter(|_| may) {
+    let allowed = source.kinds_of_secret(&meta.namespace, &meta.name).contains(kind);
+    match source.secret(&meta.namespace, &meta.name).filter(|_| allowed) {
         Some((data, resource_version)) => Ok(proto::Secret {
             data: wire::encode_secret(data),
             resource_version,
         }),
         None => Err(Status::permission_denied(format!(
-            "no machine class whose provider is {kind:?} names a Secret {}/{}",
+            "no machine class whose provider is {kind:?} references a Secret {}/{}",
             meta.namespace, meta.name
         ))),
     }

@@ -1,4 +1,4 @@
-//! Where drivers dial in: plain on loopback, mutual TLS anywhere.
+//! The listener for drivers: plain on loopback, mutual TLS anywhere.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,27 +11,26 @@ use super::Registry;
 use crate::incoming::incoming;
 use crate::tls::TlsFiles;
 
-/// How often a driver is probed, and how long its answer may take: one that is dead or stands still is noticed within
-/// twice this time.
+/// The interval and the timeout of keep-alive probes: a dead or stalled driver is detected within twice this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// Why nobody can register.
+/// Why drivers cannot register.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Off loopback drivers would be believed, and Secrets sent, without proof.
+    /// Off loopback, unauthenticated drivers could register and receive Secrets.
     #[error(
         "drivers that register off loopback ({0}) need TLS: give a CA, a certificate and its key, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
-    /// The address cannot be taken.
+    /// The address cannot be bound.
     #[error("cannot listen for drivers on {address}: {reason}; choose another address")]
     Taken {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What is wrong.
+        /// The error of the operating system.
         reason: String,
     },
-    /// A file is not usable.
+    /// A certificate or key file is unusable.
     #[error(transparent)]
     File(#[from] crate::tls::FileError),
     /// The server ended.
@@ -39,7 +38,7 @@ pub enum ListenError {
     Ended(#[from] tonic::transport::Error),
 }
 
-/// An address on which drivers are awaited.
+/// A bound address on which drivers register.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -47,10 +46,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`; with `files` by mutual TLS.
+    /// Listens on `address`, with mutual TLS if `files` are given.
     ///
     /// # Errors
-    /// Off loopback without files, with files that are not usable, or when the address is taken.
+    /// Off loopback without files, with unusable files, or if the address cannot be bound.
     pub async fn bind(address: SocketAddr, files: Option<TlsFiles>) -> Result<Self, ListenError> {
         match &files {
             None if !address.ip().is_loopback() => return Err(ListenError::Unprotected(address)),
@@ -64,10 +63,10 @@ impl Listener {
         Ok(Self { listener, files })
     }
 
-    /// Where it listens.
+    /// The bound address.
     ///
     /// # Errors
-    /// When the operating system does not say.
+    /// If the operating system does not return it.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -75,7 +74,7 @@ impl Listener {
     /// Serves until it is dropped.
     ///
     /// # Errors
-    /// When the server ends.
+    /// If the server fails.
     pub async fn serve(self, registry: Registry) -> Result<(), ListenError> {
         let server = Server::builder()
             .http2_keepalive_interval(Some(KEEP_ALIVE))

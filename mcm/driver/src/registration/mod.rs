@@ -1,8 +1,8 @@
-//! The registration form of the contract: the machine controller listens, drivers dial in, and each serves the classes of
-//! its own kind.
+//! The registration form of the contract: the machine controller listens, drivers connect to it, and each serves the
+//! classes of its own kind.
 //!
-//! What lives here: both sides ([`Registry`] and [`Registrant`]), and who may fetch what. What must not: retries, which
-//! the controller decides, and any cloud.
+//! It contains both sides ([`Registry`] and [`Registrant`]) and the authorization of drivers. It must not retry: the
+//! controller decides about retries.
 
 mod access;
 mod listen;
@@ -20,15 +20,15 @@ pub use self::listen::{ListenError, Listener};
 pub use self::registrant::{Ended, Registrant};
 pub use self::registry::Registry;
 
-/// The port on which drivers are awaited, as Gardener's documentation has it.
+/// The port for registering drivers, as in Gardener's documentation.
 pub const PORT: u16 = 5000;
-/// The version of the contract that a driver must name.
+/// The version of the contract that a driver must use.
 pub const API_VERSION: &str = "drydock.driver.v1";
 /// Metadata of [`GetMachineClass`](crate::proto::registry_server::Registry::get_machine_class) and
-/// [`GetSecret`](crate::proto::registry_server::Registry::get_secret): the session of the driver that asks.
+/// [`GetSecret`](crate::proto::registry_server::Registry::get_secret): the session of the calling driver.
 const SESSION: &str = "drydock-session";
 
-/// Where the controller's classes and Secrets are found.
+/// The controller's classes and Secrets.
 pub trait Source: Debug + Send + Sync {
     /// A class.
     fn class(&self, namespace: &str, name: &str) -> Option<MachineClass>;
@@ -36,7 +36,7 @@ pub trait Source: Debug + Send + Sync {
     /// The data of a Secret, and its resourceVersion.
     fn secret(&self, namespace: &str, name: &str) -> Option<(BTreeMap<String, ByteString>, String)>;
 
-    /// The providers of all classes that name a Secret.
+    /// The providers of all classes that reference a Secret.
     fn kinds_of_secret(&self, namespace: &str, name: &str) -> BTreeSet<String>;
 }
 

@@ -1,4 +1,4 @@
-//! The driver's side: any [`Driver`] registers with a machine controller and carries out what it is asked.
+//! The driver's side: a [`Driver`] registers with a machine controller and performs its operations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use crate::{Driver, MachineRequest, proto, wire};
 
 type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// Answers that wait to be sent.
+/// The maximum number of answers that wait to be sent.
 const OUTBOX: usize = 256;
 
-/// Why a registration is over.
+/// Why a registration ended.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Ended {
-    /// The controller does not take this driver; trying again helps only when somebody changes something.
-    #[error("the machine controller refuses the registration: {0}")]
+    /// The controller rejects this driver; a retry succeeds only after a change of the configuration.
+    #[error("the machine controller rejects the registration: {0}")]
     Refused(String),
     /// There is no connection, or it broke.
     #[error("no connection to the machine controller: {0}")]
@@ -54,17 +54,17 @@ impl Ended {
     }
 }
 
-/// A driver that registers for a kind. Clones share the classes that were fetched.
+/// A driver that registers for a kind. Clones share the fetched classes.
 #[derive(Debug)]
 pub struct Registrant<D> {
     driver: Arc<D>,
     kind: String,
     name: String,
-    classes: Arc<Mutex<BTreeMap<(String, String), Known>>>,
+    classes: Arc<Mutex<BTreeMap<(String, String), CachedClass>>>,
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedClass {
     resource_version: String,
     class: MachineClass,
 }
@@ -81,7 +81,7 @@ impl<D> Clone for Registrant<D> {
 }
 
 impl<D: Driver + 'static> Registrant<D> {
-    /// `driver` for classes whose provider is `kind`; people know this process as `name`.
+    /// Registers `driver` for classes whose provider is `kind`; `name` identifies this process in messages.
     pub fn new(driver: D, kind: &str, name: &str) -> Self {
         Self {
             driver: Arc::new(driver),
@@ -91,9 +91,9 @@ impl<D: Driver + 'static> Registrant<D> {
         }
     }
 
-    /// Registers over `service`, usually a [`crate::channel::channel`], and works until the stream ends. `registered` is
-    /// called once the controller has taken it. Operations that are under way when it ends are dropped: the controller
-    /// asks again.
+    /// Registers over `service`, usually a [`crate::channel::channel`], and performs operations until the stream ends.
+    /// Calls `registered` once the controller has accepted the registration. Pending operations are dropped when the
+    /// stream ends: the controller repeats them.
     pub async fn run<T>(&self, service: T, registered: impl FnOnce()) -> Ended
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
@@ -123,13 +123,13 @@ impl<D: Driver + 'static> Registrant<D> {
             api_version: API_VERSION.to_owned(),
             name: self.name.clone(),
         });
-        let gone = |_| Status::unavailable("the stream of answers is closed");
-        outbox.send(message(registration)).await.map_err(gone)?;
+        let closed = |_| Status::unavailable("the stream of answers is closed");
+        outbox.send(message(registration)).await.map_err(closed)?;
         let mut operations = client.register(answers).await?.into_inner();
         let first = operations.message().await?.and_then(|first| first.message);
         let Some(ToDriver::Registered(welcome)) = first else {
             return Err(Status::internal(
-                "the machine controller's first message is no Registered",
+                "the machine controller's first message is not Registered",
             ));
         };
         registered();
@@ -137,19 +137,19 @@ impl<D: Driver + 'static> Registrant<D> {
             client,
             session: welcome.session,
         };
-        let mut under_way: FuturesUnordered<BoxFuture<'_, proto::Answer>> = FuturesUnordered::new();
+        let mut pending: FuturesUnordered<BoxFuture<'_, proto::Answer>> = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
-                Some(answer) = under_way.next() => {
-                    outbox.send(message(FromDriver::Answer(answer))).await.map_err(gone)?;
+                Some(answer) = pending.next() => {
+                    outbox.send(message(FromDriver::Answer(answer))).await.map_err(closed)?;
                 }
                 next = operations.message() => match next? {
                     None => return Ok(()),
                     Some(proto::ControllerSide { message: Some(ToDriver::Operation(operation)) }) => {
-                        under_way.push(self.answer(operation, fetch.clone()).boxed());
+                        pending.push(self.answer(operation, fetch.clone()).boxed());
                     }
-                    // What nobody awaits any more is finished all the same: half a VM helps nobody.
+                    // A cancelled operation is completed nevertheless, so that it leaves no incomplete VM.
                     Some(_) => {}
                 },
             }
@@ -219,12 +219,12 @@ impl<D: Driver + 'static> Registrant<D> {
                 .map(|last_known_state| Outcome::Deleted(proto::Deleted { last_known_state })),
             other => Err(DriverError::new(
                 Code::Unimplemented,
-                format!("this driver knows no operation {}", other.as_str_name()),
+                format!("this driver does not implement the operation {}", other.as_str_name()),
             )),
         }
     }
 
-    /// The class in the version that is asked for, or a newer one.
+    /// The class in the requested version, or a newer one.
     async fn class<T>(&self, meta: proto::MachineClassMeta, fetch: &Fetch<T>) -> Result<MachineClass, DriverError>
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
@@ -235,16 +235,16 @@ impl<D: Driver + 'static> Registrant<D> {
     {
         let key = (meta.namespace.clone(), meta.name.clone());
         let classes = || self.classes.lock();
-        let known = classes().get(&key).cloned();
-        if let Some(known) = known.filter(|known| known.resource_version == meta.resource_version) {
-            return Ok(known.class);
+        let cached = classes().get(&key).cloned();
+        if let Some(cached) = cached.filter(|cached| cached.resource_version == meta.resource_version) {
+            return Ok(cached.class);
         }
         let fetched = fetch.class(meta).await?;
-        let known = Known {
+        let cached = CachedClass {
             resource_version: fetched.metadata.resource_version.clone().unwrap_or_default(),
             class: fetched.clone(),
         };
-        classes().insert(key, known);
+        classes().insert(key, cached);
         Ok(fetched)
     }
 }
@@ -257,7 +257,7 @@ fn vm(vm: mcm_api::cloud::VmIdentity) -> Outcome {
     Outcome::Vm(wire::encode_vm(vm))
 }
 
-/// What a driver fetches of its controller.
+/// Fetches classes and Secrets from the controller.
 #[derive(Clone)]
 struct Fetch<T> {
     client: RegistryClient<T>,
@@ -277,7 +277,7 @@ where
         let session = self.session.parse().map_err(|_| {
             DriverError::new(
                 Code::Internal,
-                "the machine controller's session is no text that can be sent back",
+                "the machine controller's session is not valid as gRPC metadata",
             )
         })?;
         request.metadata_mut().insert(SESSION, session);
@@ -286,12 +286,12 @@ where
 
     async fn class(&self, meta: proto::MachineClassMeta) -> Result<MachineClass, DriverError> {
         let request = self.request(meta)?;
-        let answer = self.client.clone().get_machine_class(request).await;
-        let answer = answer.map_err(|status| wire::decode_error(&status, CONTROLLER))?;
-        wire::from_json("class", &answer.into_inner().class)
+        let response = self.client.clone().get_machine_class(request).await;
+        let response = response.map_err(|status| wire::decode_error(&status, CONTROLLER))?;
+        wire::from_json("class", &response.into_inner().class)
     }
 
-    /// The data of the class's Secrets, merged as the plain form has it.
+    /// The data of the class's Secrets, merged as in requests of the plain form.
     async fn secrets_of(&self, class: &MachineClass) -> Result<BTreeMap<String, ByteString>, DriverError> {
         let mut data = BTreeMap::new();
         for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
@@ -299,18 +299,18 @@ where
                 continue;
             };
             let request = self.request(meta)?;
-            let answer = self.client.clone().get_secret(request).await;
-            let answer = answer.map_err(|status| wire::decode_error(&status, CONTROLLER))?;
-            data.extend(wire::decode_secret(answer.into_inner().data));
+            let response = self.client.clone().get_secret(request).await;
+            let response = response.map_err(|status| wire::decode_error(&status, CONTROLLER))?;
+            data.extend(wire::decode_secret(response.into_inner().data));
         }
         Ok(data)
     }
 }
 
-/// Who is named in errors about what was fetched.
-const CONTROLLER: &str = "asks the machine controller";
+/// The peer in errors of fetches, which [`wire::decode_error`] puts after "driver".
+const CONTROLLER: &str = "failed to fetch from the machine controller";
 
-/// A reference without a namespace means the class's own.
+/// A reference without a namespace means the class's namespace.
 fn secret_meta(class: &MachineClass, reference: &SecretReference) -> Option<proto::SecretMeta> {
     let name = reference.name.clone().filter(|name| !name.is_empty())?;
     let given = reference.namespace.clone().filter(|namespace| !namespace.is_empty());

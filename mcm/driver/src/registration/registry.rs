@@ -1,4 +1,4 @@
-//! The controller's side: who has registered, what it was asked, and what it answered.
+//! The controller's side: the registered drivers, their pending operations and their answers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::proto::driver_side::Message as FromDriver;
 use crate::proto::registry_server::{self, RegistryServer};
 
 /// How long a driver may take from its connection to its registration.
-const INTRODUCTION: Duration = Duration::from_secs(10);
-/// Operations that a driver has not taken off its stream; one that lets more pile up is stalled.
+const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of operations that a driver has not read from its stream; a driver with more is stalled.
 const BACKLOG: usize = 4096;
 
 /// The drivers that have registered. Clones share them.
@@ -31,7 +31,7 @@ pub struct Registry(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     source: Mutex<Option<Arc<dyn Source>>>,
-    secrets: Mutex<Box<dyn FnMut() -> String + Send>>,
+    sessions: Mutex<Box<dyn FnMut() -> String + Send>>,
 }
 
 #[derive(Default)]
@@ -56,21 +56,21 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Nobody has registered. `secrets` gives texts that nobody guesses: they tell drivers apart.
-    pub fn new(secrets: impl FnMut() -> String + Send + 'static) -> Self {
+    /// A registry without drivers. `sessions` generates unpredictable strings, which authenticate drivers.
+    pub fn new(sessions: impl FnMut() -> String + Send + 'static) -> Self {
         Self(Arc::new(Shared {
             state: Mutex::default(),
             source: Mutex::default(),
-            secrets: Mutex::new(Box::new(secrets)),
+            sessions: Mutex::new(Box::new(sessions)),
         }))
     }
 
-    /// The generated server struct: to be listened with, or to be called in process.
+    /// The generated server struct, to be served by a listener or called in process.
     pub fn into_server(self) -> RegistryServer<Self> {
         RegistryServer::new(self)
     }
 
-    /// The kinds that have a driver now.
+    /// The kinds with a registered driver.
     pub fn kinds(&self) -> Vec<String> {
         self.state().drivers.keys().cloned().collect()
     }
@@ -79,21 +79,21 @@ impl Registry {
         *lock(&self.0.source) = Some(source);
     }
 
-    /// Asks the driver of a kind. An operation that nobody awaits any more is told to it.
-    pub(super) async fn ask(&self, kind: &str, operation: proto::Operation) -> Result<Outcome, DriverError> {
-        let (answer, asked) = self.begin(kind, operation)?;
-        let answered = answer.await;
-        let name = asked.driver.clone();
-        drop(asked);
-        match answered {
+    /// Sends an operation to the driver of a kind and awaits the answer. Dropping the future cancels the operation.
+    pub(super) async fn call(&self, kind: &str, operation: proto::Operation) -> Result<Outcome, DriverError> {
+        let (answer, pending) = self.begin(kind, operation)?;
+        let answer = answer.await;
+        let name = pending.driver.clone();
+        drop(pending);
+        match answer {
             Ok(Some(Outcome::Failure(failure))) => Err(crate::wire::decode_failure(failure)),
             Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => Err(DriverError::new(
                 Code::Internal,
-                format!("the driver {name} of {kind:?} answers without a result: it does not keep the contract"),
+                format!("the driver {name} of {kind:?} answered without a result, which violates the contract"),
             )),
             Err(_) => Err(unavailable(format!(
-                "the driver {name} of {kind:?} went before it answered; what became of the call is asked at the next attempt"
+                "the driver {name} of {kind:?} disconnected before it answered; the next attempt looks up the result"
             ))),
         }
     }
@@ -102,7 +102,7 @@ impl Registry {
         &self,
         kind: &str,
         mut operation: proto::Operation,
-    ) -> Result<(oneshot::Receiver<Option<Outcome>>, Asked), DriverError> {
+    ) -> Result<(oneshot::Receiver<Option<Outcome>>, PendingOperation), DriverError> {
         let mut state = self.state();
         state.operations += 1;
         let id = state.operations;
@@ -110,7 +110,8 @@ impl Registry {
         let Some(driver) = state.drivers.get_mut(kind) else {
             let others = if others.is_empty() { "none".to_owned() } else { others };
             return Err(unavailable(format!(
-                "no driver has registered for the provider {kind:?} (registered: {others}): start it, or correct the provider of the machine class"
+                "no driver has registered for the provider {kind:?} (registered: {others}): \
+                 start it, or correct the provider of the machine class"
             )));
         };
         operation.id = id;
@@ -119,26 +120,26 @@ impl Registry {
         };
         if driver.outbox.try_send(message).is_err() {
             return Err(unavailable(format!(
-                "the driver {} of {kind:?} takes no operations: it is stalled or going",
+                "the driver {} of {kind:?} accepts no operations: it is stalled or disconnecting",
                 driver.name
             )));
         }
         let (sender, receiver) = oneshot::channel();
         driver.awaited.insert(id, sender);
-        let asked = Asked {
+        let pending = PendingOperation {
             registry: self.clone(),
             kind: kind.to_owned(),
             driver: driver.name.clone(),
             session: driver.session.clone(),
             id,
         };
-        Ok((receiver, asked))
+        Ok((receiver, pending))
     }
 
-    fn enter(
+    fn register_driver(
         &self,
         registration: &proto::Registration,
-    ) -> Result<(mpsc::Receiver<proto::ControllerSide>, Present), Status> {
+    ) -> Result<(mpsc::Receiver<proto::ControllerSide>, RegistrationGuard), Status> {
         let proto::Registration {
             kind,
             api_version,
@@ -146,20 +147,20 @@ impl Registry {
         } = registration;
         if kind.is_empty() {
             return Err(Status::invalid_argument(
-                "the registration names no kind: give the provider of the machine classes that the driver serves",
+                "the registration has no kind: set it to the provider of the machine classes that the driver serves",
             ));
         }
         if api_version != API_VERSION {
             return Err(Status::failed_precondition(format!(
-                "the driver speaks {api_version:?}, and this controller {API_VERSION}: use the driver's version for it"
+                "the driver uses {api_version:?}, and this controller {API_VERSION}: use a driver for that version"
             )));
         }
-        let session = (lock(&self.0.secrets))();
+        let session = (lock(&self.0.sessions))();
         let mut state = self.state();
-        if let Some(present) = state.drivers.get(kind) {
+        if let Some(registered) = state.drivers.get(kind) {
             return Err(Status::already_exists(format!(
-                "the kind {kind:?} has the driver {} already: end that one first, or register for another kind",
-                present.name
+                "the kind {kind:?} already has the driver {}: end that one first, or register for another kind",
+                registered.name
             )));
         }
         let (mut outbox, operations) = mpsc::channel(BACKLOG);
@@ -169,7 +170,7 @@ impl Registry {
             })),
         };
         if outbox.try_send(welcome).is_err() {
-            return Err(Status::internal("a new stream takes no message"));
+            return Err(Status::internal("a new stream accepts no message"));
         }
         let driver = Registered {
             name: name.clone(),
@@ -179,24 +180,24 @@ impl Registry {
         };
         state.drivers.insert(kind.clone(), driver);
         tracing::info!(kind, driver = name, "a driver has registered");
-        let present = Present {
+        let guard = RegistrationGuard {
             registry: self.clone(),
             kind: kind.clone(),
             session,
         };
-        Ok((operations, present))
+        Ok((operations, guard))
     }
 
-    fn answered(&self, kind: &str, session: &str, answer: proto::Answer) {
+    fn deliver_answer(&self, kind: &str, session: &str, answer: proto::Answer) {
         let mut state = self.state();
         let driver = state.drivers.get_mut(kind).filter(|driver| driver.session == session);
         if let Some(awaited) = driver.and_then(|driver| driver.awaited.remove(&answer.id)) {
-            // Whoever asked may have given up.
+            // The caller may have dropped its future.
             let _ = awaited.send(answer.result);
         }
     }
 
-    /// The kind of the driver that makes this request.
+    /// The kind of the calling driver.
     fn kind_of<T>(&self, request: &Request<T>) -> Result<String, Status> {
         let session = request.metadata().get(SESSION).and_then(|value| value.to_str().ok());
         let state = self.state();
@@ -206,7 +207,8 @@ impl Registry {
             .map(|(kind, _)| kind.clone())
             .ok_or_else(|| {
                 Status::unauthenticated(format!(
-                    "the metadata {SESSION} names no driver that is registered: register first, and send what Registered says"
+                    "the metadata {SESSION} matches no registered driver: register first, \
+                     and send the session of Registered"
                 ))
             })
     }
@@ -214,7 +216,7 @@ impl Registry {
     fn source(&self) -> Result<Arc<dyn Source>, Status> {
         lock(&self.0.source)
             .clone()
-            .ok_or_else(|| Status::unavailable("this controller does not lead yet, and has read no classes"))
+            .ok_or_else(|| Status::unavailable("this controller does not lead yet, and has not read the classes"))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -230,8 +232,8 @@ fn unavailable(message: String) -> DriverError {
     DriverError::new(Code::Unavailable, message)
 }
 
-/// An operation that somebody awaits; dropped before its answer it is cancelled.
-struct Asked {
+/// An operation whose answer is awaited; cancels it if dropped before the answer.
+struct PendingOperation {
     registry: Registry,
     kind: String,
     driver: String,
@@ -239,7 +241,7 @@ struct Asked {
     id: u64,
 }
 
-impl Drop for Asked {
+impl Drop for PendingOperation {
     fn drop(&mut self) {
         let mut state = self.registry.state();
         let driver = state.drivers.get_mut(&self.kind);
@@ -249,20 +251,20 @@ impl Drop for Asked {
             let cancelled = proto::ControllerSide {
                 message: Some(ToDriver::Cancelled(self.id)),
             };
-            // A driver that takes nothing any more need not know.
+            // A stalled or disconnected driver cannot receive the cancellation.
             let _ = driver.outbox.try_send(cancelled);
         }
     }
 }
 
-/// A driver is registered while this lives: as long as its stream does.
-struct Present {
+/// Keeps a driver registered until it is dropped together with the driver's stream.
+struct RegistrationGuard {
     registry: Registry,
     kind: String,
     session: String,
 }
 
-impl Drop for Present {
+impl Drop for RegistrationGuard {
     fn drop(&mut self) {
         let mut state = self.registry.state();
         let ours = state
@@ -274,7 +276,7 @@ impl Drop for Present {
                 kind = self.kind,
                 driver = driver.name,
                 under_way = driver.awaited.len(),
-                "the driver is gone"
+                "the driver disconnected"
             );
         }
     }
@@ -288,18 +290,18 @@ impl registry_server::Registry for Registry {
 
     async fn register(&self, request: Request<Streaming<proto::DriverSide>>) -> Result<Response<Outgoing>, Status> {
         let mut incoming = request.into_inner();
-        let first = tokio::time::timeout(INTRODUCTION, incoming.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("the driver did not say who it is"))??;
+        let first = tokio::time::timeout(REGISTRATION_TIMEOUT, incoming.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("the driver did not register in time"))??;
         let Some(FromDriver::Registration(registration)) = first.and_then(|first| first.message) else {
             return Err(Status::invalid_argument("the first message must be a Registration"));
         };
-        let (operations, present) = self.enter(&registration)?;
-        // One stream drives both directions, and ends with either: it lives exactly as long as the connection.
+        let (operations, guard) = self.register_driver(&registration)?;
+        // One stream drives both directions and ends with either, so that it lives exactly as long as the connection.
         let operations = operations
             .map(|message| Some(Ok(message)))
             .chain(stream::once(async { None }));
         let registry = self.clone();
-        let (kind, session) = (present.kind.clone(), present.session.clone());
+        let (kind, session) = (guard.kind.clone(), guard.session.clone());
         let answers = incoming
             .map(Some)
             .chain(stream::once(async { None }))
@@ -308,17 +310,17 @@ impl registry_server::Registry for Registry {
                     Some(Ok(proto::DriverSide {
                         message: Some(FromDriver::Answer(answer)),
                     })) => {
-                        registry.answered(&kind, &session, answer);
+                        registry.deliver_answer(&kind, &session, answer);
                         None
                     }
                     Some(Ok(_)) => Some(Some(Err(Status::invalid_argument(
-                        "a driver registers once; everything after that is an Answer",
+                        "a driver registers once; every later message must be an Answer",
                     )))),
                     Some(Err(_)) | None => Some(None),
                 };
                 std::future::ready(end)
             });
-        let both = stream::select(operations, answers).scan(present, |_present, message| std::future::ready(message));
+        let both = stream::select(operations, answers).scan(guard, |_guard, message| std::future::ready(message));
         Ok(Response::new(Box::pin(both)))
     }
 

@@ -1,4 +1,4 @@
-//! The registered drivers as one [`Driver`]: each call goes to the driver of its class's provider.
+//! The registered drivers as one [`Driver`]: each call is routed to the driver of its class's provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::proto::answer::Result as Outcome;
 use crate::{Driver, MachineRequest, proto, wire};
 
 impl Registry {
-    async fn ask_about(&self, type_: OperationType, request: MachineRequest) -> Result<Outcome, DriverError> {
+    async fn call_for_machine(&self, type_: OperationType, request: MachineRequest) -> Result<Outcome, DriverError> {
         let MachineRequest { machine, class, secret } = request;
-        // Only these need what was filled in for this machine.
+        // Only these need the user data that was filled in for this machine.
         let filled_in = matches!(
             type_,
             OperationType::Create | OperationType::Initialize | OperationType::GetStatus
@@ -32,13 +32,13 @@ impl Registry {
             user_data: user_data.map(|data| data.0.clone()),
             persistent_volume_specs: Vec::new(),
         };
-        self.ask(kind(&class)?, operation).await
+        self.call(kind(&class)?, operation).await
     }
 
     async fn vm(&self, type_: OperationType, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        match self.ask_about(type_, request).await? {
+        match self.call_for_machine(type_, request).await? {
             Outcome::Vm(vm) => Ok(wire::decode_vm(vm)),
-            other => Err(nonsense(type_, &other)),
+            other => Err(unexpected_result(type_, &other)),
         }
     }
 }
@@ -52,7 +52,7 @@ fn kind(class: &MachineClass) -> Result<&str, DriverError> {
             DriverError::new(
                 Code::InvalidArgument,
                 format!(
-                    "the machine class {} names no provider: set it to the kind of the driver that serves it",
+                    "the machine class {} has no provider: set it to the kind of the driver that serves it",
                     class.metadata.name.as_deref().unwrap_or_default()
                 ),
             )
@@ -68,7 +68,7 @@ fn meta(class: &MachineClass) -> proto::MachineClassMeta {
     }
 }
 
-fn nonsense(type_: OperationType, outcome: &Outcome) -> DriverError {
+fn unexpected_result(type_: OperationType, outcome: &Outcome) -> DriverError {
     let got = match outcome {
         Outcome::Failure(_) => "a failure",
         Outcome::Vm(_) => "a VM",
@@ -79,7 +79,7 @@ fn nonsense(type_: OperationType, outcome: &Outcome) -> DriverError {
     DriverError::new(
         Code::Internal,
         format!(
-            "the driver answers {} with {got}: it does not keep the contract",
+            "the driver answered {} with {got}, which violates the contract",
             type_.as_str_name()
         ),
     )
@@ -96,9 +96,9 @@ impl Driver for Registry {
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        match self.ask_about(OperationType::Delete, request).await? {
+        match self.call_for_machine(OperationType::Delete, request).await? {
             Outcome::Deleted(deleted) => Ok(deleted.last_known_state),
-            other => Err(nonsense(OperationType::Delete, &other)),
+            other => Err(unexpected_result(OperationType::Delete, &other)),
         }
     }
 
@@ -116,13 +116,13 @@ impl Driver for Registry {
             class: Some(meta(&class)),
             ..proto::Operation::default()
         };
-        match self.ask(kind(&class)?, operation).await? {
+        match self.call(kind(&class)?, operation).await? {
             Outcome::List(list) => Ok(wire::decode_vms(list.machines)),
-            other => Err(nonsense(OperationType::List, &other)),
+            other => Err(unexpected_result(OperationType::List, &other)),
         }
     }
 
-    /// Volumes have no class: every driver is asked, and each names its own.
+    /// Volumes have no class: every driver is called, and each returns the names of its own volumes.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         let specs = specs
             .iter()
@@ -135,9 +135,9 @@ impl Driver for Registry {
                 persistent_volume_specs: specs.clone(),
                 ..proto::Operation::default()
             };
-            match self.ask(&kind, operation).await {
+            match self.call(&kind, operation).await {
                 Ok(Outcome::Volumes(volumes)) => ids.extend(volumes.ids),
-                Ok(other) => return Err(nonsense(OperationType::GetVolumeIds, &other)),
+                Ok(other) => return Err(unexpected_result(OperationType::GetVolumeIds, &other)),
                 Err(error) if error.code == Code::Unimplemented => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! Drivers that register, are asked, go and come back; in this process but for one on a socket.
+//! Drivers that register, perform operations, disconnect and reconnect; in process, except for one on a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::proto::registry_client::RegistryClient;
 use crate::proto::registry_server::RegistryServer;
 use crate::{Driver, MachineRequest, proto};
 
-/// Two classes, each of a kind of its own and with a Secret of its own.
+/// A class and a Secret for every kind.
 #[derive(Debug)]
 struct Garden;
 
@@ -58,10 +58,10 @@ impl Source for Garden {
     }
 }
 
-/// Tells in the VM's identity what arrived. While held, creations wait.
+/// Returns the received values in the VM's identity. If `blocked` is set, creations wait for its notification.
 #[derive(Clone, Debug, Default)]
 struct Echo {
-    held: Option<Arc<Notify>>,
+    blocked: Option<Arc<Notify>>,
     deleted: Arc<Mutex<Vec<String>>>,
 }
 
@@ -73,8 +73,8 @@ fn text(request: &MachineRequest, key: &str) -> String {
 #[async_trait]
 impl Driver for Echo {
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        if let Some(held) = &self.held {
-            held.notified().await;
+        if let Some(blocked) = &self.blocked {
+            blocked.notified().await;
         }
         Ok(VmIdentity {
             provider_id: ProviderId::new(format!("{}:///{}", text(&request, "token"), text(&request, "userData"))),
@@ -89,7 +89,7 @@ impl Driver for Echo {
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
         self.deleted.lock().push(text(&request, "userData"));
-        Ok(Some("gone".to_owned()))
+        Ok(Some("deleted".to_owned()))
     }
 
     async fn get_machine_status(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
@@ -138,7 +138,7 @@ fn request(kind: &str) -> MachineRequest {
     }
 }
 
-/// Runs `story` beside a driver of `kind`, which has registered by then.
+/// Registers a driver of `kind`, then runs `story` concurrently with it.
 async fn with_driver<T>(registry: &Registry, kind: &str, driver: Echo, story: impl Future<Output = T>) -> T {
     let registrant = Registrant::new(driver, kind, &format!("the {kind} driver"));
     let ready = Notify::new();
@@ -155,7 +155,7 @@ async fn with_driver<T>(registry: &Registry, kind: &str, driver: Echo, story: im
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
+async fn every_call_is_routed_to_the_driver_of_the_class() {
     let registry = registry();
     let driver = Echo::default();
     let deleted = Arc::clone(&driver.deleted);
@@ -166,7 +166,7 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
                 assert_eq!(
                     vm.provider_id,
                     ProviderId::new(format!("{kind}:///filled in")),
-                    "its own Secret, and the filled in user data"
+                    "the class's Secret and the filled-in user data"
                 );
                 assert_eq!(vm.node_name, NodeName::new("m1"));
             }
@@ -175,16 +175,16 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
             let error = registry.get_machine_status(request("red")).await.unwrap_err();
             assert_eq!(error.code, Code::Uninitialized);
             assert_eq!(error.vm.unwrap().provider_id, ProviderId::new("half"));
-            let memory = registry.delete_machine(request("blue")).await.unwrap();
-            assert_eq!(memory.as_deref(), Some("gone"));
-            assert_eq!(*deleted.lock(), ["raw"], "a deletion needs no token");
+            let last_known_state = registry.delete_machine(request("blue")).await.unwrap();
+            assert_eq!(last_known_state.as_deref(), Some("deleted"));
+            assert_eq!(*deleted.lock(), ["raw"], "a deletion has the Secret's own user data");
             let vms = registry.list_machines(class_of("red"), BTreeMap::new()).await.unwrap();
             assert_eq!(vms, [("red".try_into().unwrap(), "2".try_into().unwrap())].into());
             let ids = registry
                 .get_volume_ids(vec![PersistentVolumeSpec::default()])
                 .await
                 .unwrap();
-            assert_eq!(ids, ["1 volumes", "1 volumes"], "each driver is asked");
+            assert_eq!(ids, ["1 volumes", "1 volumes"], "each driver is called");
         })
         .await;
     })
@@ -192,7 +192,7 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_driver_of_a_kind_is_refused_and_told_who_has_it() {
+async fn a_second_driver_of_a_kind_is_rejected_with_the_name_of_the_first() {
     let registry = registry();
     with_driver(&registry, "red", Echo::default(), async {
         let second = Registrant::new(Echo::default(), "red", "another");
@@ -207,12 +207,15 @@ async fn a_second_driver_of_a_kind_is_refused_and_told_who_has_it() {
         registry.create_machine(request("red")).await.unwrap();
     })
     .await;
-    assert!(registry.kinds().is_empty(), "it is gone with its stream");
+    assert!(
+        registry.kinds().is_empty(),
+        "the driver is unregistered when its stream ends"
+    );
     with_driver(&registry, "red", Echo::default(), async {}).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_without_a_driver_is_unavailable_and_those_that_are_there_are_named() {
+async fn a_kind_without_a_driver_is_unavailable_and_the_error_lists_registered_kinds() {
     let registry = registry();
     with_driver(&registry, "red", Echo::default(), async {
         let error = registry.create_machine(request("blue")).await.unwrap_err();
@@ -221,19 +224,19 @@ async fn a_kind_without_a_driver_is_unavailable_and_those_that_are_there_are_nam
             error.message.contains("\"blue\"") && error.message.contains("registered: red"),
             "{error}"
         );
-        let mut nobodys = request("red");
-        nobodys.class.provider = None;
-        let error = registry.create_machine(nobodys).await.unwrap_err();
+        let mut without_provider = request("red");
+        without_provider.class.provider = None;
+        let error = registry.create_machine(without_provider).await.unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_dies_during_a_call_makes_it_unavailable_and_the_next_one_is_asked_again() {
+async fn a_driver_that_disconnects_during_a_call_makes_it_unavailable_and_its_successor_serves_the_next() {
     let registry = registry();
     let dying = Echo {
-        held: Some(Arc::default()),
+        blocked: Some(Arc::default()),
         ..Echo::default()
     };
     let call = registry.create_machine(request("red"));
@@ -245,7 +248,7 @@ async fn a_driver_that_dies_during_a_call_makes_it_unavailable_and_the_next_one_
     .await;
     let error = call.await.unwrap_err();
     assert_eq!(error.code, Code::Unavailable);
-    assert!(error.message.contains("went before it answered"), "{error}");
+    assert!(error.message.contains("disconnected before it answered"), "{error}");
     with_driver(&registry, "red", Echo::default(), async {
         registry.create_machine(request("red")).await.unwrap();
     })
@@ -253,10 +256,10 @@ async fn a_driver_that_dies_during_a_call_makes_it_unavailable_and_the_next_one_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_that_stands_still_holds_up_nobody_elses_and_none_of_its_own_other_calls() {
+async fn a_stalled_call_blocks_neither_other_drivers_nor_other_calls() {
     let registry = registry();
     let stalled = Echo {
-        held: Some(Arc::default()),
+        blocked: Some(Arc::default()),
         ..Echo::default()
     };
     with_driver(&registry, "red", stalled, async {
@@ -271,7 +274,7 @@ async fn a_driver_that_stands_still_holds_up_nobody_elses_and_none_of_its_own_ot
     .await;
 }
 
-/// A driver that another hand wrote: it says on its stream what it is told to.
+/// A driver that sends arbitrary messages on its stream.
 struct Raw {
     client: RegistryClient<RegistryServer<Registry>>,
     outbox: mpsc::Sender<proto::DriverSide>,
@@ -307,7 +310,7 @@ impl Raw {
         self.operations.message().await.unwrap().unwrap().message.unwrap()
     }
 
-    fn asks<T>(&self, message: T) -> tonic::Request<T> {
+    fn request<T>(&self, message: T) -> tonic::Request<T> {
         let mut request = tonic::Request::new(message);
         request.metadata_mut().insert(SESSION, self.session.parse().unwrap());
         request
@@ -315,7 +318,7 @@ impl Raw {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_driver_fetches_what_is_of_its_kind_alone() {
+async fn a_driver_fetches_only_classes_and_secrets_of_its_kind() {
     let registry = registry();
     let raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
     let class = |kind: &str| proto::MachineClassMeta {
@@ -328,30 +331,34 @@ async fn a_driver_fetches_what_is_of_its_kind_alone() {
         name: format!("{kind}-secret"),
     };
     let mut client = raw.client.clone();
-    client.get_machine_class(raw.asks(class("red"))).await.unwrap();
-    let own = client.get_secret(raw.asks(secret("red"))).await.unwrap().into_inner();
+    client.get_machine_class(raw.request(class("red"))).await.unwrap();
+    let own = client
+        .get_secret(raw.request(secret("red")))
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(own.data["token"], b"red");
-    for refused in [
-        client.get_machine_class(raw.asks(class("blue"))).await.err(),
-        client.get_secret(raw.asks(secret("blue"))).await.err(),
+    for rejected in [
+        client.get_machine_class(raw.request(class("blue"))).await.err(),
+        client.get_secret(raw.request(secret("blue"))).await.err(),
     ] {
-        assert_eq!(refused.unwrap().code(), tonic::Code::PermissionDenied);
+        assert_eq!(rejected.unwrap().code(), tonic::Code::PermissionDenied);
     }
-    let stranger = client.get_secret(secret("red")).await.unwrap_err();
-    assert_eq!(stranger.code(), tonic::Code::Unauthenticated);
+    let unregistered = client.get_secret(secret("red")).await.unwrap_err();
+    assert_eq!(unregistered.code(), tonic::Code::Unauthenticated);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_makes_no_sense_is_refused_with_what_to_do() {
+async fn an_invalid_registration_is_rejected_with_the_fix() {
     let registry = registry();
     for (kind, version, part) in [("", API_VERSION, "provider"), ("red", "v0", API_VERSION)] {
-        let refused = Raw::register(&registry, kind, version).await.err().unwrap();
-        assert!(refused.message().contains(part), "{refused}");
+        let rejected = Raw::register(&registry, kind, version).await.err().unwrap();
+        assert!(rejected.message().contains(part), "{rejected}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nonsense_is_an_internal_error_and_an_answer_to_nothing_is_left_aside() {
+async fn an_unexpected_result_is_an_internal_error_and_an_unknown_id_is_ignored() {
     let registry = registry();
     let mut raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
     let wrong = proto::answer::Result::Deleted(proto::Deleted::default());
@@ -368,7 +375,7 @@ async fn nonsense_is_an_internal_error_and_an_answer_to_nothing_is_left_aside() 
                 let message = Some(proto::driver_side::Message::Answer(answer));
                 raw.outbox.send(proto::DriverSide { message }).await.unwrap();
             }
-            // The stream carries both directions while somebody reads it.
+            // The stream carries both directions only while it is read.
             let idle = tokio::time::timeout(Duration::from_secs(5), raw.next()).await;
             assert!(idle.is_err());
         };
@@ -380,7 +387,7 @@ async fn nonsense_is_an_internal_error_and_an_answer_to_nothing_is_left_aside() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_nobody_awaits_any_more_is_cancelled() {
+async fn a_dropped_call_is_cancelled() {
     let registry = registry();
     let mut raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
     let call = tokio::time::timeout(Duration::from_secs(1), registry.create_machine(request("red")));
@@ -395,7 +402,7 @@ async fn a_call_that_nobody_awaits_any_more_is_cancelled() {
 }
 
 #[tokio::test]
-async fn off_loopback_nobody_is_awaited_without_certificates() {
+async fn listening_off_loopback_requires_certificates() {
     let error = Listener::bind("0.0.0.0:0".parse().unwrap(), None).await.unwrap_err();
     assert!(error.to_string().contains("need TLS"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Every call and every code, from trait through the wire to trait again, in this process.
+//! Round trips of every call and every code through the wire form, in process.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::MachineRequest;
 use crate::client::GrpcDriver;
 
-/// Answers what the machine's annotations and the request hold, so that a test sees what arrived.
+/// Returns values from the request, so that a test can check what the driver received.
 #[derive(Debug)]
 struct Echo;
 
@@ -112,7 +112,7 @@ fn request(name: &str) -> MachineRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_code_arrives_with_its_message_and_its_vm() {
+async fn every_code_is_transmitted_with_its_message_and_vm() {
     for code in Code::ALL {
         let request = request(code.name());
         let expected = Echo.get_machine_status(request.clone()).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn every_code_arrives_with_its_message_and_its_vm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn machine_class_and_secret_arrive_and_the_identity_comes_back() {
+async fn machine_class_secret_and_identity_are_transmitted() {
     let expected = Echo::vm(&request("m1"));
     assert_eq!(driver().create_machine(request("m1")).await.unwrap(), expected);
     assert_eq!(driver().initialize_machine(request("m1")).await.unwrap(), expected);
@@ -132,7 +132,7 @@ async fn machine_class_and_secret_arrive_and_the_identity_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn updates_and_migrations_arrive() {
+async fn updates_and_migrations_are_transmitted() {
     let texts = [(Some("{}"), "m1 had Some(\"{}\")"), (None, "m1 had None")];
     for (last_applied, expected) in texts {
         let updated = driver()
@@ -147,7 +147,7 @@ async fn updates_and_migrations_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_and_volumes_arrive() {
+async fn lists_and_volumes_are_transmitted() {
     let MachineRequest { class, secret, .. } = request("m1");
     let listed = driver().list_machines(class, secret).await.unwrap();
     assert_eq!(
@@ -167,7 +167,7 @@ async fn lists_and_volumes_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_no_json_is_an_invalid_argument_that_names_the_field() {
+async fn invalid_json_is_an_invalid_argument_that_names_the_field() {
     let request = proto::MachineRequest {
         machine: b"{".to_vec(),
         ..Default::default()
@@ -181,7 +181,7 @@ async fn a_request_that_is_no_json_is_an_invalid_argument_that_names_the_field()
 }
 
 #[test]
-fn debug_output_holds_no_secret() {
+fn debug_output_contains_no_secret_value() {
     let text = format!("{:?}", request("m1"));
     assert!(text.contains("token") && !text.contains("hush"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What a pod is to a drain, from the objects that there are.
+//! Tests of the view of pods for a drain.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use rstest::rstest;
@@ -9,12 +9,12 @@ use crate::view::{ClusterState, EnabledControllers};
 
 /// Claims bound to volumes; the volumes named `pv-there…` exist.
 fn target(claims: &[(&str, Option<&str>)]) -> TargetState {
-    let chosen = EnabledControllers {
+    let enabled = EnabledControllers {
         machines: true,
         sets: false,
         deployments: false,
     };
-    let target = ClusterState::new("garden", true, chosen).target.unwrap();
+    let target = ClusterState::new("garden", true, enabled).target.unwrap();
     for (claim, volume) in claims {
         let claim = json!({ "metadata": { "name": claim, "namespace": "shop" }, "spec": { "volumeName": volume } });
         target
@@ -58,7 +58,7 @@ fn with_claims(claims: &[&str]) -> v1::Pod {
 #[case::missing_claim(&["nowhere"], true, &[], &[])]
 #[case::missing_volume(&["lost"], true, &["pv-lost"], &[])]
 #[case::claim_without_volume(&["unbound"], true, &[], &[])]
-fn the_volumes_of_a_pod_are_those_behind_its_claims(
+fn the_volumes_of_a_pod_are_those_of_its_claims(
     #[case] claims: &[&str],
     #[case] has_claims: bool,
     #[case] volumes: &[&str],
@@ -98,9 +98,9 @@ fn a_budget_covers_the_pods_that_it_selects(#[case] selector: Value, #[case] cov
 }
 
 #[test]
-fn what_a_pod_says_of_itself_is_seen() {
+fn the_fields_of_a_pod_are_copied_to_its_view() {
     let target = target(&[]);
-    let said = pod_view(
+    let filled = pod_view(
         &target,
         &pod(json!({
             "metadata": {
@@ -113,9 +113,9 @@ fn what_a_pod_says_of_itself_is_seen() {
         })),
         &mut BTreeMap::new(),
     );
-    assert!(said.daemon && said.mirror && said.finished && said.ends.is_some());
-    assert_eq!((said.priority, said.grace), (7, Duration::from_secs(300)));
-    let silent = pod_view(&target, &pod(json!({})), &mut BTreeMap::new());
-    assert!(!silent.daemon && !silent.mirror && !silent.finished && silent.ends.is_none());
-    assert_eq!((silent.priority, silent.grace), (0, DEFAULT_GRACE));
+    assert!(filled.daemon && filled.mirror && filled.finished && filled.ends.is_some());
+    assert_eq!((filled.priority, filled.grace), (7, Duration::from_secs(300)));
+    let empty = pod_view(&target, &pod(json!({})), &mut BTreeMap::new());
+    assert!(!empty.daemon && !empty.mirror && !empty.finished && empty.ends.is_none());
+    assert_eq!((empty.priority, empty.grace), (0, DEFAULT_GRACE));
 }

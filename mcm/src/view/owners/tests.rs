@@ -1,7 +1,7 @@
-//! Tables of changes: which sets and deployments each wakes, and who belongs to whom.
+//! Tables of changes and the sets and deployments that they trigger, and of ownership.
 //!
-//! Deployments are `md` and `other`, which select their own names by label; set `ms` belongs to `md`. A key at which nothing
-//! is comes to nothing, so only what is there counts as woken.
+//! The deployments `md` and `other` select by a label with their name; set `ms` belongs to `md`. Keys of absent objects
+//! have no effect and are ignored.
 
 use kube::runtime::watcher::Event;
 use mcm_api::{Phase, Preservation, PreservationStage};
@@ -12,12 +12,12 @@ use super::*;
 use crate::view::EnabledControllers;
 
 fn state() -> ClusterState {
-    let chosen = EnabledControllers {
+    let enabled = EnabledControllers {
         machines: true,
         sets: true,
         deployments: true,
     };
-    let state = ClusterState::new("default", true, chosen);
+    let state = ClusterState::new("default", true, enabled);
     for name in ["md", "other"] {
         state.deployments.apply(Event::Apply(deployment(name)));
     }
@@ -41,7 +41,7 @@ fn deployment(name: &str) -> MachineDeployment {
     serde_json::from_value(object("MachineDeployment", name)).unwrap()
 }
 
-/// A set or machine as far as its owner asks.
+/// The fields of a set or machine that matter to its owner.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     label: &'static str,
@@ -58,9 +58,9 @@ const MS: (&str, &str, &str) = ("MachineSet", "ms", "uid-ms");
 const MS2: (&str, &str, &str) = ("MachineSet", "ms2", "uid-ms2");
 const NO_SET: (&str, &str, &str) = ("MachineSet", "unknown", "uid-unknown");
 
-/// What nobody selects and nobody owns.
+/// An object without an owner that no selector matches.
 const STRAY: Member = Member {
-    label: "nobody",
+    label: "unselected",
     owner: None,
     leaving: false,
     version: 1,
@@ -82,7 +82,7 @@ impl Member {
         Self { leaving: true, ..self }
     }
 
-    /// The next version of it.
+    /// The object in its next version.
     fn then(self) -> Self {
         Self {
             version: self.version + 1,
@@ -116,8 +116,8 @@ impl Member {
     }
 }
 
-/// MachineNames of the deployments and of the sets that are woken and there.
-fn woken(state: &ClusterState, triggers: &[Trigger]) -> (Vec<String>, Vec<String>) {
+/// The names of the existing deployments and sets among the triggers.
+fn triggered(state: &ClusterState, triggers: &[Trigger]) -> (Vec<String>, Vec<String>) {
     let (mut deployments, mut sets) = (Vec::new(), Vec::new());
     for trigger in triggers {
         match &trigger.work {
@@ -133,7 +133,7 @@ fn woken(state: &ClusterState, triggers: &[Trigger]) -> (Vec<String>, Vec<String
 #[case::added(false, Event::Apply)]
 #[case::updated(true, Event::Apply)]
 #[case::deleted(true, Event::Delete)]
-fn a_deployment_that_changes_is_one_key(
+fn a_changed_deployment_triggers_itself_only(
     #[case] known: bool,
     #[case] event: fn(MachineDeployment) -> Event<MachineDeployment>,
 ) {
@@ -155,26 +155,26 @@ fn a_deployment_that_changes_is_one_key(
     assert_eq!(keys, [&quiet(Work::Deployment(Key::new("default", "third")))]);
 }
 
-/// An orphan that a deployment selects wakes it by any change, for it is adopted; upstream looks at labels and owner alone.
+/// Any change of a selected orphan triggers the deployment, which adopts it; upstream considers labels and owner only.
 #[rstest]
 #[case::added_by_its_owner(None, Some(of(MD)), &["md"])]
 #[case::added_while_it_is_deleted(None, Some(of(MD).leaving()), &["md"])]
 #[case::added_by_its_labels(None, Some(orphan("md")), &["md"])]
 #[case::added_with_labels_of_another(None, Some(orphan("other")), &["other"])]
-#[case::added_with_labels_of_nobody(None, Some(STRAY), &[])]
+#[case::added_with_unselected_labels(None, Some(STRAY), &[])]
 #[case::added_with_an_unknown_owner(None, Some(of(UNKNOWN)), &[])]
 #[case::the_same_version(Some(of(MD)), Some(of(MD)), &[])]
 #[case::a_new_version(Some(of(MD)), Some(of(MD).then()), &["md"])]
-#[case::it_is_deleted(Some(of(MD)), Some(of(MD).leaving().then()), &["md"])]
+#[case::its_deletion_begins(Some(of(MD)), Some(of(MD).leaving().then()), &["md"])]
 #[case::an_orphans_label_changes(Some(orphan("md")), Some(orphan("other").then()), &["md", "other"])]
-#[case::its_owner_is_taken_away(Some(of(MD)), Some(STRAY.then()), &["md"])]
+#[case::its_owner_is_removed(Some(of(MD)), Some(STRAY.then()), &["md"])]
 #[case::no_owner_before_and_after(Some(STRAY), Some(STRAY.then()), &[])]
 #[case::an_orphan_that_is_selected(Some(orphan("md")), Some(orphan("md").then()), &["md"])]
 #[case::it_moves_to_another(Some(of(MD)), Some(of(OTHER).then()), &["md", "other"])]
-#[case::gone(Some(of(MD)), None, &["md"])]
-#[case::gone_without_an_owner(Some(STRAY), None, &[])]
-#[case::gone_with_an_unknown_owner(Some(of(UNKNOWN)), None, &[])]
-fn a_set_that_changes_wakes_its_deployments(
+#[case::deleted(Some(of(MD)), None, &["md"])]
+#[case::deleted_without_an_owner(Some(STRAY), None, &[])]
+#[case::deleted_with_an_unknown_owner(Some(of(UNKNOWN)), None, &[])]
+fn a_changed_set_triggers_its_deployments(
     #[case] before: Option<Member>,
     #[case] after: Option<Member>,
     #[case] expected: &[&str],
@@ -189,16 +189,16 @@ fn a_set_that_changes_wakes_its_deployments(
     };
     let changes = state.sets.apply(event);
     let triggers: Vec<_> = changes.iter().flat_map(|change| state.set_changed(change)).collect();
-    let (deployments, sets) = woken(&state, &triggers);
+    let (deployments, sets) = triggered(&state, &triggers);
     assert_eq!(deployments, expected);
     assert_eq!(
         sets.len(),
         usize::from(after.is_some() && !changes.is_empty()),
-        "and itself"
+        "the set itself"
     );
 }
 
-/// `ms` of `md`, `ms2` of `other`, and `free`, which nobody owns or selects.
+/// `ms` of `md`, `ms2` of `other`, and `free` without an owner.
 fn with_sets() -> ClusterState {
     let state = state();
     for (name, member) in [("ms", of(MD)), ("ms2", of(OTHER)), ("free", STRAY)] {
@@ -212,17 +212,17 @@ fn with_sets() -> ClusterState {
 #[case::added_by_its_labels(None, Some(orphan("ms")), &[], &["ms"])]
 #[case::added_while_it_is_deleted(None, Some(of(MS).leaving()), &["md"], &["ms"])]
 #[case::added_with_an_unknown_owner(None, Some(of(NO_SET)), &[], &[])]
-#[case::added_with_labels_of_nobody(None, Some(STRAY), &[], &[])]
+#[case::added_with_unselected_labels(None, Some(STRAY), &[], &[])]
 #[case::its_set_has_no_owner(None, Some(of(("MachineSet", "free", "uid-free"))), &[], &["free"])]
 #[case::the_same_version(Some(of(MS)), Some(of(MS)), &[], &[])]
-#[case::a_new_version_that_says_nothing_new(Some(of(MS)), Some(of(MS).then()), &[], &[])]
-#[case::it_is_deleted(Some(of(MS)), Some(of(MS).leaving().then()), &["md"], &["ms"])]
+#[case::a_new_version_without_changes(Some(of(MS)), Some(of(MS).then()), &[], &[])]
+#[case::its_deletion_begins(Some(of(MS)), Some(of(MS).leaving().then()), &["md"], &["ms"])]
 #[case::its_labels_change(Some(of(MS)), Some(Member { label: "ms", ..of(MS) }.then()), &["md"], &["ms"])]
-#[case::its_owner_is_taken_away(Some(of(MS)), Some(STRAY.then()), &["md"], &["ms"])]
+#[case::its_owner_is_removed(Some(of(MS)), Some(STRAY.then()), &["md"], &["ms"])]
 #[case::it_moves_to_another(Some(of(MS)), Some(of(MS2).then()), &["md", "other"], &["ms", "ms2"])]
-#[case::gone(Some(of(MS)), None, &["md"], &["ms"])]
-#[case::gone_without_an_owner(Some(STRAY), None, &[], &[])]
-fn a_machine_that_changes_wakes_its_owners(
+#[case::deleted(Some(of(MS)), None, &["md"], &["ms"])]
+#[case::deleted_without_an_owner(Some(STRAY), None, &[], &[])]
+fn a_changed_machine_triggers_its_owners(
     #[case] before: Option<Member>,
     #[case] after: Option<Member>,
     #[case] of_deployments: &[&str],
@@ -241,7 +241,7 @@ fn a_machine_that_changes_wakes_its_owners(
         .iter()
         .flat_map(|change| state.owners_of_machine(change))
         .collect();
-    let (deployments, sets) = woken(&state, &triggers);
+    let (deployments, sets) = triggered(&state, &triggers);
     assert_eq!((deployments, sets), (owned(of_deployments), owned(of_sets)));
 }
 
@@ -258,17 +258,17 @@ fn updating(mut machine: Machine, reason: Option<&str>) -> Machine {
     machine
 }
 
-/// Upstream waits for success alone; a failure here is looked at as well, and costs a decision without a step.
+/// Upstream reacts to success only; here a failure also triggers a decision, which has no steps.
 #[rstest]
 #[case::no_conditions(None, None, false)]
 #[case::the_same_condition(Some("ReadyForUpdate"), Some("ReadyForUpdate"), false)]
 #[case::update_failed(None, Some("UpdateFailed"), true)]
 #[case::update_successful(None, Some("UpdateSuccessful"), true)]
 #[case::ready_and_then_successful(Some("ReadyForUpdate"), Some("UpdateSuccessful"), true)]
-fn progress_of_an_update_in_place_wakes_the_deployment(
+fn progress_of_an_update_in_place_triggers_the_deployment(
     #[case] before: Option<&str>,
     #[case] after: Option<&str>,
-    #[case] wakes: bool,
+    #[case] triggers_deployment: bool,
 ) {
     let state = with_sets();
     state
@@ -281,11 +281,14 @@ fn progress_of_an_update_in_place_wakes_the_deployment(
         .iter()
         .flat_map(|change| state.owners_of_machine(change))
         .collect();
-    assert_eq!(woken(&state, &triggers).0, owned(if wakes { &["md"] } else { &[] }));
+    assert_eq!(
+        triggered(&state, &triggers).0,
+        owned(if triggers_deployment { &["md"] } else { &[] })
+    );
 }
 
 #[test]
-fn a_machines_phase_wakes_its_set() {
+fn a_changed_phase_triggers_the_set() {
     let state = with_sets();
     state.machines.apply(Event::Apply(of(MS).as_machine("m")));
     let mut failed = of(MS).then().as_machine("m");
@@ -295,7 +298,7 @@ fn a_machines_phase_wakes_its_set() {
         .iter()
         .flat_map(|change| state.owners_of_machine(change))
         .collect();
-    assert_eq!(woken(&state, &triggers).1, ["ms"]);
+    assert_eq!(triggered(&state, &triggers).1, ["ms"]);
 }
 
 #[rstest]
@@ -327,7 +330,7 @@ fn the_sets_of_a_deployment(#[case] sets: [Member; 2], #[case] expected: &[&str]
 }
 
 #[test]
-fn a_deployment_whose_selector_cannot_be_used_gets_no_orphan() {
+fn a_deployment_with_an_invalid_selector_has_no_orphans() {
     let state = state();
     state.sets.apply(Event::Apply(orphan("md").as_set("ms")));
     let mut wrong = object("MachineDeployment", "md");
@@ -355,7 +358,7 @@ fn the_machines_of_a_set(#[case] machines: [Member; 2], #[case] expected: &[&str
     assert_eq!(
         controlled,
         if orphans > 0 { 0 } else { expected.len() },
-        "orphans are nobody's yet"
+        "orphans are not controlled yet"
     );
 }
 
@@ -371,13 +374,10 @@ fn failed_in(stage: PreservationStage) -> Machine {
 
 #[rstest]
 #[case::its_preservation_ends_before_its_pods_have_left(PreservationStage::Releasing, true)]
-#[case::nothing_of_it(PreservationStage::Draining, false)]
-fn a_failed_machine_matters_to_its_set_once_it_is_not_kept_any_more(
-    #[case] stage: PreservationStage,
-    #[case] matter: bool,
-) {
+#[case::unchanged(PreservationStage::Draining, false)]
+fn the_end_of_a_preservation_affects_the_set(#[case] stage: PreservationStage, #[case] expected: bool) {
     assert_eq!(
-        matters(&failed_in(PreservationStage::Draining), &failed_in(stage)),
-        matter
+        affects_owners(&failed_in(PreservationStage::Draining), &failed_in(stage)),
+        expected
     );
 }

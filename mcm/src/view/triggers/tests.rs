@@ -1,4 +1,4 @@
-//! What a change means for others, and what is remembered of what went.
+//! Work that results from changes, and tracking of deletions.
 
 use kube::runtime::watcher::Event;
 use mcm_api::MachineSet;
@@ -38,55 +38,55 @@ fn machine_on(node: &str) -> Machine {
     serde_json::from_value(machine).unwrap()
 }
 
-/// The Node comes and goes; gives whether it is remembered.
+/// Creates and deletes a Node; returns whether its deletion is remembered.
 fn is_remembered(state: &ClusterState, target: &TargetState, name: &str) -> bool {
     target.nodes.apply(Event::Apply(node(name)));
     let changes = target.nodes.apply(Event::Delete(node(name)));
     state.all(changes, ClusterState::node_changed);
-    target.nodes.is_gone(&Key::new("", name))
+    target.nodes.was_deleted(&Key::new("", name))
 }
 
 #[test]
-fn a_node_that_went_is_remembered_as_long_as_a_machine_asks_for_it() {
+fn a_deleted_node_is_remembered_while_a_machine_references_it() {
     let (state, target) = state();
     state.machines.apply(Event::Apply(machine_on("n1")));
     assert!(is_remembered(&state, &target, "n1"));
-    assert!(!is_remembered(&state, &target, "n2"), "nobody will ask");
+    assert!(!is_remembered(&state, &target, "n2"), "no machine references it");
     let changes = state.machines.apply(Event::Delete(machine_on("n1")));
     state.all(changes, ClusterState::machine_changed);
-    assert!(!target.nodes.is_gone(&Key::new("", "n1")));
+    assert!(!target.nodes.was_deleted(&Key::new("", "n1")));
 }
 
 #[test]
-fn pods_that_went_take_no_memory() {
+fn deletions_of_pods_are_not_tracked() {
     let (_, target) = state();
     let pod = json!({ "metadata": { "name": "web", "namespace": "shop", "uid": "p", "resourceVersion": "1" } });
     let pod: Pod = serde_json::from_value(pod).unwrap();
     target.pods.apply(Event::Apply(pod.clone()));
     target.pods.apply(Event::Delete(pod));
-    assert!(!target.pods.is_gone(&Key::new("shop", "web")));
+    assert!(!target.pods.was_deleted(&Key::new("shop", "web")));
 }
 
 #[test]
-fn a_node_that_this_process_chose_for_an_update_in_place_wakes_its_machine() {
+fn selecting_a_node_for_an_update_in_place_triggers_its_machine() {
     let (state, target) = state();
     state.machines.apply(Event::Apply(machine_on("n1")));
     target.nodes.apply(Event::Apply(node("n1")));
     let mut tainted = node("n1");
     tainted.metadata.resource_version = Some("2".to_owned());
     target.nodes.wrote(tainted.clone());
-    assert!(state.own_triggers().is_empty(), "nothing was asked for");
-    let mut chosen = tainted;
-    chosen.metadata.resource_version = Some("3".to_owned());
-    chosen
+    assert!(state.own_triggers().is_empty(), "no update was requested");
+    let mut selected = tainted;
+    selected.metadata.resource_version = Some("3".to_owned());
+    selected
         .labels_mut()
         .insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
-    target.nodes.wrote(chosen);
+    target.nodes.wrote(selected);
     let works: Vec<Work> = state.own_triggers().into_iter().map(|trigger| trigger.work).collect();
     assert_eq!(works, [Work::Machine(Key::new("default", "m1"))]);
 }
 
-/// A set without a deployment whose list has machine `m`, and a machine of it.
+/// A set without a deployment whose list contains machine `m1`, and that machine.
 fn listed(released: bool) -> (MachineSet, Machine) {
     let set = json!({
         "metadata": { "name": "ms", "namespace": "default", "uid": "s", "resourceVersion": "1" },
@@ -100,13 +100,13 @@ fn listed(released: bool) -> (MachineSet, Machine) {
 }
 
 #[test]
-fn a_process_with_the_machine_controller_alone_knows_the_lists_of_preserved_machines() {
-    let chosen = EnabledControllers {
+fn the_machine_controller_alone_reads_the_lists_of_preserved_machines() {
+    let enabled = EnabledControllers {
         machines: true,
         sets: false,
         deployments: false,
     };
-    let state = ClusterState::new("default", true, chosen);
+    let state = ClusterState::new("default", true, enabled);
     let (set, machine) = listed(true);
     state.sets.apply(Event::Apply(set.clone()));
     assert!(matches!(state.standing(&machine), Standing::Known { entry: Some(entry), .. } if entry.released));
@@ -115,7 +115,7 @@ fn a_process_with_the_machine_controller_alone_knows_the_lists_of_preserved_mach
         new: Some(Arc::new(set)),
         first_list: false,
     };
-    let woken = state.all(vec![change], ClusterState::set_changed);
-    assert_eq!(woken.len(), 1, "nothing that it does not run: {woken:?}");
-    assert_eq!(woken[0].work, Work::Machine(Key::new("default", "m1")));
+    let triggers = state.all(vec![change], ClusterState::set_changed);
+    assert_eq!(triggers.len(), 1, "no work of disabled controllers: {triggers:?}");
+    assert_eq!(triggers[0].work, Work::Machine(Key::new("default", "m1")));
 }

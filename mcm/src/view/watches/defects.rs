@@ -1,4 +1,4 @@
-//! What planted defects do in the place of watches.
+//! Changes by planted defects to watches.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::cache::Key;
 use crate::view::work::Work;
 
 impl ClusterState {
-    /// A watch that is heard until its first list is complete.
+    /// A watch that ends after its first list.
     pub(super) fn read_once(&self, secrets: BoxStream<'static, Vec<Trigger>>) -> BoxStream<'static, Vec<Trigger>> {
         let cache = self.secrets.clone();
         stream::unfold(secrets, move |mut secrets| {
@@ -26,7 +26,7 @@ impl ClusterState {
         .boxed()
     }
 
-    /// The machines of a class that are being deleted, each to try again what failed a moment ago.
+    /// Triggers an immediate retry of the machines of a class that are being deleted.
     pub(crate) fn deleted_of_class(&self, class: &str) -> Vec<Trigger> {
         let machines = self.machines_of_class(class).into_iter();
         let deleted = machines.filter(|machine| machine.metadata.deletion_timestamp.is_some());

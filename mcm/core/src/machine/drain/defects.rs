@@ -1,4 +1,4 @@
-//! What planted defects do in the place of a drain.
+//! Defects that replace rules of a drain.
 
 use super::{concerned, left};
 use crate::machine::deletion_note::DeletionNote;

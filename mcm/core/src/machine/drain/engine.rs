@@ -1,12 +1,12 @@
-//! The pods of a node leave: those without volumes side by side, those with volumes one after another, each when the
-//! volumes of the one before have left the node and have come up elsewhere.
+//! Evicts the pods of a node: pods without volumes in parallel, pods with volumes sequentially, each once the volumes
+//! of the previous pod are detached from the node and attached to another one.
 
 use super::super::pass::Pass;
 use super::super::{Action, Answer, Pod};
 use super::round::{Drain, Limit, Step};
 use super::volumes;
 
-/// The next step for these pods of the machine's Node, which are all that are concerned.
+/// The next step of a drain; `pods` are all pods of the machine's Node that must leave.
 pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
     let mut memory = pass.view.drain.clone();
     memory.by_force = None;
@@ -14,7 +14,7 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
         memory.volume_ids.extend(ids.clone());
     }
     let there = |uid: &String| pods.iter().any(|pod| pod.uid == *uid);
-    // A cache may not show yet whom this drain has asked.
+    // A cache may not show all pods that this drain has evicted.
     if pass.view.pods_listed {
         memory.attempts.retain(|uid, _| there(uid));
         memory.given_up.retain(there);
@@ -27,14 +27,14 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
             actions: Vec::new(),
             memory,
             waiting: pods.len(),
-            wake: limit.left.min(super::dies_in(pass).unwrap_or(limit.left)),
+            wake: limit.left.min(super::dead_in(pass).unwrap_or(limit.left)),
             errors: Vec::new(),
         },
     };
     drain.judge_refusals();
     let ordered = pass.view.node.present().is_some();
     for pod in pods.iter().filter(|pod| !(ordered && pod.moves_volumes())) {
-        drain.ask(pod);
+        drain.evict(pod);
     }
     if ordered {
         volumes::move_on(&mut drain);
@@ -50,7 +50,7 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
             .is_some_and(|moving| !there(&moving.uid)),
     );
     let mut step = drain.step;
-    // What a cache does not show may be there all the same.
+    // A pod may exist although the cache does not show it.
     if step.is_done()
         && !pass.view.pods_listed
         && let Some(node) = pass.node_name()

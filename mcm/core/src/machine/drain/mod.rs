@@ -1,7 +1,7 @@
-//! Drain: the pods of the machine's Node leave before its VM does.
+//! Drain: the pods leave the machine's Node before its VM is deleted.
 //!
-//! What lives here: the deletion's stage, its limits and texts. How pods are asked to go stands in [`engine`] and
-//! [`volumes`], what is remembered in [`drain_memory`](super::drain_memory).
+//! This module has the deletion's stage, its limits and texts; [`engine`] and [`volumes`] evict pods;
+//! [`drain_memory`](super::drain_memory) has the state of a drain.
 
 mod defects;
 mod engine;
@@ -22,10 +22,10 @@ use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
 
 pub(super) use engine::step;
-pub(super) use round::Limit;
+pub(super) use round::{Limit, Step};
 
 const TERMINATING: &str = "Terminating";
-/// A node that is not Ready for this long ends no pods any more.
+/// A node that has not been Ready for this time no longer terminates pods.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 /// The next step of the drain.
@@ -68,8 +68,8 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     evict(pass, left)
 }
 
-/// Whether pods that should be evicted run on a Node that no drain has seen: it registered after the machine's drain, while
-/// the VM could not be deleted.
+/// Whether evictable pods run on a Node that was not drained: it registered after the machine's drain, while the VM
+/// could not be deleted.
 pub(super) fn is_due(pass: &Pass) -> bool {
     let waits = !left(pass).is_zero() && !is_dead(pass) && !forced_by_label(pass);
     let pods = pass.view.pods.as_deref().unwrap_or_default();
@@ -89,27 +89,28 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         left,
         evictions: pass.settings.max_evict_retries_of(pass.machine()),
     };
-    let step = step(pass, &concerned(pods), &limit);
-    let sends_away = |action: &Action| matches!(action, Action::EvictPod { .. } | Action::DeletePod { .. });
-    if step.actions.iter().any(sends_away)
+    let pods = concerned(pods);
+    let step = step(pass, &pods, &limit);
+    let removes_pod = |action: &Action| matches!(action, Action::EvictPod { .. } | Action::DeletePod { .. });
+    if step.actions.iter().any(removes_pod)
         && let Some(cordon) = cordon_unseen(pass)
     {
-        // Known then, it is drained in order.
+        // Once the Node is observed, it is drained in order.
         let plan = Plan::new(Reason::Draining { waiting: step.waiting });
         return plan.act(cordon).after(Duration::ZERO);
     }
     let mut plan = if step.is_done() {
-        next(pass, Stage::Vm, DeletionNote::Drained).act(measured(pass))
+        next(pass, Stage::Vm, DeletionNote::Drained).act(drain_duration(pass))
     } else if step.errors.is_empty() {
-        Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
+        wait(pass, &pods, &step)
     } else {
         let error = step.errors.join(", ");
         let text = StepText::deletion(Stage::Drain, DeletionNote::DrainFailed { error });
         let wake = step.wake.max(pass.settings.retry.short).min(left);
         advance(pass, State::Failed, text, wake)
     };
-    // A question is the last thing in a plan: there is no status to be written before its answer.
-    if step.asks() {
+    // A query must be the last action of a plan without a status.
+    if step.ends_with_query() {
         plan = Plan::new(Reason::Draining { waiting: step.waiting });
     }
     plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
@@ -117,26 +118,53 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
     plan
 }
 
-/// Nobody waits for the pods any longer: the Node takes no more of them, and those that it found are deleted once, so that
-/// their owners replace them. What fails on the way is told, and holds the VM's deletion up no longer than that.
+/// Waits for the pods. The last operation names a pod whose eviction is refused, and what refuses it, for as long as it
+/// does.
+fn wait(pass: &Pass, pods: &[Pod], step: &Step) -> Plan {
+    let reason = Reason::Draining { waiting: step.waiting };
+    let note = round::blocked_note(pods, &step.memory);
+    let known = pass.last_step().map(|last| &last.text);
+    let was_blocked = matches!(
+        known,
+        Some(StepText::Deletion {
+            note: Some(DeletionNote::DrainBlocked { .. }),
+            ..
+        })
+    );
+    // After a restart the memory is empty, and the pods are evicted again.
+    let is_over = was_blocked && note.is_none() && !step.memory.attempts.is_empty();
+    let text = StepText::deletion(Stage::Drain, note.clone());
+    if (note.is_some() || is_over) && known != Some(&text) {
+        let plan = advance(pass, State::Processing, text, step.wake);
+        return Plan { reason, ..plan };
+    }
+    Plan::new(reason).after(step.wake)
+}
+
+/// The forced drain: cordons the Node, and deletes the pods that exist once, without a wait, so that their owners
+/// replace them. Failures are reported, and do not delay the deletion of the VM further.
 fn force(pass: &Pass) -> Plan {
     let failure = pass.view.failure.as_ref().filter(|failure| counts(failure));
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
     let cordon = cordon(pass).or_else(|| cordon_unseen(pass).filter(|_| !pods.is_empty()));
     let cordon = cordon.filter(|_| failure.is_none());
     if let (None, None, Some(node)) = (&pass.view.pods, failure, pass.node_name()) {
-        // Not in production, where the caches are filled before anything is decided. Taken for none, the pods would end
-        // along with their VM and nobody would have been told.
+        // In production the caches are filled before any decision. If unknown pods were taken for no pods, they would
+        // end with their VM without a deletion.
         let mut plan = Plan::new(Reason::PodsUnknown);
         plan.actions.extend(cordon);
         return plan.act(Action::ListPods { node: node.clone() });
     }
     let memory = by_force(pass, &pods);
-    let asked = |pod: &Pod| memory.attempts.contains_key(&pod.uid);
+    let attempted = |pod: &Pod| memory.attempts.contains_key(&pod.uid);
     let found = |pod: &Pod| memory.by_force.iter().flatten().any(|uid| *uid == pod.uid);
-    let left_to_ask: Vec<Pod> = pods.iter().filter(|pod| found(pod) && !asked(pod)).cloned().collect();
+    let to_delete: Vec<Pod> = pods
+        .iter()
+        .filter(|pod| found(pod) && !attempted(pod))
+        .cloned()
+        .collect();
     let mut plan = match failure {
-        None if !left_to_ask.is_empty() => Plan {
+        None if !to_delete.is_empty() => Plan {
             drain: Some(memory),
             ..Plan::new(Reason::Draining { waiting: pods.len() }).after(Duration::ZERO)
         },
@@ -144,17 +172,17 @@ fn force(pass: &Pass) -> Plan {
         None => forced(pass, &not_deleted(pass, &memory, &pods)),
     };
     plan.actions
-        .splice(0..0, cordon.into_iter().chain(deletions(left_to_ask)));
+        .splice(0..0, cordon.into_iter().chain(deletions(to_delete)));
     plan
 }
 
-/// Whether a drain by force tells of the failure. That the Node does not know why it goes, it does not.
+/// Whether a forced drain reports the failure. A missing condition `Terminating` is not reported.
 fn counts(failure: &Failure) -> bool {
     !matches!(failure.action, Action::SetTerminatingCondition { .. })
 }
 
-/// What a drain by force remembers. It begins with the pods that are there at that moment: whatever comes to the Node
-/// later, although it is cordoned, would come again and again.
+/// The memory of a forced drain. It has the pods that exist at its start. Pods that come later although the Node is
+/// cordoned would come back repeatedly, so they are ignored.
 fn by_force(pass: &Pass, pods: &[Pod]) -> DrainMemory {
     let known = &pass.view.drain;
     if known.by_force.is_some() {
@@ -166,24 +194,24 @@ fn by_force(pass: &Pass, pods: &[Pod]) -> DrainMemory {
     }
 }
 
-/// The pods that are still there because their deletion failed.
+/// Errors for the pods that still exist because their deletion failed.
 fn not_deleted(pass: &Pass, memory: &DrainMemory, pods: &[Pod]) -> Vec<String> {
     let node = pass.node_name().map(NodeName::as_str).unwrap_or_default();
     let error = |pod: &Pod| match &memory.attempts.get(&pod.uid)?.outcome {
         EvictionOutcome::Accepted => None,
-        EvictionOutcome::Refused => Some(round::not_asked(pod, "the API server is too busy", node)),
-        EvictionOutcome::Failed(text) => Some(round::not_asked(pod, text, node)),
+        EvictionOutcome::Refused => Some(round::eviction_error(pod, "the API server is too busy", node)),
+        EvictionOutcome::Failed(text) => Some(round::eviction_error(pod, text, node)),
     };
     pods.iter().filter_map(error).collect()
 }
 
-/// How long the machine's pods took to leave.
-fn measured(pass: &Pass) -> Action {
+/// The measurement of the drain's duration.
+fn drain_duration(pass: &Pass) -> Action {
     let deleted = pass.machine().metadata.deletion_timestamp.as_ref();
     Action::Observe(Metric::DrainDuration(pass.since(deleted)))
 }
 
-/// The end of a drain by force.
+/// The end of a forced drain.
 fn forced(pass: &Pass, errors: &[String]) -> Plan {
     let note = if errors.is_empty() {
         DeletionNote::DrainedByForce
@@ -191,28 +219,29 @@ fn forced(pass: &Pass, errors: &[String]) -> Plan {
         let error = errors.join(", ");
         DeletionNote::ForcedDrainFailed { error }
     };
-    let mut plan = next(pass, Stage::VolumeAttachments, note).act(measured(pass));
+    let mut plan = next(pass, Stage::VolumeAttachments, note).act(drain_duration(pass));
     if left(pass).is_zero() && errors.is_empty() {
         let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
         plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
     }
     Plan {
-        drain: pass.view.drain.begun_anew(),
+        drain: pass.view.drain.reset(),
         ..plan
     }
 }
 
-/// The pods are deleted at once.
+/// Deletes the pods without a grace period.
 pub(super) fn deletions(pods: Vec<Pod>) -> impl Iterator<Item = Action> {
     pods.into_iter().map(|pod| Action::DeletePod {
         namespace: pod.namespace,
         name: pod.name,
         uid: pod.uid,
+        grace: Some(0),
     })
 }
 
-/// The pods that have to go: a DaemonSet would make its own anew, and a mirror pod is not the API's to end. In the order
-/// of their names.
+/// The pods that must leave, sorted by name: not those of DaemonSets, which would be recreated, nor mirror pods, which
+/// cannot be deleted through the API.
 pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
     let mut pods: Vec<Pod> = pods.iter().filter(|pod| !pod.daemon && !pod.mirror).cloned().collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
@@ -231,13 +260,13 @@ fn left(pass: &Pass) -> Duration {
     pass.settings.drain_timeout_of(pass.machine()).saturating_sub(elapsed)
 }
 
-/// Whether the node is not Ready, or cannot write its disk, for so long that it ends no pods.
+/// Whether the node has not been Ready, or not able to write its disk, for so long that it does not terminate pods.
 pub(super) fn is_dead(pass: &Pass) -> bool {
     bad_for(pass).is_some_and(|time| time > DEAD_AFTER)
 }
 
-/// When that will be so unless the node recovers; `None`: it is already, or nothing is wrong.
-fn dies_in(pass: &Pass) -> Option<Duration> {
+/// The time until the node counts as dead unless it recovers; `None`: it is dead or healthy.
+fn dead_in(pass: &Pass) -> Option<Duration> {
     let left = DEAD_AFTER.checked_sub(bad_for(pass)?)?;
     // Times of conditions are whole seconds.
     Some(left + Duration::from_secs(1))
@@ -260,7 +289,7 @@ fn bad_for(pass: &Pass) -> Option<Duration> {
         .max()
 }
 
-/// The label `force-deletion`, a Go boolean. What is none counts as false.
+/// The label `force-deletion`, a Go boolean. Any other value counts as false.
 fn forced_by_label(pass: &Pass) -> bool {
     if defect!(ForcedDeletionEvicts) {
         return false;
@@ -272,7 +301,7 @@ fn forced_by_label(pass: &Pass) -> bool {
     matches!(value, Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
 
-/// Tells the Node why it goes, unless it knows already or never carried a running machine.
+/// Sets the cause of the deletion on the Node, unless it is set or the machine was never running.
 pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let known = |condition: &NodeCondition| condition.type_ == TERMINATING && condition.status == "True";
@@ -291,21 +320,21 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     })
 }
 
-/// Whether this drain wanted to cordon a Node that it does not see. The API server's answer that there is none is as good as
-/// having seen it go.
-pub(super) fn asked_for_unseen(view: &View) -> bool {
+/// Whether this drain tried to cordon a Node that its cache does not have. The API server's answer NotFound counts as
+/// an observed deletion.
+pub(super) fn cordoned_unseen(view: &View) -> bool {
     let cordoned = |failure: &Failure| matches!(failure.action, Action::CordonNode { .. });
     view.node == NodeView::Absent && view.failure.as_ref().is_some_and(cordoned)
 }
 
-/// A Node that this process never saw may be there all the same, as a watch may be late. Were it not cordoned, each pod that
-/// goes would be replaced on it, without end.
+/// A Node that this process never observed may exist, as a watch may be late. Without a cordon, evicted pods could be
+/// recreated on it without end.
 fn cordon_unseen(pass: &Pass) -> Option<Action> {
     let node = pass.node_name()?.clone();
     (pass.view.node == NodeView::Absent).then_some(Action::CordonNode { node })
 }
 
-/// Nothing new is to be placed on the Node.
+/// Makes the Node unschedulable, unless it is.
 pub(super) fn cordon(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);

@@ -1,4 +1,4 @@
-//! One step of a drain while it is decided: whom to ask, how, and what goes wrong.
+//! One step of a drain: which pods to evict, how, and errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mcm_api::NodeName;
 
+use super::super::deletion_note::DeletionNote;
 use super::super::drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 use super::super::pass::Pass;
 use super::super::{Action, Pod};
@@ -14,36 +15,39 @@ use crate::event::EventType;
 /// How much longer than its grace period a pod may take to end.
 const OVERDUE: Duration = Duration::from_secs(30);
 
-/// How far a drain may go.
+/// After this time a refusal is reported again: API servers remove events after an hour.
+const REPORT_AGAIN: Duration = Duration::from_mins(30);
+
+/// The limits of a drain.
 pub(in super::super) struct Limit {
-    /// What is left of its time.
+    /// The remaining time.
     pub left: Duration,
-    /// How often a pod is evicted before it is deleted.
+    /// How often an eviction may be refused before the pod is deleted.
     pub evictions: u32,
 }
 
 /// The next step of a drain.
 pub(in super::super) struct Step {
-    /// In this order.
+    /// Actions, in order.
     pub actions: Vec<Action>,
-    /// What is to be remembered.
+    /// The new memory of the drain.
     pub memory: DrainMemory,
-    /// How many pods are still there, with one whose volumes are on their way.
+    /// How many pods remain, including a deleted one whose volumes are still moving.
     pub waiting: usize,
-    /// When to look again.
+    /// When the next step is due.
     pub wake: Duration,
-    /// What does not go as it should.
+    /// Errors for the status.
     pub errors: Vec<String>,
 }
 
 impl Step {
-    /// Whether nothing is left to wait for.
+    /// Whether the drain is complete.
     pub fn is_done(&self) -> bool {
-        self.is_empty() && !self.asks()
+        self.is_empty() && !self.ends_with_query()
     }
 
-    /// Whether it ends with a question, to the driver or to the API server.
-    pub fn asks(&self) -> bool {
+    /// Whether the last action queries the driver or the API server.
+    pub fn ends_with_query(&self) -> bool {
         matches!(
             self.actions.last(),
             Some(Action::AskVolumeIds(_) | Action::ListPods { .. })
@@ -55,7 +59,7 @@ impl Step {
     }
 }
 
-/// A step under way.
+/// The state while a step is decided.
 pub(super) struct Drain<'a> {
     pub pass: &'a Pass<'a>,
     pub limit: &'a Limit,
@@ -64,18 +68,18 @@ pub(super) struct Drain<'a> {
 }
 
 impl Drain<'_> {
-    /// Looks again after that time at the latest.
+    /// Requests the next step after that time at the latest.
     pub fn wake(&mut self, after: Duration) {
         self.step.wake = self.step.wake.min(after);
     }
 
-    /// What is left of `limit` since `start`.
+    /// The remaining time of `limit`, counted from `start`.
     pub fn left(&self, start: Timestamp, limit: Duration) -> Duration {
         let end = start.checked_add(limit).unwrap_or(Timestamp::MAX);
         Duration::try_from(end.duration_since(self.pass.now)).unwrap_or_default()
     }
 
-    /// A refusal is told of, and counted unless the budget can never be met: then only a person can help.
+    /// Reports a new refusal, again before the API server removes the event, and counts it unless the budget is misconfigured: then only a user can act.
     pub fn judge_refusals(&mut self) {
         for pod in self.pods {
             let Some(attempt) = self.step.memory.attempts.get_mut(&pod.uid) else {
@@ -85,14 +89,19 @@ impl Drain<'_> {
                 continue;
             }
             attempt.refusals += u32::from(misconfigured(pod).is_none());
-            if !std::mem::replace(&mut attempt.told, true) {
+            let refresh = |reported: Timestamp| reported.checked_add(REPORT_AGAIN).unwrap_or(Timestamp::MAX);
+            if attempt
+                .reported
+                .is_none_or(|reported| refresh(reported) <= self.pass.now)
+            {
+                attempt.reported = Some(self.pass.now);
                 self.step.actions.push(blocked(pod, self.pass, self.limit));
             }
         }
     }
 
-    /// Asks a pod to go, unless it goes already or was asked a moment ago. Whether it was asked.
-    pub fn ask(&mut self, pod: &Pod) -> bool {
+    /// Evicts or deletes a pod, unless it is terminating or was attempted a short time ago. Returns whether it did.
+    pub fn evict(&mut self, pod: &Pod) -> bool {
         if let Some(ends) = pod.ends
             && !defect!(TerminatingPodEvictedAgain)
         {
@@ -100,7 +109,7 @@ impl Drain<'_> {
             if left.is_zero() {
                 let node = self.pass.node_name().map(NodeName::as_str).unwrap_or_default();
                 self.step.errors.push(format!(
-                    "error when waiting for pod {:?}/{node} terminating: it is there {} s after its grace period",
+                    "error when waiting for pod {:?}/{node} terminating: it still exists {} s after its grace period",
                     pod.name,
                     OVERDUE.as_secs()
                 ));
@@ -109,9 +118,9 @@ impl Drain<'_> {
             }
             return false;
         }
-        // Until there is another answer the last one stands, also while it is asked again: the text stays as it is.
-        self.complain(pod);
-        let wait = self.left_to_ask(pod);
+        // The last answer applies until the next one, also during a retry, so that the text does not flap.
+        self.push_error(pod);
+        let wait = self.left_to_retry(pod);
         if !wait.is_zero() {
             self.wake(wait);
             return false;
@@ -121,8 +130,8 @@ impl Drain<'_> {
         true
     }
 
-    /// How long a pod is left in peace after it was asked; zero: it may be asked.
-    pub fn left_to_ask(&self, pod: &Pod) -> Duration {
+    /// The remaining wait after the last attempt; zero: the pod may be evicted.
+    pub fn left_to_retry(&self, pod: &Pod) -> Duration {
         if defect!(RefusedEvictionRepeatedAtOnce) {
             return Duration::ZERO;
         }
@@ -136,8 +145,8 @@ impl Drain<'_> {
         })
     }
 
-    /// Says what the last answer to a pod's eviction was, where a person has to act or the cluster is broken.
-    fn complain(&mut self, pod: &Pod) {
+    /// Adds the result of the last attempt to the errors, if a user has to act or the call failed.
+    fn push_error(&mut self, pod: &Pod) {
         let node = self.pass.node_name().map(NodeName::as_str).unwrap_or_default();
         let error = match self.attempt(pod).map(|attempt| &attempt.outcome) {
             Some(EvictionOutcome::Refused) => misconfigured(pod).map(|budget| {
@@ -147,7 +156,7 @@ impl Drain<'_> {
                     pod.name
                 )
             }),
-            Some(EvictionOutcome::Failed(text)) => Some(not_asked(pod, text, node)),
+            Some(EvictionOutcome::Failed(text)) => Some(eviction_error(pod, text, node)),
             Some(EvictionOutcome::Accepted) | None => None,
         };
         self.step.errors.extend(error);
@@ -161,13 +170,19 @@ impl Drain<'_> {
         let refusals = self.attempt(pod).map_or(0, |attempt| attempt.refusals);
         let (namespace, name, uid) = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
         if refusals >= self.limit.evictions {
-            Action::DeletePod { namespace, name, uid }
+            let grace = super::is_dead(self.pass).then_some(0);
+            Action::DeletePod {
+                namespace,
+                name,
+                uid,
+                grace,
+            }
         } else {
             Action::EvictPod { namespace, name, uid }
         }
     }
 
-    /// It is this pod's turn.
+    /// Starts the move of this pod's volumes.
     pub fn begin(&mut self, pod: &Pod, volumes: BTreeMap<String, String>) {
         self.step.memory.moving = Some(Moving {
             uid: pod.uid.clone(),
@@ -179,15 +194,15 @@ impl Drain<'_> {
     }
 }
 
-/// A pod on `node` that could not be asked to go, in upstream's words.
-pub(super) fn not_asked(pod: &Pod, error: &str, node: &str) -> String {
+/// The error for a pod on `node` that could not be evicted, as upstream formats it.
+pub(super) fn eviction_error(pod: &Pod, error: &str, node: &str) -> String {
     format!(
         "error when evicting pod {:?}: {error} scheduled on node {node}",
         pod.name
     )
 }
 
-/// A budget of the pod that can never be met.
+/// A budget of the pod that can never allow an eviction.
 fn misconfigured(pod: &Pod) -> Option<&str> {
     if defect!(BudgetRefusalTakenAsPermanent) {
         return pod.budgets.first().map(|budget| budget.name.as_str());
@@ -195,19 +210,41 @@ fn misconfigured(pod: &Pod) -> Option<&str> {
     pod.misconfigured_budget()
 }
 
-fn blocked(pod: &Pod, pass: &Pass, limit: &Limit) -> Action {
+/// What refuses the eviction of the pod.
+fn blocker(pod: &Pod) -> String {
     let budgets: Vec<&str> = pod.budgets.iter().map(|budget| budget.name.as_str()).collect();
-    let by = match budgets.as_slice() {
+    match budgets.as_slice() {
         [] => "the API server".to_owned(),
         [one] => format!("the disruption budget {one}"),
         several => format!("one of the disruption budgets {}", several.join(", ")),
-    };
+    }
+}
+
+/// The note about pods whose eviction is refused; `None`: there are none.
+pub(super) fn blocked_note(pods: &[Pod], memory: &DrainMemory) -> Option<DeletionNote> {
+    let outcome = |pod: &Pod| memory.attempts.get(&pod.uid).map(|attempt| &attempt.outcome);
+    let refused = |pod: &&Pod| pod.ends.is_none() && outcome(pod) == Some(&EvictionOutcome::Refused);
+    let blocked: Vec<&Pod> = pods.iter().filter(refused).collect();
+    let first = blocked.first()?;
+    let name = format!("{}/{}", first.namespace, first.name);
+    Some(DeletionNote::DrainBlocked {
+        blocker: blocker(first),
+        pod: match blocked.len() {
+            1 => name,
+            2 => format!("{name} and of another pod"),
+            count => format!("{name} and of {} other pods", count - 1),
+        },
+    })
+}
+
+fn blocked(pod: &Pod, pass: &Pass, limit: &Limit) -> Action {
+    let blocker = blocker(pod);
     Action::RecordEvent {
         type_: EventType::Warning,
         reason: "DrainBlocked".to_owned(),
         message: format!(
-            "{by} does not allow the eviction of pod {}/{}; it is tried again every {}, {} times at most, and the pod is \
-             deleted then",
+            "{blocker} does not allow the eviction of pod {}/{}; it is tried again every {}, {} times at most, and the \
+             pod is deleted then",
             pod.namespace,
             pod.name,
             mcm_api::GoDuration(pass.settings.retry.eviction),

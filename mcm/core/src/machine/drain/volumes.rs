@@ -1,4 +1,5 @@
-//! Pods with volumes leave one after another: a volume is on one node at a time, and a cloud attaches and detaches slowly.
+//! Pods with volumes are evicted sequentially: a volume is attached to one node at a time, and clouds attach and detach
+//! slowly.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,20 +8,20 @@ use super::super::drain_memory::{EvictionOutcome, Moving};
 use super::super::{Action, Pod};
 use super::round::Drain;
 
-/// What has become of the pod whose turn it was.
+/// The state of the pod whose volumes are moving.
 enum Turn {
-    /// It is waited for.
+    /// The drain waits for it.
     Still(Moving),
-    /// The next one may go.
+    /// The next pod may be evicted.
     Over,
-    /// Its volumes did not leave in time; that is said before the next one goes.
+    /// Its volumes did not detach in time; the status reports that before the next pod is evicted.
     Late,
 }
 
-/// Goes on with the pod whose turn it is, or gives the next one its turn.
+/// Continues with the moving pod, or evicts the next one.
 pub(super) fn move_on(drain: &mut Drain) {
     let order = in_order(drain.pods);
-    if drain.step.memory.moving.is_none() && adopt(drain, &order) == Adopted::DriverIsAsked {
+    if drain.step.memory.moving.is_none() && adopt(drain, &order) == Adopted::WaitsForDriver {
         return;
     }
     if let Some(moving) = drain.step.memory.moving.take() {
@@ -34,18 +35,18 @@ pub(super) fn move_on(drain: &mut Drain) {
         }
     }
     for pod in &order {
-        let asked_before = pod.ends.is_some() || !drain.left_to_ask(pod).is_zero();
+        let attempted = pod.ends.is_some() || !drain.left_to_retry(pod).is_zero();
         let given_up = drain.step.memory.given_up.contains(&pod.uid);
-        if asked_before && !given_up {
-            drain.ask(pod);
+        if attempted && !given_up {
+            drain.evict(pod);
         }
-        if asked_before {
+        if attempted {
             continue;
         }
         let Some(volumes) = volumes_of(drain, pod, &order) else {
             return;
         };
-        if drain.ask(pod) {
+        if drain.evict(pod) {
             drain.begin(pod, volumes);
             return;
         }
@@ -61,21 +62,21 @@ fn in_order(pods: &[Pod]) -> Vec<&Pod> {
 
 #[derive(PartialEq, Eq)]
 enum Adopted {
-    DriverIsAsked,
+    WaitsForDriver,
     OneOrNone,
 }
 
-/// A pod that goes already is waited for first, whoever asked it to: its volumes are on their way.
+/// A pod that is already terminating comes first, whatever caused that: its volumes are moving.
 fn adopt(drain: &mut Drain, order: &[&Pod]) -> Adopted {
     let given_up = &drain.step.memory.given_up;
-    let going = order
+    let terminating = order
         .iter()
         .find(|pod| pod.ends.is_some() && !given_up.contains(&pod.uid));
-    let Some(pod) = going else {
+    let Some(pod) = terminating else {
         return Adopted::OneOrNone;
     };
     let Some(volumes) = volumes_of(drain, pod, order) else {
-        return Adopted::DriverIsAsked;
+        return Adopted::WaitsForDriver;
     };
     drain.begin(pod, volumes);
     Adopted::OneOrNone
@@ -85,7 +86,7 @@ fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
     let settings = drain.pass.settings;
     let pod = order.iter().find(|pod| pod.uid == moving.uid);
     if let Some(pod) = pod.filter(|pod| pod.ends.is_none()) {
-        return not_gone_yet(drain, moving, pod);
+        return not_terminating(drain, moving, pod);
     }
     if pod.is_some() || is_attached(drain, &moving) {
         let left = drain.left(moving.since, moving.grace.saturating_add(settings.detach_timeout));
@@ -114,12 +115,12 @@ fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
     })
 }
 
-/// The pod was to be asked, and nothing is seen of it yet.
-fn not_gone_yet(drain: &mut Drain, moving: Moving, pod: &Pod) -> Turn {
+/// The eviction was requested, and the pod is not observed as terminating yet.
+fn not_terminating(drain: &mut Drain, moving: Moving, pod: &Pod) -> Turn {
     let attempt = drain.step.memory.attempts.get(&pod.uid);
     let accepted =
         attempt.is_some_and(|attempt| attempt.last >= moving.since && attempt.outcome == EvictionOutcome::Accepted);
-    let left = drain.left_to_ask(pod);
+    let left = drain.left_to_retry(pod);
     if !accepted || left.is_zero() {
         return Turn::Over;
     }
@@ -139,8 +140,7 @@ fn is_attached(drain: &Drain, moving: &Moving) -> bool {
     })
 }
 
-/// The volumes that the pod alone uses and that the cloud knows, with the cloud's names; `None`: the driver is asked
-/// first.
+/// The cloud volumes that only this pod uses, with the cloud's volume IDs; `None`: the driver must be asked first.
 fn volumes_of(drain: &mut Drain, pod: &Pod, order: &[&Pod]) -> Option<BTreeMap<String, String>> {
     let used_by_others = |volume: &String| {
         order

@@ -1,4 +1,4 @@
-//! What planted defects do in the place of preservation.
+//! Defects that replace rules of preservation.
 
 use mcm_api::{Phase, keys};
 
@@ -7,17 +7,17 @@ use crate::machine::node::name;
 use crate::machine::pass::Pass;
 use crate::machine::{Action, MachinePatch, NodePatch, Plan, Reason};
 
-/// Whether the Node's condition says that its pods left, at whatever time.
+/// Whether the Node's condition reports a completed drain, also of an earlier preservation.
 pub(super) fn was_drained(pass: &Pass) -> bool {
     let status = pass.view.node.present().and_then(|node| node.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|condition| {
-        let said = condition.message.as_deref().unwrap_or_default();
-        condition.type_ == keys::PRESERVED_CONDITION && said.starts_with(DRAINED)
+        let message = condition.message.as_deref().unwrap_or_default();
+        condition.type_ == keys::PRESERVED_CONDITION && message.starts_with(DRAINED)
     })
 }
 
-/// What is done for every machine, whether or not anybody preserves it.
+/// Wrong actions for every machine, preserved or not.
 pub(super) fn of_every_machine(pass: &Pass) -> Option<Plan> {
     let running = pass.phase() == Some(&Phase::Running);
     let node = pass.view.node.present().filter(|_| running)?;
@@ -43,13 +43,13 @@ pub(super) fn of_every_machine(pass: &Pass) -> Option<Plan> {
 }
 
 impl Facts {
-    /// The same without what the Node asks for.
-    pub(super) fn deaf_to_the_node(&self) -> Self {
-        let mut deaf = self.clone();
-        if deaf.resolved.origin == Origin::Node && deaf.now.track == Track::Free {
-            deaf.resolved.request = Request::None;
-            deaf.now.request = Request::None;
+    /// The facts without the Node's request.
+    pub(super) fn without_node_request(&self) -> Self {
+        let mut facts = self.clone();
+        if facts.resolved.origin == Origin::Node && facts.now.track == Track::Free {
+            facts.resolved.request = Request::None;
+            facts.now.request = Request::None;
         }
-        deaf
+        facts
     }
 }

@@ -1,4 +1,4 @@
-//! The pods of a machine that failed and is kept leave its Node, all but those of DaemonSets.
+//! The drain of a preserved failed machine: all pods except those of DaemonSets leave its Node.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::{DRAINED, Facts, defects};
 
 const NOT_DRAINED: &str = "Preserved node could not be drained.";
 
-/// The next step: first no new pods come, then those that are there go.
+/// The next step: first a taint keeps new pods away, then the existing pods are evicted.
 pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     let Some(record) = &facts.record else {
         let status = MachineStatus {
             preservation: Some(facts.entering(pass, PreservationStage::Draining)),
             ..pass.machine().status.clone()
         };
-        let text = "a preservation that was begun elsewhere goes on".to_owned();
+        let text = "a preservation that another controller began continues".to_owned();
         return Plan {
             status: Some(status),
             ..Plan::new(Reason::Preservation(text)).after(Duration::ZERO)
@@ -60,7 +60,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     let step = step(pass, &pods, &limit);
     let mut plan = if step.is_done() {
         settle(pass, facts, Some(DRAINED))
-    } else if step.asks() {
+    } else if step.ends_with_query() {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else {
         let retry = pass.settings.retry.short;
@@ -76,7 +76,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     plan
 }
 
-/// The machine is kept as it is, whatever could not be written to its Node: the drain has had its time.
+/// Ends the drain at its timeout, although writes to the Node fail: the machine is preserved as it is.
 pub(super) fn given_up(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let record = facts.record.as_ref()?;
     let mut plan = settle(pass, facts, None);
@@ -84,7 +84,7 @@ pub(super) fn given_up(pass: &Pass, facts: &Facts) -> Option<Plan> {
     left(pass, record).is_zero().then_some(plan)
 }
 
-/// How long pods may still take to leave.
+/// The remaining time of the drain.
 fn left(pass: &Pass, record: &Preservation) -> Duration {
     let timeout = pass.settings.drain_timeout_of(pass.machine());
     timeout.saturating_sub(pass.since(record.since.as_ref()))

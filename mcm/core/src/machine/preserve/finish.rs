@@ -1,6 +1,7 @@
-//! The end of a preservation: first the status says so, then what it left is taken back, at last the status is without it.
+//! The end of a preservation: first the status records it, then the marks on Node and Machine are removed, finally the
+//! record is removed.
 //!
-//! Every step is decided from what is there, so that any process can go on from it.
+//! Every step depends only on the observed state, so that any process can continue.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::preservation::Release;
 /// The first write.
 pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
     let record = Preservation {
-        reason: why.word().to_owned(),
+        reason: why.reason().to_owned(),
         by: facts.now.by.clone().unwrap_or_else(|| facts.by()),
         ..facts.entering(pass, PreservationStage::Releasing)
     };
@@ -29,24 +30,25 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
     .act(event(EventType::Normal, "PreservationEnded", message))
 }
 
-/// The status with the record of an end. Who removed the expiry meant now: with one, nothing begins anew before the end.
+/// The status with the record of an end. If the expiry was removed, it is set to the current time: with an expiry no
+/// new preservation begins before the end of this one.
 pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation) -> MachineStatus {
-    if record.reason == Release::ExpiryRemoved.word() {
+    if record.reason == Release::ExpiryRemoved.reason() {
         status.current_status.preserve_expiry_time = Some(pass.stamp());
     }
     status.preservation = Some(record);
     status
 }
 
-/// The next step to the end.
+/// The next step of the cleanup.
 pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
     let mut actions: Vec<Action> = condition(pass, facts, false, "").into_iter().collect();
     if actions.is_empty() {
-        // Of the Node as it is now: somebody may have written it before the condition was.
+        // After the condition is written, the Node is observed again, as it may have changed before.
         actions.extend(node_patch(pass, Marks::None, facts.now.expired_before));
         actions.extend(machine_patch(pass, facts, false));
     }
-    let reason = || Reason::Preservation("what the preservation left is taken back".to_owned());
+    let reason = || Reason::Preservation("the marks of the preservation are removed".to_owned());
     if !actions.is_empty() {
         return Plan {
             actions,
@@ -54,12 +56,12 @@ pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
         };
     }
     over(pass, facts)
-        .or_else(|| gone(pass))
+        .or_else(|| delete_standalone(pass))
         .unwrap_or_else(|| Plan::new(Reason::Nothing))
 }
 
-/// A failed machine that nobody keeps and no set replaces goes; `None`: it is another one.
-pub(super) fn gone(pass: &Pass) -> Option<Plan> {
+/// Deletes a failed machine that has no set to replace it; `None`: the machine is not failed or has a set.
+pub(super) fn delete_standalone(pass: &Pass) -> Option<Plan> {
     let failed = pass.phase() == Some(&Phase::Failed);
     (failed && is_standalone(pass)).then(|| {
         let text = "the machine failed, and its preservation is over: it is deleted".to_owned();
@@ -69,14 +71,14 @@ pub(super) fn gone(pass: &Pass) -> Option<Plan> {
     })
 }
 
-/// The last write; `None`: it is written.
+/// The last write; `None`: nothing to write.
 pub(super) fn over(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let known = &pass.machine().status;
     let mut status = known.clone();
     status.current_status.preserve_expiry_time = None;
     match &mut status.preservation {
         _ if pass.phase() != Some(&Phase::Failed) => status.preservation = None,
-        // Whoever asks from now on asks for another one.
+        // Any later request is for a new preservation.
         Some(record) if facts.resolved.request.asked().is_none() => record.request.clear(),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! A machine that is kept: how that begins, and what holds while it lasts.
+//! The start of a preservation, and the marks that it maintains.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::marks::{Marks, condition, node_patch};
 use super::{Facts, event, text, with_expiry};
 use crate::event::EventType;
 
-/// The machine is preserved from this write on.
+/// Starts the preservation of a machine that has not failed.
 pub(super) fn start(pass: &Pass, facts: &Facts) -> Plan {
     let mut status = pass.machine().status.clone();
     status.preservation = Some(facts.entering(pass, PreservationStage::Preserved));
@@ -24,7 +24,7 @@ pub(super) fn start(pass: &Pass, facts: &Facts) -> Plan {
     .act(event(EventType::Normal, "Preserved", text))
 }
 
-/// The pods have left, or were given up: the machine is preserved in its phase.
+/// Ends the drain: the machine is preserved in its phase.
 pub(super) fn settle(pass: &Pass, facts: &Facts, drained: Option<&str>) -> Plan {
     let mut status = pass.machine().status.clone();
     status.preservation = Some(facts.entering(pass, PreservationStage::Preserved));
@@ -40,7 +40,7 @@ pub(super) fn settle(pass: &Pass, facts: &Facts, drained: Option<&str>) -> Plan 
     plan.act(event(EventType::Normal, "Preserved", message))
 }
 
-/// Whatever changed is put right; then the expiry is waited for.
+/// Restores the marks of the preservation, and waits for the expiry.
 pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
     let status = &pass.machine().status;
     let left = status.current_status.preserve_expiry_time.as_ref().map(|ends| {
@@ -53,14 +53,17 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
         left
     };
     let plan = Plan::new(Reason::Nothing).after(left.unwrap_or_default());
-    if let Some(record) = renamed(pass, facts) {
+    if let Some(record) = changed_record(pass, facts) {
         let status = MachineStatus {
             preservation: Some(record),
             ..status.clone()
         };
         return Plan {
             status: Some(status),
-            ..Plan::new(Reason::Preservation("another one asks for the preservation".to_owned())).after(Duration::ZERO)
+            ..Plan::new(Reason::Preservation(
+                "the request for the preservation changed".to_owned(),
+            ))
+            .after(Duration::ZERO)
         };
     }
     let marks = if pass.phase() == Some(&Phase::Failed) {
@@ -81,19 +84,19 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
     }
 }
 
-/// The record, where another one asks for the preservation than before, or none was written.
-fn renamed(pass: &Pass, facts: &Facts) -> Option<Preservation> {
+/// The new record, if the requester of the preservation changed or there is no record.
+fn changed_record(pass: &Pass, facts: &Facts) -> Option<Preservation> {
     let wanted = facts.entering(pass, PreservationStage::Preserved);
     match &facts.record {
         None => Some(wanted),
         Some(known) => {
-            let renamed = Preservation {
+            let changed = Preservation {
                 by: wanted.by,
                 request: wanted.request,
                 node_uid: wanted.node_uid,
                 ..known.clone()
             };
-            Some(renamed).filter(|renamed| renamed != known)
+            Some(changed).filter(|changed| changed != known)
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What a preservation writes to the Node and to the Machine's annotations, and how it is taken back.
+//! The marks of a preservation on the Node and in the Machine's annotations, and their removal.
 //!
-//! A person's cordon is a person's: `spec.unschedulable` is never touched. cluster-autoscaler's annotation comes back as it
-//! was before.
+//! `spec.unschedulable` belongs to users and is never changed. The removal restores the previous value of
+//! cluster-autoscaler's annotation.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ const BY_US: &str = "Preserved by MCM.";
 const BY_USER: &str = "Preserved by user.";
 const TRUE: &str = "true";
 
-/// What a Node is to carry.
+/// The desired marks of a Node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marks {
-    /// The machine is preserved and failed: the autoscaler keeps away, and so do new pods.
+    /// The machine is preserved and failed: no scale-down, and no new pods.
     Failed,
-    /// The machine is preserved and serves: the autoscaler keeps away.
+    /// The machine is preserved and serves: no scale-down.
     Serving,
     /// The machine is not preserved.
     None,
 }
 
-/// What changes on the Node's object. `unasked`: requests that were kept for their time are removed.
-pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Action> {
+/// The change of the Node object. `remove_expired`: also removes the requests of an expired preservation.
+pub(super) fn node_patch(pass: &Pass, marks: Marks, remove_expired: bool) -> Option<Action> {
     let node = pass.view.node.present()?;
     let mut patch = NodePatch {
         taints: taints(node, marks == Marks::Failed),
@@ -40,22 +40,22 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Act
     };
     let setter = setter(pass, node);
     if marks == Marks::None {
-        let_autoscaler_back(node, pass.view.ledger.is_rolling(), setter, &mut patch.annotations);
+        enable_scale_down(node, pass.view.ledger.is_rolling(), setter, &mut patch.annotations);
     } else {
-        keep_autoscaler_away(node, setter, &mut patch.annotations);
+        disable_scale_down(node, setter, &mut patch.annotations);
     }
     if setter == Setter::AnotherController {
-        let gone = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();
-        patch.annotations.insert(gone, None);
+        let key = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();
+        patch.annotations.insert(key, None);
     }
-    if unasked {
+    if remove_expired {
         remove_requests(node.metadata.annotations.as_ref(), &mut patch.annotations);
     }
     let node = name(node)?;
     (!patch.is_empty()).then_some(Action::PatchNode { node, patch })
 }
 
-/// All taints of the Node as they are to be; `None`: as they are.
+/// The complete new list of the Node's taints; `None`: unchanged.
 fn taints(node: &Node, wanted: bool) -> Option<Vec<Taint>> {
     let there = node
         .spec
@@ -84,50 +84,51 @@ fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// Who else keeps cluster-autoscaler away from a Node, by the mark that is set with the annotation.
+/// Who else disabled scale-down of the Node, according to the annotation that is set with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setter {
-    /// Nobody who left a mark.
-    Nobody,
-    /// A rollout, which takes it away at its end.
+    /// No other controller.
+    None,
+    /// A rollout, which enables scale-down again at its end.
     Rollout,
-    /// Another controller's preservation: no deployment can mean a rollout by it.
+    /// Another controller's preservation: the machine has no deployment that could roll out.
     AnotherController,
 }
 
 fn setter(pass: &Pass, node: &Node) -> Setter {
     match annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION) {
-        None => Setter::Nobody,
+        None => Setter::None,
         Some(_) if pass.view.ledger.may_roll() => Setter::Rollout,
         Some(_) => Setter::AnotherController,
     }
 }
 
-/// The annotation, and beside it what it was before, unless a rollout had set it already.
-fn keep_autoscaler_away(node: &Node, setter: Setter, changes: &mut Changes) {
+/// Sets the annotation, and records its previous value unless a rollout set it.
+fn disable_scale_down(node: &Node, setter: Setter, changes: &mut Changes) {
     let now = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION);
-    let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION).is_some();
+    let recorded = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION).is_some();
     if now != Some(TRUE) {
         changes.insert(keys::SCALE_DOWN_DISABLED_ANNOTATION.to_owned(), Some(TRUE.to_owned()));
     }
     let before = match setter {
-        _ if remembered => return,
+        _ if recorded => return,
         Setter::Rollout => return,
         Setter::AnotherController => "",
-        Setter::Nobody => now.unwrap_or_default(),
+        Setter::None => now.unwrap_or_default(),
     };
     let key = keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned();
     changes.insert(key, Some(before.to_owned()));
 }
 
-/// The annotation is what it was before: as that is remembered, or not there, where another controller's preservation set it.
-fn let_autoscaler_back(node: &Node, rolling: bool, setter: Setter, changes: &mut Changes) {
-    let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION);
-    if remembered.is_some() {
+/// Restores the previous value of the annotation: the recorded one, or none if another controller's preservation set
+/// it.
+fn enable_scale_down(node: &Node, rolling: bool, setter: Setter, changes: &mut Changes) {
+    let recorded = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION);
+    if recorded.is_some() {
         changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), None);
     }
-    let before = match (setter, remembered) {
-        (Setter::Rollout, _) | (Setter::Nobody, None) => return,
+    let before = match (setter, recorded) {
+        (Setter::Rollout, _) | (Setter::None, None) => return,
         (_, Some(before)) => before,
         (Setter::AnotherController, None) => "",
     };
@@ -152,8 +153,8 @@ fn remove_requests(annotations: Option<&BTreeMap<String, String>>, changes: &mut
     }
 }
 
-/// The Machine's annotations: the word for an automatic preservation where the dialect has one, and no request that was
-/// kept for its time.
+/// The change of the Machine's annotations: the value for an automatic preservation if the dialect has one, and the
+/// removal of the requests of an expired preservation.
 pub(super) fn machine_patch(pass: &Pass, facts: &Facts, kept: bool) -> Option<Action> {
     let annotations = pass.machine().metadata.annotations.as_ref();
     let value = |key: &str| annotations.and_then(|all| all.get(key)).map(String::as_str);
@@ -171,10 +172,10 @@ pub(super) fn machine_patch(pass: &Pass, facts: &Facts, kept: bool) -> Option<Ac
             keys::LAST_APPLIED_PRESERVE_ANNOTATION,
             keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION,
         ];
-        let gone = changes.contains_key(keys::PRESERVE_ANNOTATION);
+        let removed = changes.contains_key(keys::PRESERVE_ANNOTATION);
         changes.extend(
             copy.into_iter()
-                .filter(|key| gone && value(key).is_some())
+                .filter(|key| removed && value(key).is_some())
                 .map(|key| (key.to_owned(), None)),
         );
     }
@@ -185,7 +186,7 @@ pub(super) fn machine_patch(pass: &Pass, facts: &Facts, kept: bool) -> Option<Ac
     (!patch.is_empty()).then_some(Action::PatchMachine(patch))
 }
 
-/// The Node condition as it is to be; `None`: it is so. What it says of the drain stays.
+/// The change of the Node condition; `None`: no change. The message keeps its text about the drain.
 pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str) -> Option<Action> {
     let node = pass.view.node.present()?;
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -196,16 +197,16 @@ pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str)
         true if facts.by() == mcm_api::PreservedBy::Auto => BY_US,
         true => BY_USER,
     };
-    let said = known.and_then(|known| known.message.as_deref()).unwrap_or_default();
+    let current_message = known.and_then(|known| known.message.as_deref()).unwrap_or_default();
     let value = if status { "True" } else { "False" };
     let same = known.is_some_and(|known| known.status == value && known.reason.as_deref() == Some(reason));
-    let told = same && (!status || said.ends_with(message));
-    if told || known.is_none() && !status {
+    let up_to_date = same && (!status || current_message.ends_with(message));
+    if up_to_date || known.is_none() && !status {
         return None;
     }
     let drained = known.filter(|known| status && known.status == "True" && !message.starts_with("Preserved node"));
     let before = drained
-        .and_then(|_| said.split_once("Machine preserved until"))
+        .and_then(|_| current_message.split_once("Machine preserved until"))
         .map(|(before, _)| before);
     Some(Action::SetPreservedCondition {
         node: name(node)?,

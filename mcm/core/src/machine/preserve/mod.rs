@@ -1,7 +1,8 @@
-//! Preservation in a machine's plan: what its rule says becomes status, Node and events.
+//! Preservation in a machine's plan: applies the rules of preservation to status, Node and events.
 //!
-//! It comes last and stands in nobody's way: a plan that writes a status or asks the cloud for more than an update goes first,
-//! and only what fails or recovers in it is changed. What must not live here: the rule, which is [`crate::preservation`]'s.
+//! It runs after the other rules and has the lowest priority: a plan that writes a status or calls the driver (except
+//! for an update) takes precedence, and is changed only if the machine fails or recovers in it. Out of scope: the rules
+//! themselves, see [`crate::preservation`].
 
 mod defects;
 mod drain;
@@ -24,10 +25,10 @@ use crate::preservation::{
     Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
 };
 
-/// How the Node's condition begins once its pods have left.
+/// The start of the Node condition's message after a completed drain.
 const DRAINED: &str = "Preserved node drained successfully.";
 
-/// `plan`, with what preservation makes of it. `written` is the machine's phase as it stands in the API.
+/// `plan` combined with the actions of preservation. `written` is the machine's phase in the API.
 pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
     let mut plan = if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(&plan) {
         plan
@@ -37,8 +38,8 @@ pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option
             Some(Some(Phase::Failed)) if pass.phase() != Some(&Phase::Failed) => turn::failing(pass, &facts, plan),
             Some(Some(Phase::Running)) if pass.phase() == Some(&Phase::Failed) => turn::recovering(pass, &facts, plan),
             Some(_) => plan,
-            None if asks(&plan) && !updates(&plan) => plan,
-            None => beside(pass, &facts, plan, written),
+            None if ends_with_query(&plan) && !updates(&plan) => plan,
+            None => with_own_actions(pass, &facts, plan, written),
         }
     };
     if let Some(status) = &mut plan.status {
@@ -46,13 +47,13 @@ pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option
     }
     let left = until_expiry(pass, &plan);
     plan.expiry = left.filter(|left| !left.is_zero());
-    if let Some(left) = left.filter(|_| plan.status.is_some() || !asks(&plan)) {
+    if let Some(left) = left.filter(|_| plan.status.is_some() || !ends_with_query(&plan)) {
         plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
     }
     plan
 }
 
-/// How long the expiry is ahead. A status that is written with one that is over is looked at again at once.
+/// The time until the expiry. A plan that writes a status with a past expiry is followed by another decision at once.
 fn until_expiry(pass: &Pass, plan: &Plan) -> Option<Duration> {
     if defect!(ExpiryDoesNotWake) {
         return None;
@@ -72,22 +73,22 @@ fn is_deletion(plan: &Plan) -> bool {
     plan.actions.contains(&Action::DeleteMachine)
 }
 
-/// Whether the plan ends with a question: its answer comes first.
-fn asks(plan: &Plan) -> bool {
+/// Whether the plan ends with a query, whose answer comes first.
+fn ends_with_query(plan: &Plan) -> bool {
     matches!(
         plan.actions.last(),
         Some(Action::Call(_) | Action::AskVolumeIds(_) | Action::ListPods { .. } | Action::EnsureBootstrapToken(_))
     )
 }
 
-/// Whether the question is for the driver to update a VM that runs: it may wait for its turn behind hundreds of others, and
-/// preservation does not wait with it.
+/// Whether the plan ends with UpdateMachine: that call may queue behind hundreds of others, and preservation does not
+/// wait for it.
 fn updates(plan: &Plan) -> bool {
     matches!(plan.actions.last(), Some(Action::Call(call)) if call.kind == CallKind::Update)
 }
 
-/// A plan that writes no status leaves room for preservation.
-fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Plan {
+/// Adds the actions of preservation to a plan that writes no status.
+fn with_own_actions(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Plan {
     let Some(own) = own(pass, facts, written) else {
         return plan;
     };
@@ -95,10 +96,11 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
         let refused = |plan: &Plan| !failure.conflict && plan.actions.contains(&failure.action);
         let end = || despite(pass, facts).filter(|end| !refused(end));
         if refused(&own) {
-            let list = || counted(pass, facts).filter(|plan| !refused(plan));
+            let list = || sync_ledger(pass, facts).filter(|plan| !refused(plan));
             return end().or_else(list).unwrap_or(plan);
         }
-        // Whatever else it is that is refused: an end that has come does not wait for it. What the cloud answered is recorded first.
+        // The end of a preservation does not wait for another failed action, but the cloud's answers are recorded
+        // first.
         if let Some(end) = end().filter(|_| !failure.conflict && pass.view.answers.is_empty()) {
             return end;
         }
@@ -115,32 +117,32 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
         };
     }
     if !plan.actions.is_empty() && !updates(&plan) {
-        // Both may change the Node: one after the other.
+        // Both plans may change the Node: `plan` goes first.
         return plan.after(Duration::ZERO);
     }
     own
 }
 
-/// What does not wait for a write to the Node or to the annotations that the server refuses: an end that has come, and the
-/// time that a drain has.
+/// The actions that do not wait for rejected writes to the Node or the annotations: the end of a preservation, and the
+/// timeout of a drain.
 fn despite(pass: &Pass, facts: &Facts) -> Option<Plan> {
     match standing(&facts.now) {
         Step::Release(why) => Some(finish::release(pass, facts, why)),
         Step::Finish if pass.phase() == Some(&Phase::Failed) => {
-            finish::over(pass, facts).or_else(|| finish::gone(pass))
+            finish::over(pass, facts).or_else(|| finish::delete_standalone(pass))
         }
         Step::Drain => drain::given_up(pass, facts),
         _ => None,
     }
 }
 
-/// What preservation does by itself; `None`: nothing.
+/// The actions of preservation; `None`: nothing to do.
 fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
-    if let Some(plan) = named(pass, facts) {
+    if let Some(plan) = restore_node_label(pass, facts) {
         return Some(plan);
     }
     if !facts.resolved.annotations.is_empty() {
-        return Some(facts.noted());
+        return Some(facts.write_request());
     }
     if defect!(RunningNodesUncordonedEveryPass | PreservationRewritesAnnotations)
         && let Some(plan) = defects::of_every_machine(pass)
@@ -163,23 +165,23 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     if !idle {
         return plan;
     }
-    let todo = counted(pass, facts).or_else(|| rewritten(pass, written));
+    let todo = sync_ledger(pass, facts).or_else(|| rewrite_phase(pass, written));
     todo.or(plan)
 }
 
-/// Somebody took the label away that names the Node: without it nothing would be drained, and nothing taken back.
-fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
-    let lasts = facts.record.is_some() || facts.now.expiry != Expiry::None;
+/// Restores a removed label `node`: without it the Node would not be drained, and its marks not removed.
+fn restore_node_label(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    let active = facts.record.is_some() || facts.now.expiry != Expiry::None;
     let node = pass.view.labelled_node.as_ref();
-    // While there is no VM a Node of that name is one that another machine left.
-    let node = node.filter(|_| lasts && facts.now.vm && pass.node_name().is_none())?;
-    let text = "the machine names its Node again".to_owned();
+    // While there is no VM, a Node of that name is left over from another machine.
+    let node = node.filter(|_| active && facts.now.vm && pass.node_name().is_none())?;
+    let text = "the label node of the machine is restored".to_owned();
     let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node.clone())));
     Some(plan.after(Duration::ZERO))
 }
 
-/// The owner's list has the machine while it is Failed and kept, and then alone.
-fn counted(pass: &Pass, facts: &Facts) -> Option<Plan> {
+/// The owner's list has the machine if, and only if, it is Failed and preserved.
+fn sync_ledger(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let Standing::Known { rolling, entry, .. } = &pass.view.ledger else {
         return None;
     };
@@ -194,24 +196,24 @@ fn counted(pass: &Pass, facts: &Facts) -> Option<Plan> {
             again: true,
         },
     };
-    let text = "the list of the machine's owner follows it".to_owned();
+    let text = "the owner's list is updated".to_owned();
     Some(Plan::new(Reason::Preservation(text)).act(action).after(Duration::ZERO))
 }
 
-/// A phase that another dialect or controller wrote is shown as this one shows it.
-fn rewritten(pass: &Pass, written: Option<&Phase>) -> Option<Plan> {
+/// Rewrites a phase of another dialect or controller in this dialect.
+fn rewrite_phase(pass: &Pass, written: Option<&Phase>) -> Option<Plan> {
     let status = &pass.machine().status;
     let wanted = shown(status, pass.settings.preservation);
     (wanted.as_ref() != written && wanted.is_some()).then(|| Plan {
         status: Some(status.clone()),
-        ..Plan::new(Reason::Preservation("the phase is shown anew".to_owned())).after(Duration::ZERO)
+        ..Plan::new(Reason::Preservation("the phase is rewritten".to_owned())).after(Duration::ZERO)
     })
 }
 
-/// The record's reason while the pods of a machine leave once more.
+/// The record's reason while a machine is drained that failed again.
 const RELAPSE: &str = "Relapse";
 
-/// What is known of the machine's preservation.
+/// The observed facts about the machine's preservation.
 #[derive(Clone)]
 struct Facts {
     resolved: Resolved,
@@ -249,7 +251,7 @@ impl Facts {
             Some(record) => Some(record.by.clone()),
             None if expiry == Expiry::None => None,
             None if resolved.automatic => Some(PreservedBy::Auto),
-            None => Some(asker(resolved.origin)),
+            None => Some(requester(resolved.origin)),
         };
         let now = Situation {
             dialect,
@@ -263,7 +265,7 @@ impl Facts {
             expired_before: record.as_ref().is_some_and(|record| {
                 [Release::Expired, Release::ExpiryRemoved]
                     .iter()
-                    .any(|why| record.reason == why.word())
+                    .any(|why| record.reason == why.reason())
             }),
             relapse: record.as_ref().is_some_and(|record| record.reason == RELAPSE),
             adopted: failed && record.is_none() && resolved.automatic && resolved.request == Request::None,
@@ -272,16 +274,16 @@ impl Facts {
         Self { resolved, now, record }
     }
 
-    /// Who asks for the preservation, now or before.
+    /// Who requests the preservation, or requested it.
     fn by(&self) -> PreservedBy {
         match (self.resolved.request.asked(), &self.now.by) {
-            (Some(_), _) => asker(self.resolved.origin),
+            (Some(_), _) => requester(self.resolved.origin),
             (None, Some(by)) => by.clone(),
             (None, None) => PreservedBy::Auto,
         }
     }
 
-    /// The record of a stage that is entered now.
+    /// The record of a stage that starts now.
     fn entering(&self, pass: &Pass, stage: PreservationStage) -> Preservation {
         Preservation {
             by: self.by(),
@@ -293,8 +295,8 @@ impl Facts {
         }
     }
 
-    /// The Node that asks, or that the machine had when its preservation began, if it had one: what another one does not say
-    /// was never removed from it.
+    /// The uid of the requesting Node, or of the Node at the start of the preservation, if there was one: an annotation
+    /// that another Node lacks was not removed from it.
     fn node_uid(&self, pass: &Pass) -> String {
         let node = pass.view.node.present();
         match &self.record {
@@ -303,14 +305,14 @@ impl Facts {
         }
     }
 
-    /// The word that asks, or that asked where nothing that can be understood does now.
+    /// The request, or the previous one if the current value is ignored.
     fn asked(&self) -> Option<Asked> {
         let before = self.now.asked.filter(|_| self.resolved.request == Request::Ignored);
         self.resolved.request.asked().or(before)
     }
 
-    /// What the annotations ask for is written to the Machine.
-    fn noted(&self) -> Plan {
+    /// Writes the resolved request to the Machine's annotations.
+    fn write_request(&self) -> Plan {
         let patch = MachinePatch {
             annotations: self.resolved.annotations.clone(),
             ..MachinePatch::default()
@@ -324,7 +326,7 @@ impl Facts {
     }
 }
 
-fn asker(origin: Origin) -> PreservedBy {
+fn requester(origin: Origin) -> PreservedBy {
     match origin {
         Origin::Machine => PreservedBy::Machine,
         Origin::Node => PreservedBy::Node,
@@ -339,14 +341,14 @@ fn event(type_: EventType, reason: &str, message: String) -> Action {
     }
 }
 
-/// Gives the status its expiry, unless it has one.
+/// Sets the expiry in the status, unless it has one.
 fn with_expiry(pass: &Pass, mut status: MachineStatus) -> MachineStatus {
     let current = &mut status.current_status;
     current.preserve_expiry_time.get_or_insert_with(|| expiry(pass));
     status
 }
 
-/// The end of a preservation that begins now: a whole second, and not earlier.
+/// The expiry of a preservation that starts now, rounded up to a whole second.
 fn expiry(pass: &Pass) -> Time {
     let timeout = pass.settings.preserve_timeout_of(pass.machine());
     let whole = if pass.now.subsec_nanosecond() > 0 {
@@ -364,20 +366,21 @@ fn text(status: &MachineStatus) -> String {
         .unwrap_or_default()
 }
 
-/// Nobody controls the machine.
+/// Whether the machine has no controller.
 fn is_standalone(pass: &Pass) -> bool {
     controller(&pass.machine().metadata).is_none()
 }
 
-/// Whether nothing can come of asking the owner's list; otherwise it has to be asked, which knows best of rollouts.
-fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
-    // What was answered of a person's request holds for nobody else: that person may have withdrawn it meanwhile.
-    if let Some(claim) = pass.view.claim.filter(|claim| claim.again == asked) {
+/// The answer of the owner's list if the view determines it; `None`: the list must be asked, as only it reliably shows
+/// rollouts.
+fn known_gate(pass: &Pass, requested: bool) -> Option<Gate> {
+    // The answer to a user's request applies to that request only: the user may have withdrawn it meanwhile.
+    if let Some(claim) = pass.view.claim.filter(|claim| claim.again == requested) {
         return Some(claim.answer.err().unwrap_or(Gate::Open));
     }
     match &pass.view.ledger {
         _ if is_standalone(pass) => Some(Gate::Nobody),
-        ledger if !asked && ledger.excludes_automatic() => Some(Gate::Full),
+        ledger if !requested && ledger.excludes_automatic() => Some(Gate::Full),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! A machine that fails, and one that recovers: preservation joins the status write that says so.
+//! Failure and recovery of a machine: preservation changes the status write that records them.
 
 use std::time::Duration;
 
@@ -10,76 +10,76 @@ use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
 use crate::event::EventType;
 use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, started_late};
 
-/// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
+/// Changes `plan`, which sets the phase Failed: with this write the machine is protected, or it will be replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
-    let deaf = defect!(NodeRequestUnknownAtFailure).then(|| facts.deaf_to_the_node());
-    let facts = deaf.as_ref().unwrap_or(facts);
-    // What is decided whatever the list says needs no question to it.
+    let reduced = defect!(NodeRequestUnknownAtFailure).then(|| facts.without_node_request());
+    let facts = reduced.as_ref().unwrap_or(facts);
+    // If the decision does not depend on the owner's list, the list is not asked.
     let settled = on_failure(&facts.now, Gate::Nobody);
-    let (verdict, asked) = match settled {
+    let (verdict, requested) = match settled {
         Failure::Release(_) => (settled, true),
         Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => (settled, false),
         _ => {
-            let asked = settled == Failure::KeepAsked;
-            match known_gate(pass, asked) {
-                Some(gate) => (on_failure(&facts.now, gate), asked),
-                None => return claim(facts, asked),
+            let requested = settled == Failure::KeepAsked;
+            match known_gate(pass, requested) {
+                Some(gate) => (on_failure(&facts.now, gate), requested),
+                None => return claim(facts, requested),
             }
         }
     };
     match verdict {
         Failure::Replace => plan,
         Failure::Release(why) => released(pass, facts, plan, why),
-        Failure::Keep | Failure::KeepAsked => draining(pass, facts, plan, asked),
+        Failure::Keep | Failure::KeepAsked => draining(pass, facts, plan, requested),
     }
 }
 
-/// A machine that has failed before it was asked for, or before another controller could keep it: `None`: nothing comes
-/// of it.
+/// A machine that failed before its preservation was requested, or before another controller could preserve it; `None`:
+/// it is not preserved.
 pub(super) fn start_failed(pass: &Pass, facts: &Facts) -> Option<Plan> {
-    let asked = !facts.now.adopted;
-    let gate = match known_gate(pass, asked) {
+    let requested = !facts.now.adopted;
+    let gate = match known_gate(pass, requested) {
         Some(gate) => gate,
-        None if started_late(&facts.now, Gate::Open) == Step::StartFailed => return Some(claim(facts, asked)),
+        None if started_late(&facts.now, Gate::Open) == Step::StartFailed => return Some(claim(facts, requested)),
         None => Gate::Nobody,
     };
     match started_late(&facts.now, gate) {
         Step::StartFailed => {
             let plan = Plan {
                 status: Some(pass.machine().status.clone()),
-                ..Plan::new(Reason::Preservation("the failed machine is kept after all".to_owned()))
+                ..Plan::new(Reason::Preservation("the failed machine is preserved".to_owned()))
             };
-            Some(draining(pass, facts, plan, asked))
+            Some(draining(pass, facts, plan, requested))
         }
         Step::Finish => Some(super::finish::finish(pass, facts)),
         _ => None,
     }
 }
 
-/// The owner's list comes before the status.
-fn claim(facts: &Facts, asked: bool) -> Plan {
-    let by = if asked { facts.by() } else { PreservedBy::Auto };
-    let text = "the list of the machine's owner is asked whether it may be kept".to_owned();
-    Plan::new(Reason::Preservation(text)).act(Action::Claim { by, again: asked })
+/// Claims a place in the owner's list, before the status is written.
+fn claim(facts: &Facts, requested: bool) -> Plan {
+    let by = if requested { facts.by() } else { PreservedBy::Auto };
+    let text = "the owner's list is asked whether the machine may be preserved".to_owned();
+    Plan::new(Reason::Preservation(text)).act(Action::Claim { by, again: requested })
 }
 
-fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
+fn draining(pass: &Pass, facts: &Facts, plan: Plan, requested: bool) -> Plan {
     let mut record = facts.entering(pass, PreservationStage::Draining);
-    if !asked {
+    if !requested {
         record.by = PreservedBy::Auto;
     }
-    // The expiry of one that was ending has nothing to say of this one.
+    // The expiry of a preservation that was ending does not apply to this one.
     let relapse = facts.now.expiry != Expiry::None && facts.now.track != Track::Releasing;
     if relapse {
         record.reason = RELAPSE.to_owned();
     }
     let message = format!(
-        "{} failed and is preserved ({}): its pods leave first",
+        "{} failed and is preserved ({}): it is drained first",
         pass.name(),
         record.by
     );
     let mut plan = with_record(plan, Some(record)).after(Duration::ZERO);
-    plan.drain = pass.view.drain.begun_anew();
+    plan.drain = pass.view.drain.reset();
     if defect!(NodeRequestDoesNotWake) && facts.resolved.origin == Origin::Node {
         plan = plan.after(pass.settings.retry.long);
     }
@@ -91,7 +91,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
 
 fn released(pass: &Pass, facts: &Facts, plan: Plan, why: Release) -> Plan {
     let record = Preservation {
-        reason: why.word().to_owned(),
+        reason: why.reason().to_owned(),
         ..facts.entering(pass, PreservationStage::Releasing)
     };
     let message = format!("the preservation of {} ends: {why}", pass.name());
@@ -101,7 +101,7 @@ fn released(pass: &Pass, facts: &Facts, plan: Plan, why: Release) -> Plan {
         .act(event(EventType::Normal, "PreservationEnded", message))
 }
 
-/// `plan`, which says that the machine is Running again.
+/// Changes `plan`, which sets the phase Running again.
 pub(super) fn recovering(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     match on_recovery(&facts.now) {
         Err(None) => plan,

@@ -1,4 +1,4 @@
-//! What is collected, when, and above all what is not.
+//! Which VMs are collected, when, and which are kept.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn vms(all: &[(&str, &str)]) -> BTreeMap<ProviderId, MachineName> {
         .collect()
 }
 
-/// A process that is a day old sees these VMs.
+/// The view of a process that started at minute 0.
 fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
     View {
         started: at(0),
@@ -51,8 +51,9 @@ fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
     }
 }
 
-/// Passes until nothing is waited for; what is due in the last one, and after how long.
-fn in_the_end(mut view: View, from: Timestamp) -> (Vec<ProviderId>, Duration) {
+/// Runs passes until VMs are due or no further pass is requested. Returns the due VMs of the last pass, and the elapsed
+/// time.
+fn run_passes(mut view: View, from: Timestamp) -> (Vec<ProviderId>, Duration) {
     let mut now = from;
     for _ in 0..4 {
         let plan = examine(&view, now, &SETTINGS());
@@ -65,15 +66,15 @@ fn in_the_end(mut view: View, from: Timestamp) -> (Vec<ProviderId>, Duration) {
             .checked_add(SignedDuration::try_from(plan.wake.unwrap()).unwrap())
             .unwrap();
     }
-    panic!("it waits for ever");
+    panic!("no VM is due after four passes");
 }
 
 #[rstest]
 #[case::without_machine(&[], 5)]
 #[case::of_a_machine_with_another_vm(&[("m1", machine("vm-b", Some(Phase::Running)))], 0)]
 #[case::of_a_failed_machine_with_another_vm(&[("m1", machine("vm-b", Some(Phase::Failed)))], 0)]
-fn a_surplus_vm_is_collected_at_the_second_look(#[case] machines: &[(&str, Machine)], #[case] minutes: u64) {
-    let (due, time) = in_the_end(view(&[("vm-a", "m1")], machines), at(24 * 60));
+fn a_surplus_vm_is_collected_in_the_second_pass(#[case] machines: &[(&str, Machine)], #[case] minutes: u64) {
+    let (due, time) = run_passes(view(&[("vm-a", "m1")], machines), at(24 * 60));
     assert_eq!(due, ["vm-a"]);
     assert_eq!(time.as_secs(), if minutes == 0 { 30 } else { minutes * 60 });
 }
@@ -86,15 +87,15 @@ fn a_surplus_vm_is_collected_at_the_second_look(#[case] machines: &[(&str, Machi
 #[case::pending_without_a_record(machine("", Some(Phase::Pending)))]
 #[case::terminating_without_a_record(machine("", Some(Phase::Terminating)))]
 #[case::the_only_one_of_several(with_several(machine("", Some(Phase::CrashLoopBackOff))))]
-fn a_vm_that_its_machine_needs_or_may_need_is_kept(#[case] machine: Machine) {
+fn a_vm_that_its_machine_may_need_is_kept(#[case] machine: Machine) {
     let plan = examine(&view(&[("vm-a", "m1")], &[("m1", machine)]), at(24 * 60), &SETTINGS());
     assert_eq!((plan.due.len(), plan.sightings.len(), plan.wake), (0, 0, None));
 }
 
 #[test]
-fn of_several_vms_of_a_machine_that_names_none_one_is_kept() {
+fn one_of_several_vms_of_a_machine_without_provider_id_is_kept() {
     let several = with_several(machine("", Some(Phase::CrashLoopBackOff)));
-    let (due, time) = in_the_end(
+    let (due, time) = run_passes(
         view(
             &[("vm-b", "m1"), ("vm-a", "m1"), ("vm-c", "m2")],
             &[("m1", several), ("m2", machine("vm-c", Some(Phase::Running)))],
@@ -102,11 +103,11 @@ fn of_several_vms_of_a_machine_that_names_none_one_is_kept() {
         at(24 * 60),
     );
     assert_eq!(due, ["vm-b"]);
-    assert_eq!(time.as_secs(), 30, "the machine waits for it");
+    assert_eq!(time.as_secs(), 30, "the wait of the machine");
 }
 
 #[test]
-fn a_machine_that_is_being_deleted_cleans_up_itself() {
+fn duplicates_of_a_machine_that_is_being_deleted_are_kept() {
     let mut several = with_several(machine("", Some(Phase::Terminating)));
     several.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
         Timestamp::UNIX_EPOCH,
@@ -116,13 +117,13 @@ fn a_machine_that_is_being_deleted_cleans_up_itself() {
 }
 
 #[test]
-fn a_young_process_collects_no_vm_without_a_machine_for_a_whole_period() {
-    let (due, time) = in_the_end(view(&[("vm-a", "m1")], &[]), at(0));
+fn a_young_process_collects_no_vm_without_machine_for_a_period() {
+    let (due, time) = run_passes(view(&[("vm-a", "m1")], &[]), at(0));
     assert_eq!((due.len(), time), (1, Duration::from_mins(30)));
 }
 
 #[test]
-fn a_reason_that_changes_begins_a_new_wait() {
+fn changed_evidence_restarts_the_wait() {
     let mut view = view(&[("vm-a", "m1")], &[]);
     let first = examine(&view, at(1000), &SETTINGS());
     view.sightings = first.sightings;
@@ -136,7 +137,7 @@ fn a_reason_that_changes_begins_a_new_wait() {
 }
 
 #[test]
-fn a_machine_that_comes_back_ends_the_suspicion() {
+fn a_restored_machine_clears_the_evidence() {
     let mut view = view(&[("vm-a", "m1")], &[]);
     view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
     view.machines.insert(
@@ -150,7 +151,7 @@ fn a_machine_that_comes_back_ends_the_suspicion() {
 #[rstest]
 #[case::few(3, 1)]
 #[case::many(250, 25)]
-fn one_pass_takes_a_tenth_at_most_and_another_follows_soon(#[case] count: usize, #[case] expected: usize) {
+fn a_pass_takes_at_most_a_tenth_and_requests_another_pass(#[case] count: usize, #[case] expected: usize) {
     let names: Vec<(String, String)> = (0..count)
         .map(|n| (format!("vm-{n:03}"), format!("m-{n:03}")))
         .collect();
@@ -163,12 +164,12 @@ fn one_pass_takes_a_tenth_at_most_and_another_follows_soon(#[case] count: usize,
     assert_eq!(
         plan.sightings.len(),
         count,
-        "those that were not taken are not forgotten"
+        "candidates that were not taken stay recorded"
     );
 }
 
 #[test]
-fn a_vm_that_two_classes_list_is_one() {
+fn a_vm_that_two_classes_list_counts_once() {
     let mut view = view(&[("vm-a", "m1")], &[]);
     view.listings.push(Listing {
         class: "big".into(),
@@ -186,12 +187,12 @@ fn candidate(view: &mut View) -> Candidate {
 }
 
 #[rstest]
-#[case::agrees(Truth::Absent, "collect")]
-#[case::it_is_there_after_all(Truth::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
-#[case::another_took_the_name(Truth::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
-#[case::it_is_being_made(Truth::Present(Known::of(&machine("", None))), "refuse")]
-#[case::nobody_answers(Truth::Unreadable("refused".into()), "stop")]
-fn the_api_server_has_the_last_word(#[case] truth: Truth, #[case] expected: &str) {
+#[case::confirms(Truth::Absent, "collect")]
+#[case::the_machine_exists(Truth::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
+#[case::the_machine_has_another_vm(Truth::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
+#[case::the_machine_is_new(Truth::Present(Known::of(&machine("", None))), "refuse")]
+#[case::no_answer(Truth::Unreadable("refused".into()), "stop")]
+fn the_state_at_the_api_server_decides(#[case] truth: Truth, #[case] expected: &str) {
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[]));
     let verdict = match confirm(&candidate, &truth) {
         Verdict::Collect => "collect",
@@ -202,17 +203,17 @@ fn the_api_server_has_the_last_word(#[case] truth: Truth, #[case] expected: &str
 }
 
 #[test]
-fn a_machine_that_names_the_vm_by_now_keeps_it_at_the_last_moment() {
+fn a_machine_that_names_the_vm_meanwhile_keeps_it() {
     let running = machine("vm-b", Some(Phase::Running));
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[("m1", running.clone())]));
-    let confirmed = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)));
-    assert_eq!(confirmed(&running), Verdict::Collect);
-    let now_its_own = machine("vm-a", Some(Phase::Running));
-    assert!(matches!(confirmed(&now_its_own), Verdict::Refuse(_)));
+    let verdict = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)));
+    assert_eq!(verdict(&running), Verdict::Collect);
+    let names_the_vm = machine("vm-a", Some(Phase::Running));
+    assert!(matches!(verdict(&names_the_vm), Verdict::Refuse(_)));
     let mut namesake = running;
     namesake.metadata.uid = Some("u2".into());
     assert!(
-        matches!(confirmed(&namesake), Verdict::Refuse(_)),
+        matches!(verdict(&namesake), Verdict::Refuse(_)),
         "another Machine of that name"
     );
 }

@@ -51,7 +51,7 @@ fn a_node_without_pods_is_drained() {
 }
 
 #[test]
-fn pods_that_are_not_known_are_waited_for() {
+fn a_drain_waits_for_the_list_of_pods() {
     let view = View {
         pods: None,
         ..in_stage(Stage::Drain)
@@ -61,7 +61,7 @@ fn pods_that_are_not_known_are_waited_for() {
 }
 
 #[test]
-fn a_node_that_is_gone_holds_no_drain_up() {
+fn a_deleted_node_does_not_block_the_drain() {
     let view = View {
         node: NodeView::Gone,
         ..in_stage(Stage::Drain)
@@ -109,14 +109,14 @@ fn the_label_for_forced_deletion_skips_the_drain(#[case] value: &str, #[case] sk
 
 #[rstest]
 #[case::not_ready(&[("Ready", "Unknown")], 6, true)]
-#[case::not_ready_for_short(&[("Ready", "Unknown")], 5, false)]
+#[case::not_ready_too_briefly(&[("Ready", "Unknown")], 5, false)]
 #[case::read_only(&[("Ready", "True"), ("ReadonlyFilesystem", "True")], 6, true)]
 #[case::both(&[("Ready", "Unknown"), ("ReadonlyFilesystem", "True")], 6, true)]
-#[case::read_only_for_short(&[("Ready", "True"), ("ReadonlyFilesystem", "True")], 5, false)]
+#[case::read_only_too_briefly(&[("Ready", "True"), ("ReadonlyFilesystem", "True")], 5, false)]
 #[case::writable(&[("Ready", "True"), ("ReadonlyFilesystem", "False")], 60, false)]
-#[case::too_late(&[("Ready", "True")], 120, true)]
-#[case::in_time(&[("Ready", "True")], 119, false)]
-fn a_dead_node_and_a_late_drain_force_the_pods(
+#[case::after_the_timeout(&[("Ready", "True")], 120, true)]
+#[case::before_the_timeout(&[("Ready", "True")], 119, false)]
+fn an_unhealthy_node_and_a_drain_timeout_force_the_drain(
     #[case] conditions: &[(&str, &str)],
     #[case] now: i64,
     #[case] forced: bool,
@@ -140,15 +140,15 @@ fn a_dead_node_and_a_late_drain_force_the_pods(
         assert_eq!(actions(&plan), ["cordon", "delete pod web-1"]);
         assert_eq!((&plan.status, plan.wake), (&None, Some(Duration::ZERO)));
         let plan = decided(&after(&view, &plan, EvictionOutcome::Accepted), minute(now));
-        assert_eq!(actions(&plan), Vec::<String>::new(), "once");
+        assert_eq!(actions(&plan), Vec::<String>::new(), "the pod is deleted once");
         assert_eq!(description(&plan), FORCED);
     }
 }
 
 #[test]
-fn a_drain_that_waits_looks_again_when_its_node_has_been_dead_for_five_minutes() {
+fn a_waiting_drain_wakes_up_when_its_node_is_unhealthy_for_five_minutes() {
     let mut view = with_conditions(in_stage(Stage::Drain), &[condition("Ready", "Unknown")]);
-    // It was to end two minutes ago, and nothing will be heard of it.
+    // The pod was due to terminate two minutes ago; no event of it will arrive.
     let ends = Some(minute(2));
     view.pods = Some(vec![Pod { ends, ..pod("web-1") }]);
     assert_eq!(decided(&view, minute(4)).wake, Some(secs(61)));
@@ -156,14 +156,14 @@ fn a_drain_that_waits_looks_again_when_its_node_has_been_dead_for_five_minutes()
 
 const FORCED: &str = "Force Drain successful. Delete Volume Attachments";
 
-/// A machine whose drain has no time left at that minute, on an open node with one pod.
-fn late() -> (View, Timestamp) {
+/// A machine and the time of its drain timeout; its node is not cordoned and has one pod.
+fn timed_out() -> (View, Timestamp) {
     let mut view = in_stage(Stage::Drain);
     view.pods = Some(vec![pod("web-1")]);
     (view, minute(120))
 }
 
-/// What is seen after the plan was carried out, the pods' deletions with that outcome: the cache still shows them.
+/// The view after the plan is performed and pod deletions have `outcome`; the cache still contains the deleted pods.
 fn after(view: &View, plan: &Plan, outcome: EvictionOutcome) -> View {
     let mut view = view.clone();
     view.drain = plan.drain.clone().unwrap_or_default();
@@ -185,18 +185,14 @@ fn cordoned(mut view: View) -> View {
 }
 
 #[rstest]
-#[case::its_time_is_up(120, "Ready", "True")]
-#[case::the_node_is_dead(6, "Ready", "Unknown")]
-fn a_node_that_cannot_be_cordoned_holds_no_forced_drain_up(
-    #[case] now: i64,
-    #[case] type_: &str,
-    #[case] status: &str,
-) {
+#[case::the_timeout_expired(120, "Ready", "True")]
+#[case::the_node_is_unhealthy(6, "Ready", "Unknown")]
+fn a_failed_cordon_does_not_block_a_forced_drain(#[case] now: i64, #[case] type_: &str, #[case] status: &str) {
     let mut view = with_conditions(in_stage(Stage::Drain), &[condition(type_, status)]);
     view.pods = Some(vec![pod("web-1")]);
     view.failure = failed(&cordon_node(), false, false);
     let plan = decided(&view, minute(now));
-    assert_eq!(actions(&plan), ["delete pod web-1"], "it is not tried again");
+    assert_eq!(actions(&plan), ["delete pod web-1"], "the cordon is not retried");
     let (_, state, _, text) = written(&plan);
     assert_eq!(state, "Processing");
     assert_eq!(
@@ -207,10 +203,10 @@ fn a_node_that_cannot_be_cordoned_holds_no_forced_drain_up(
 }
 
 #[rstest]
-#[case::it_is_refused(EvictionOutcome::Refused, "the API server is too busy")]
-#[case::it_fails(EvictionOutcome::Failed("it broke".to_owned()), "it broke")]
-fn a_pod_that_cannot_be_deleted_holds_no_forced_drain_up(#[case] outcome: EvictionOutcome, #[case] error: &str) {
-    let (view, now) = late();
+#[case::refused(EvictionOutcome::Refused, "the API server is too busy")]
+#[case::failed(EvictionOutcome::Failed("it broke".to_owned()), "it broke")]
+fn a_failed_pod_deletion_does_not_block_a_forced_drain(#[case] outcome: EvictionOutcome, #[case] error: &str) {
+    let (view, now) = timed_out();
     let plan = decided(&after(&view, &decided(&view, now), outcome), now);
     assert_eq!(actions(&plan), Vec::<String>::new());
     assert_eq!(
@@ -221,44 +217,48 @@ fn a_pod_that_cannot_be_deleted_holds_no_forced_drain_up(#[case] outcome: Evicti
         )
     );
     assert_eq!(written(&plan).1, "Processing");
-    assert_eq!(plan.drain, Some(<_>::default()), "another drain would begin anew");
+    assert_eq!(
+        plan.drain,
+        Some(<_>::default()),
+        "a later drain starts with an empty state"
+    );
 }
 
 #[test]
-fn a_forced_drain_deletes_the_pods_that_it_found_and_none_that_come_later() {
-    let (mut view, now) = late();
+fn a_forced_drain_does_not_delete_pods_created_after_its_start() {
+    let (mut view, now) = timed_out();
     view.pods = Some(vec![pod("web-1"), pod("web-2")]);
     let plan = decided(&view, now);
     assert_eq!(actions(&plan), ["cordon", "delete pod web-1", "delete pod web-2"]);
-    let mut cut_short = after(&view, &plan, EvictionOutcome::Accepted);
-    cut_short.drain.attempts.remove("uid-web-2");
-    cut_short.pods.as_mut().unwrap().push(pod("web-3"));
-    let plan = decided(&cut_short, now);
+    let mut interrupted = after(&view, &plan, EvictionOutcome::Accepted);
+    interrupted.drain.attempts.remove("uid-web-2");
+    interrupted.pods.as_mut().unwrap().push(pod("web-3"));
+    let plan = decided(&interrupted, now);
     assert_eq!(actions(&plan), ["delete pod web-2"]);
-    let plan = decided(&after(&cut_short, &plan, EvictionOutcome::Accepted), now);
+    let plan = decided(&after(&interrupted, &plan, EvictionOutcome::Accepted), now);
     assert_eq!((actions(&plan).len(), description(&plan).as_str()), (0, FORCED));
 }
 
 #[test]
-fn a_node_that_comes_back_from_the_dead_is_drained_and_forced_anew_when_it_dies_again() {
+fn a_recovered_node_is_drained_normally_and_forced_again_after_another_failure() {
     let mut view = in_stage(Stage::Drain);
     view.pods = Some(vec![pod("web-1")]);
-    let dies = |view: &View| with_conditions(view.clone(), &[condition("Ready", "Unknown")]);
-    let plan = decided(&dies(&view), minute(6));
+    let unhealthy = |view: &View| with_conditions(view.clone(), &[condition("Ready", "Unknown")]);
+    let plan = decided(&unhealthy(&view), minute(6));
     view.drain = after(&view, &plan, EvictionOutcome::Accepted).drain;
     view.pods = Some(vec![pod("web-2")]);
     let plan = decided(&view, minute(6));
     assert!(actions(&plan).contains(&"evict web-2".to_owned()), "{plan:?}");
     view.drain = plan.drain.unwrap();
     assert_eq!(
-        actions(&decided(&dies(&view), minute(6))),
+        actions(&decided(&unhealthy(&view), minute(6))),
         ["cordon", "delete pod web-2"]
     );
 }
 
 #[test]
-fn evictions_before_a_drain_was_forced_do_not_count_for_deletions() {
-    let (mut view, now) = late();
+fn earlier_evictions_do_not_count_as_deletions_of_a_forced_drain() {
+    let (mut view, now) = timed_out();
     view = cordoned(view);
     view.drain = decided(&view, minute(119)).drain.unwrap();
     view.drain
@@ -267,50 +267,54 @@ fn evictions_before_a_drain_was_forced_do_not_count_for_deletions() {
 }
 
 #[rstest]
-#[case::open(false, &["cordon"])]
-#[case::cordoned(true, &[])]
-fn a_forced_drain_of_an_empty_node_cordons_it_once(#[case] closed: bool, #[case] expected: &[&str]) {
-    let (view, now) = late();
-    let mut view = if closed { cordoned(view) } else { view };
+#[case::schedulable(false, &["cordon"])]
+#[case::already_cordoned(true, &[])]
+fn a_forced_drain_of_an_empty_node_cordons_it_once(#[case] already_cordoned: bool, #[case] expected: &[&str]) {
+    let (view, now) = timed_out();
+    let mut view = if already_cordoned { cordoned(view) } else { view };
     view.pods = Some(Vec::new());
     let plan = decided(&view, now);
     assert_eq!(
         (actions(&plan).as_slice(), description(&plan).as_str()),
-        (&*words(expected), FORCED)
+        (&*owned(expected), FORCED)
     );
 }
 
 #[rstest]
-#[case::never_seen(NodeView::Absent, &["cordon", "delete pod web-1"])]
-#[case::gone(NodeView::Gone, &["delete pod web-1"])]
-fn pods_on_a_node_that_is_not_there_are_deleted_by_a_forced_drain(#[case] node: NodeView, #[case] expected: &[&str]) {
-    let (view, now) = late();
+#[case::never_observed(NodeView::Absent, &["cordon", "delete pod web-1"])]
+#[case::deleted(NodeView::Gone, &["delete pod web-1"])]
+fn a_forced_drain_deletes_the_pods_of_an_absent_node(#[case] node: NodeView, #[case] expected: &[&str]) {
+    let (view, now) = timed_out();
     let view = View { node, ..view };
-    assert_eq!(actions(&decided(&view, now)), words(expected));
+    assert_eq!(actions(&decided(&view, now)), owned(expected));
 }
 
 #[test]
-fn a_forced_drain_asks_for_pods_that_are_not_known() {
-    let (view, now) = late();
+fn a_forced_drain_lists_unknown_pods() {
+    let (view, now) = timed_out();
     let unknown = View { pods: None, ..view };
     let plan = decided(&unknown, now);
     assert_eq!(actions(&plan), ["cordon", "list pods of worker-x7k2p"]);
-    assert_eq!((plan.status, plan.wake), (None, None), "their list comes first");
+    assert_eq!(
+        (plan.status, plan.wake),
+        (None, None),
+        "the controller waits for the list"
+    );
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 #[test]
-fn a_drain_is_looked_at_when_its_time_is_up() {
+fn a_drain_wakes_up_at_its_timeout() {
     let mut view = in_stage(Stage::Drain);
     view.pods = Some(vec![pod("web-1")]);
     let almost = minute(120).checked_sub(secs(7)).unwrap();
     assert_eq!(decided(&view, almost).wake, Some(secs(7)));
 }
 
-/// The acceptance list's failures of a node update: with the label, before the timeout, and after it.
+/// Failed node updates of the acceptance list: with the force-deletion label, before the timeout, and after it.
 #[rstest]
 #[case::condition_with_the_force_label(
     0,
@@ -349,7 +353,7 @@ fn a_drain_is_looked_at_when_its_time_is_up() {
     "Drain failed due to - it broke. However, since it's a force deletion shall continue deletion of VM. Delete Volume \
      Attachments"
 )]
-fn a_node_that_cannot_be_written_is_told_in_the_status(
+fn a_failed_node_write_is_reported_in_the_status(
     #[case] action: usize,
     #[case] now: i64,
     #[case] by_label: bool,
@@ -371,7 +375,7 @@ fn a_node_that_cannot_be_written_is_told_in_the_status(
 }
 
 #[test]
-fn a_node_that_went_under_the_drain_is_no_failure() {
+fn a_node_deleted_during_the_drain_is_not_a_failure() {
     let mut view = in_stage(Stage::Drain);
     view.failure = failed(&cordon_node(), false, true);
     assert_eq!(
@@ -381,13 +385,13 @@ fn a_node_that_went_under_the_drain_is_no_failure() {
 }
 
 #[test]
-fn volume_attachments_go_before_the_vm() {
-    let gone = View {
+fn volume_attachments_are_deleted_before_the_vm() {
+    let absent = View {
         node: NodeView::Absent,
         ..in_stage(Stage::VolumeAttachments)
     };
     assert_eq!(
-        description(&decided(&gone, minute(1))),
+        description(&decided(&absent, minute(1))),
         "Skipping deleteNodeVolAttachments due to - node \"worker-x7k2p\" not found. Moving to VM Deletion. Initiate VM deletion"
     );
     let mut view = in_stage(Stage::VolumeAttachments);
@@ -415,12 +419,12 @@ fn volume_attachments_go_before_the_vm() {
 }
 
 #[rstest]
-#[case::of_a_node_that_came_later(false, pod("web-1"), 1, Some(Stage::Drain))]
+#[case::of_a_node_that_joined_later(false, pod("web-1"), 1, Some(Stage::Drain))]
 #[case::of_a_daemon_set(false, Pod { daemon: true, ..pod("proxy") }, 1, None)]
-#[case::that_ended(false, Pod { finished: true, ..pod("web-1") }, 1, None)]
-#[case::that_the_drain_left(true, pod("web-1"), 1, None)]
-#[case::when_the_time_of_the_drain_is_up(false, pod("web-1"), 121, None)]
-fn pods_are_drained_before_the_vm_goes(
+#[case::finished(false, Pod { finished: true, ..pod("web-1") }, 1, None)]
+#[case::remaining_after_the_drain(true, pod("web-1"), 1, None)]
+#[case::after_the_drain_timeout(false, pod("web-1"), 121, None)]
+fn pods_are_drained_before_the_vm_is_deleted(
     #[case] cordoned: bool,
     #[case] pod: Pod,
     #[case] now: i64,
@@ -438,7 +442,7 @@ fn pods_are_drained_before_the_vm_goes(
 }
 
 #[test]
-fn an_answer_without_a_node_name_still_leads_to_the_drain() {
+fn an_answer_without_a_node_name_proceeds_to_the_drain() {
     let nameless = VmIdentity {
         node_name: None,
         ..vm()

@@ -1,4 +1,4 @@
-//! Deletion: from stage to stage.
+//! Deletion: the stages and their transitions.
 
 mod drain;
 mod node;
@@ -19,7 +19,7 @@ fn in_stage(stage: Stage) -> View {
     deleting(stage.phrase())
 }
 
-/// A machine that is deleted before its Node was known.
+/// A machine that is deleted before its Node is recorded.
 fn without_node() -> View {
     let mut view = in_stage(Stage::FindVm);
     view.machine.metadata.labels = None;
@@ -64,12 +64,12 @@ fn a_deletion_begins_with_the_phase_and_the_reason_on_the_node(#[case] phase: Ph
     assert_eq!(
         written(&decided(&view, minute(1))).0,
         "Terminating",
-        "a node that refuses the condition holds nothing up"
+        "a failed condition write does not block the deletion"
     );
 }
 
 #[test]
-fn a_machine_without_our_finalizer_is_left_alone() {
+fn a_machine_without_the_finalizer_is_ignored() {
     let mut view = in_stage(Stage::Vm);
     view.machine.metadata.finalizers = None;
     let plan = decided(&view, minute(1));
@@ -80,7 +80,7 @@ fn a_machine_without_our_finalizer_is_left_alone() {
 }
 
 #[rstest]
-#[case::unknown_text("somebody wrote this")]
+#[case::unknown_text("an unrelated text")]
 #[case::no_text("")]
 #[case::stage_in_the_middle("Initiate VM deletion failed: it broke")]
 fn a_description_that_names_no_stage_starts_the_deletion_again(#[case] text: &str) {
@@ -130,7 +130,7 @@ fn a_node_that_names_the_machine_is_recorded() {
 }
 
 #[test]
-fn a_label_that_somebody_takes_away_on_the_way_is_written_again() {
+fn a_node_label_removed_during_the_deletion_is_restored() {
     let mut view = in_stage(Stage::Drain);
     view.machine.metadata.labels = None;
     view.labelled_node = NodeName::new("node-7");
@@ -145,7 +145,7 @@ fn a_label_that_somebody_takes_away_on_the_way_is_written_again() {
     );
 }
 
-/// The rows of the table of GetMachineStatus in the deletion.
+/// The transition after each error code of GetMachineStatus during the deletion.
 #[rstest]
 #[case::unimplemented(Code::Unimplemented, "Initiate node drain", "Processing", Duration::ZERO)]
 #[case::not_found(
@@ -175,7 +175,7 @@ fn a_label_that_somebody_takes_away_on_the_way_is_written_again() {
     "Failed",
     mins(3)
 )]
-fn the_vm_of_a_machine_without_node_is_looked_for(
+fn the_vm_of_a_machine_without_a_node_is_looked_up(
     #[case] code: Code,
     #[case] text: &str,
     #[case] state: &str,
@@ -189,7 +189,7 @@ fn the_vm_of_a_machine_without_node_is_looked_for(
 }
 
 #[test]
-fn a_vm_that_is_found_gives_the_machine_its_node() {
+fn a_found_vm_provides_the_node_of_the_machine() {
     assert_eq!(actions(&decided(&without_node(), minute(1))), ["call Status"]);
     let plan = decided(&answered(without_node(), Answer::Status(Ok(vm()))), minute(1));
     assert_eq!(actions(&plan), ["patch node=worker-x7k2p"]);
@@ -197,7 +197,7 @@ fn a_vm_that_is_found_gives_the_machine_its_node() {
 }
 
 #[test]
-fn a_vm_that_was_made_while_the_machine_was_deleted_is_recorded() {
+fn a_vm_created_during_the_deletion_of_the_machine_is_recorded() {
     let mut view = new_machine();
     view.machine.metadata.deletion_timestamp = Some(Time(minute(1)));
     let plan = decided(&answered(view, Answer::Create(Ok(vm()))), minute(1));

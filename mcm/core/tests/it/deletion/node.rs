@@ -5,7 +5,7 @@ use mcm_api::MachineName;
 use super::*;
 
 #[test]
-fn the_node_object_goes_after_the_vm() {
+fn the_node_object_is_deleted_after_the_vm() {
     let plan = decided(&in_stage(Stage::Node), minute(1));
     assert_eq!(actions(&plan), ["delete node", "remove node finalizer"]);
     assert_eq!(
@@ -15,7 +15,7 @@ fn the_node_object_goes_after_the_vm() {
 }
 
 #[test]
-fn a_node_object_that_is_on_its_way_out_only_loses_the_finalizer() {
+fn a_terminating_node_object_only_loses_the_finalizer() {
     let mut node = node(&healthy());
     node.metadata.deletion_timestamp = Some(Time(start()));
     let plan = decided(&with_node(in_stage(Stage::Node), node), minute(1));
@@ -24,8 +24,8 @@ fn a_node_object_that_is_on_its_way_out_only_loses_the_finalizer() {
 
 #[rstest]
 #[case::absent(NodeView::Absent)]
-#[case::gone(NodeView::Gone)]
-fn a_node_object_that_is_not_there_needs_no_deletion(#[case] node: NodeView) {
+#[case::deleted(NodeView::Gone)]
+fn an_absent_node_object_needs_no_deletion(#[case] node: NodeView) {
     let plan = decided(
         &View {
             node,
@@ -40,7 +40,7 @@ fn a_node_object_that_is_not_there_needs_no_deletion(#[case] node: NodeView) {
 }
 
 #[test]
-fn a_machine_without_node_label_goes_on() {
+fn the_deletion_continues_without_a_node_label() {
     let mut view = in_stage(Stage::Node);
     view.machine.metadata.labels = None;
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_machine_without_node_label_goes_on() {
     true,
     "No node object found for \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer removal"
 )]
-fn a_node_object_that_cannot_be_deleted_is_told_in_the_status(
+fn a_failed_node_deletion_is_reported_in_the_status(
     #[case] action: usize,
     #[case] not_found: bool,
     #[case] text: &str,
@@ -77,7 +77,7 @@ fn a_node_object_that_cannot_be_deleted_is_told_in_the_status(
 }
 
 #[test]
-fn the_finalizer_goes_last() {
+fn the_finalizer_is_removed_last() {
     let plan = decided(&in_stage(Stage::Finalizer), minute(1));
     assert_eq!((plan.reason, plan.status), (Reason::Released, None));
     let machine = in_stage(Stage::Finalizer).machine;
@@ -88,9 +88,9 @@ fn the_finalizer_goes_last() {
 }
 
 #[rstest]
-#[case::no_node_used_it(false)]
-#[case::its_node_never_let_the_machine_run(true)]
-fn the_token_of_a_machine_that_never_ran_goes_with_it(#[case] registered: bool) {
+#[case::no_node_registered(false)]
+#[case::its_node_never_became_healthy(true)]
+fn the_bootstrap_token_of_a_machine_that_never_ran_is_deleted(#[case] registered: bool) {
     let mut view = in_stage(Stage::Finalizer);
     view.machine.metadata.annotations = None;
     if !registered {
@@ -118,7 +118,7 @@ fn the_token_of_a_machine_that_never_ran_goes_with_it(#[case] registered: bool) 
     true,
     "No node object found for \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer removal"
 )]
-fn without_a_target_cluster_no_node_holds_a_deletion_up(
+fn without_a_target_cluster_no_node_blocks_a_deletion(
     #[case] stage: Stage,
     #[case] labelled: bool,
     #[case] text: &str,
@@ -152,6 +152,6 @@ fn a_deletion_does_not_touch_the_node_of_another_machine() {
         view.node_of_other = MachineName::new("worker-other");
         let plan = decided(&view, minute(1));
         assert_eq!(actions(&plan), Vec::<String>::new(), "{stage:?}");
-        assert!(plan.status.is_some(), "{stage:?}: the deletion goes on");
+        assert!(plan.status.is_some(), "{stage:?}: the deletion continues");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The rows of the table of DeleteMachine.
+/// The transition after each result of DeleteMachine.
 #[rstest]
 #[case::ok(
     Answer::Delete(Ok(None)),
@@ -30,7 +30,7 @@ use super::*;
      Initiate VM deletion",
     mins(10)
 )]
-fn a_vm_is_deleted_until_it_is_gone(
+fn the_answer_of_the_delete_call_determines_the_next_step(
     #[case] answer: Answer,
     #[case] state: &str,
     #[case] text: &str,
@@ -49,12 +49,12 @@ fn a_vm_is_deleted_until_it_is_gone(
     assert_eq!(
         plan.status.unwrap().last_known_state,
         "",
-        "the answer's memory replaces the old one"
+        "the last known state of the answer replaces the old one"
     );
 }
 
 #[rstest]
-fn every_transient_code_of_a_deletion_is_repeated_shortly(
+fn a_deletion_is_retried_after_the_short_period_for_every_transient_code(
     #[values(Code::Unknown, Code::DeadlineExceeded, Code::Aborted, Code::Unavailable)] code: Code,
 ) {
     let plan = decided(
@@ -65,13 +65,13 @@ fn every_transient_code_of_a_deletion_is_repeated_shortly(
 }
 
 #[test]
-fn a_deletion_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
+fn a_failed_deletion_waits_for_its_retry_period_regardless_of_wake_ups() {
     let mut view = answered(in_stage(Stage::Vm), Answer::Delete(Err(error(Code::Internal))));
     view.machine.status = decided(&view, minute(1)).status.unwrap();
     view.answers.clear();
     assert_eq!(decided(&view, minute(2)).reason, Reason::WaitingToRepeat(mins(9)));
     assert_eq!(decided(&view, minute(11)).reason, Reason::DeleteVm);
-    // It failed alike again, which is not written.
+    // The call failed again with the same error, which is not written to the status.
     view.call_failed = Some(minute(11));
     assert_eq!(decided(&view, minute(12)).reason, Reason::WaitingToRepeat(mins(9)));
     assert_eq!(decided(&view, minute(21)).reason, Reason::DeleteVm);
@@ -80,7 +80,7 @@ fn a_deletion_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
 }
 
 #[test]
-fn the_driver_is_given_the_provider_id_of_the_vm_to_delete() {
+fn the_driver_gets_the_provider_id_of_the_vm_to_delete() {
     let plan = decided(&in_stage(Stage::Vm), minute(1));
     let Some(Action::Call(call)) = plan.actions.first() else {
         panic!("{plan:?}")
@@ -95,14 +95,14 @@ fn the_driver_is_given_the_provider_id_of_the_vm_to_delete() {
 #[case(Stage::FindVm)]
 #[case(Stage::Drain)]
 #[case(Stage::Vm)]
-fn a_class_that_is_missing_blocks_the_deletion_and_is_told(#[case] stage: Stage) {
+fn a_missing_class_blocks_the_deletion_and_is_reported(#[case] stage: Stage) {
     let view = View {
         class: None,
         ..in_stage(stage)
     };
     let plan = decided(&view, minute(1));
     let status = plan.status.unwrap();
-    assert_eq!(Stage::of(&status), Some(stage), "the stage stays");
+    assert_eq!(Stage::of(&status), Some(stage), "the stage does not change");
     let operation = status.last_operation.unwrap();
     assert!(
         operation
@@ -117,7 +117,7 @@ fn a_class_that_is_missing_blocks_the_deletion_and_is_told(#[case] stage: Stage)
 }
 
 #[test]
-fn a_deletion_whose_vm_is_gone_needs_no_class() {
+fn a_deletion_without_a_vm_needs_no_class() {
     let view = View {
         class: None,
         ..in_stage(Stage::Finalizer)
@@ -126,7 +126,7 @@ fn a_deletion_whose_vm_is_gone_needs_no_class() {
 }
 
 #[test]
-fn a_vm_that_was_made_meanwhile_is_recorded_also_after_the_deletion_itself_caused_a_conflict() {
+fn a_vm_created_meanwhile_is_recorded_after_a_conflict_with_the_deletion() {
     let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
     let patch = decided(&view, minute(1))
         .actions
@@ -144,12 +144,12 @@ fn a_vm_that_was_made_meanwhile_is_recorded_also_after_the_deletion_itself_cause
     assert_eq!(
         (actions(&plan).len(), plan.wake),
         (0, Some(secs(5))),
-        "a server that fails is not asked again at once"
+        "a failed write is not retried at once"
     );
 }
 
 #[test]
-fn the_drivers_memory_is_kept_although_the_same_error_comes_again() {
+fn the_last_known_state_is_written_although_the_error_repeats() {
     let mut view = in_stage(Stage::Vm);
     let failed = || error(Code::Unavailable);
     let first = decided(&answered(view.clone(), Answer::Delete(Err(failed()))), minute(1));

@@ -1,4 +1,4 @@
-//! A machine may be drained more than once: each drain begins with nothing that one before it remembered.
+//! A machine may be drained more than once: each drain starts without the in-memory state of an earlier one.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -9,8 +9,8 @@ use mcm_core::preservation::Standing;
 
 use crate::fixtures::*;
 
-/// A pod refused to go, at another time.
-fn remembering(mut view: View) -> View {
+/// Adds the refused eviction of an earlier drain.
+fn with_drain_state(mut view: View) -> View {
     view.drain.attempted("uid-pod", start(), EvictionOutcome::Refused);
     view
 }
@@ -21,8 +21,8 @@ fn decided(view: &View) -> Plan {
 }
 
 #[test]
-fn a_deletion_forgets_what_the_drain_of_a_preservation_remembered() {
-    let mut view = remembering(running());
+fn a_deletion_resets_the_drain_state_of_a_preservation() {
+    let mut view = with_drain_state(running());
     view.machine.metadata.deletion_timestamp = Some(Time(start()));
     assert_eq!(decided(&view).drain, Some(DrainMemory::default()));
     view.drain = DrainMemory::default();
@@ -30,8 +30,8 @@ fn a_deletion_forgets_what_the_drain_of_a_preservation_remembered() {
 }
 
 #[test]
-fn a_second_preservation_forgets_what_the_drain_of_the_first_remembered() {
-    let mut view = remembering(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
+fn a_second_preservation_resets_the_drain_state_of_the_first() {
+    let mut view = with_drain_state(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
     let metadata = &mut view.machine.metadata;
     metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
     let annotations = metadata.annotations.get_or_insert_default();

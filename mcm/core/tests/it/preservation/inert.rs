@@ -1,4 +1,4 @@
-//! A machine that nobody preserves is reconciled exactly as with preservation switched off.
+//! A machine without a preservation is reconciled exactly as with preservation disabled.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn decided_by(view: &View, dialect: Dialect, minutes: i64) -> Plan {
     )
 }
 
-/// A machine of a set whose list is that.
+/// The machine of a set whose list of preserved machines has this maximum and entry.
 fn owned(mut view: View, maximum: usize, entry: Option<PreservationEntry>) -> View {
     view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
     view.ledger = Standing::Known {
@@ -52,8 +52,8 @@ fn failed() -> View {
 #[case::failed(failed())]
 #[case::failed_and_healthy(with_conditions(with_vm(Phase::Failed), &healthy()))]
 #[case::updated_in_place(with_conditions(with_vm(Phase::InPlaceUpdating), &unhealthy()))]
-#[case::going(deleting("Initiate node drain"))]
-fn without_a_request_and_a_maximum_every_plan_is_as_with_the_dialect_off(#[case] view: View) {
+#[case::being_deleted(deleting("Initiate node drain"))]
+fn without_a_request_and_a_maximum_every_plan_equals_the_plan_of_dialect_off(#[case] view: View) {
     let every = [view.clone(), owned(view, 0, None)];
     for view in &every {
         for minutes in [1, 11, 21, 60 * 24 * 4] {
@@ -66,11 +66,11 @@ fn without_a_request_and_a_maximum_every_plan_is_as_with_the_dialect_off(#[case]
 }
 
 #[test]
-fn a_machine_that_is_refused_by_a_full_list_fails_as_with_the_dialect_off() {
+fn a_machine_rejected_by_a_full_list_fails_as_in_dialect_off() {
     let view = owned(with_conditions(with_vm(Phase::Unknown), &unhealthy()), 1, None);
-    let asked = decided_by(&view, Dialect::V2, 11);
-    assert_eq!(actions(&asked), ["claim auto"]);
-    assert_eq!(asked.status, None);
+    let claiming = decided_by(&view, Dialect::V2, 11);
+    assert_eq!(actions(&claiming), ["claim auto"]);
+    assert_eq!(claiming.status, None);
     let refused = View {
         claim: Some(Claimed {
             again: false,
@@ -93,7 +93,7 @@ fn a_standalone_machine_is_never_preserved_automatically() {
 }
 
 #[test]
-fn an_annotation_means_nothing_where_the_dialect_is_off() {
+fn annotations_have_no_effect_in_dialect_off() {
     let mut view = running();
     let annotations = view.machine.metadata.annotations.get_or_insert_default();
     annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "now".to_owned());

@@ -1,4 +1,4 @@
-//! A machine whose plans are carried out on its view, and an API that may refuse some of them.
+//! A test fixture that performs the plans of one machine on its view; its API server may refuse actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,20 @@ use mcm_core::preservation::{Gate, Standing};
 
 use crate::fixtures::*;
 
-/// cluster-autoscaler's word.
-pub const CA: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
+/// cluster-autoscaler's annotation that disables the scale-down of a node.
+pub const SCALE_DOWN_DISABLED: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
 
-/// A machine of a set, and what the set's list would answer.
+/// A machine of a set, and the answer of the owner's list to its claims.
 #[derive(Clone)]
 pub struct Lab {
     pub view: View,
     pub settings: Settings,
     pub now: Timestamp,
-    /// What the list says to whoever asks.
+    /// The answer of the owner's list to a claim.
     pub answer: Result<(), Gate>,
-    /// What the API refuses.
+    /// Actions that the API server refuses.
     pub refuses: fn(&Action) -> bool,
-    told: Vec<String>,
+    performed: Vec<String>,
 }
 
 impl Lab {
@@ -45,29 +45,29 @@ impl Lab {
             now: minute(1),
             answer: Ok(()),
             refuses: |_| false,
-            told: Vec::new(),
+            performed: Vec::new(),
         }
     }
 
-    /// Carries plans out until there is nothing to do at this moment; answers what was done.
+    /// Performs plans until there is nothing to do at this moment; returns the performed actions.
     pub fn settle(&mut self) -> Vec<String> {
-        self.told.clear();
+        self.performed.clear();
         for _ in 0..30 {
             let plan = self.decide();
             if plan.actions.is_empty() && plan.status.is_none() {
                 self.view.failure = None;
-                return std::mem::take(&mut self.told);
+                return std::mem::take(&mut self.performed);
             }
             self.carry_out(plan);
         }
-        panic!("it does not come to rest: {:?}", self.told);
+        panic!("the machine does not settle: {:?}", self.performed);
     }
 
     pub fn decide(&self) -> Plan {
         decide(&self.view, &self.settings, self.now)
     }
 
-    /// As the shell does it.
+    /// Performs a plan like the shell: a refused action ends the pass.
     pub fn carry_out(&mut self, plan: Plan) {
         self.view.failure = None;
         if let Some(memory) = plan.drain.clone() {
@@ -85,18 +85,18 @@ impl Lab {
             }
             self.perform(action);
         }
-        self.told.extend(actions(&plan));
-        let claimed = match plan.actions.last() {
+        self.performed.extend(actions(&plan));
+        let claim = match plan.actions.last() {
             Some(Action::Claim { again, .. }) => Some(*again),
             _ => None,
         };
         if let Some(status) = plan.status {
             let phase = status.current_status.phase.clone().unwrap();
             let stage = status.preservation.as_ref().map(|record| format!(" {}", record.stage));
-            self.told.push(format!("[{phase}{}]", stage.unwrap_or_default()));
+            self.performed.push(format!("[{phase}{}]", stage.unwrap_or_default()));
             self.view.machine.status = status;
         }
-        self.view.claim = claimed.map(|again| Claimed {
+        self.view.claim = claim.map(|again| Claimed {
             again,
             answer: self.answer,
         });
@@ -105,8 +105,8 @@ impl Lab {
     fn perform(&mut self, action: &Action) {
         match action {
             Action::PatchMachine(patch) => {
-                let own = self.view.machine.metadata.annotations.get_or_insert_default();
-                change(own, &patch.annotations);
+                let annotations = self.view.machine.metadata.annotations.get_or_insert_default();
+                change(annotations, &patch.annotations);
             }
             Action::PatchNode { patch, .. } => {
                 let NodeView::Present(node) = &mut self.view.node else {
@@ -129,22 +129,22 @@ impl Lab {
                     ..condition(keys::PRESERVED_CONDITION, if *status { "True" } else { "False" })
                 };
                 let mut conditions = self.view.machine.status.conditions.clone();
-                conditions.retain(|known| known.type_ != keys::PRESERVED_CONDITION);
+                conditions.retain(|present| present.type_ != keys::PRESERVED_CONDITION);
                 conditions.push(condition);
                 self.conditions(&conditions);
             }
-            Action::Claim { by, .. } if self.answer.is_ok() => self.entry(Some(PreservationEntry {
+            Action::Claim { by, .. } if self.answer.is_ok() => self.set_entry(Some(PreservationEntry {
                 by: by.clone(),
                 ..PreservationEntry::default()
             })),
-            Action::LeaveLedger => self.entry(None),
+            Action::LeaveLedger => self.set_entry(None),
             _ => {}
         }
     }
 
-    pub fn entry(&mut self, entered: Option<PreservationEntry>) {
+    pub fn set_entry(&mut self, new: Option<PreservationEntry>) {
         if let Standing::Known { entry, .. } = &mut self.view.ledger {
-            *entry = entered;
+            *entry = new;
         }
     }
 
@@ -152,7 +152,7 @@ impl Lab {
         matches!(&self.view.ledger, Standing::Known { entry: Some(_), .. })
     }
 
-    /// The node reports these, and the machine has copied them.
+    /// Sets the conditions of the node and their copies in the machine.
     pub fn conditions(&mut self, conditions: &[NodeCondition]) {
         self.view.machine.status.conditions = conditions.to_vec();
         if let NodeView::Present(node) = &mut self.view.node {
@@ -160,10 +160,13 @@ impl Lab {
         }
     }
 
+    /// The node reports these conditions; its preserved condition is kept.
     pub fn reports(&mut self, conditions: Vec<NodeCondition>) {
-        let known = self.view.machine.status.conditions.iter();
-        let told = known.filter(|known| known.type_ == keys::PRESERVED_CONDITION).cloned();
-        let all: Vec<_> = conditions.into_iter().chain(told).collect();
+        let present = self.view.machine.status.conditions.iter();
+        let preserved = present
+            .filter(|condition| condition.type_ == keys::PRESERVED_CONDITION)
+            .cloned();
+        let all: Vec<_> = conditions.into_iter().chain(preserved).collect();
         self.conditions(&all);
     }
 
@@ -176,11 +179,12 @@ impl Lab {
         change(metadata.annotations.get_or_insert_default(), &changes);
     }
 
-    pub fn ask(&mut self, kind: &str, value: &str) {
+    /// Requests a preservation by an annotation of the `Node` or `Machine`.
+    pub fn request(&mut self, kind: &str, value: &str) {
         self.annotate(kind, keys::PRESERVE_ANNOTATION, Some(value));
     }
 
-    pub fn node(&self, key: &str) -> Option<String> {
+    pub fn node_annotation(&self, key: &str) -> Option<String> {
         self.view
             .node
             .present()?
@@ -191,7 +195,7 @@ impl Lab {
             .cloned()
     }
 
-    pub fn own(&self, key: &str) -> Option<String> {
+    pub fn machine_annotation(&self, key: &str) -> Option<String> {
         self.view.machine.metadata.annotations.as_ref()?.get(key).cloned()
     }
 
@@ -212,7 +216,7 @@ impl Lab {
             .map(|time| time.0)
     }
 
-    /// Its preservation ends with that.
+    /// The machine fails during a rollout, which ends its preservation.
     pub fn fails_in_a_rollout(&mut self) {
         self.answer = Err(Gate::RollingOut);
         self.reports(unhealthy());
@@ -238,13 +242,14 @@ fn change(annotations: &mut BTreeMap<String, String>, changes: &BTreeMap<String,
     }
 }
 
-/// Unknown for longer than it may be.
+/// A machine that is Unknown for longer than its health timeout.
 pub fn failing() -> Lab {
     let mut lab = Lab::new(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
     lab.now = minute(11);
     lab
 }
 
+/// A failed machine that is preserved.
 pub fn kept() -> Lab {
     let mut lab = failing();
     lab.settle();
@@ -252,7 +257,7 @@ pub fn kept() -> Lab {
     lab
 }
 
-/// The same, whose kubelet still ends pods, of which one takes long.
+/// A failing machine whose kubelet still terminates pods, with a pod that terminates slowly.
 pub fn stuck() -> Lab {
     let mut lab = failing();
     lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
@@ -263,10 +268,10 @@ pub fn stuck() -> Lab {
     lab
 }
 
-/// It was kept while it served, and failed in a rollout.
+/// A machine that was preserved while it was Running, and failed during a rollout.
 pub fn rolled() -> Lab {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.fails_in_a_rollout();
     lab

@@ -1,13 +1,13 @@
-//! Preservation: the rule against a table, and what becomes of it in a machine's plans.
+//! Preservation: the rules compared with a table of expected outcomes, and their effect on a machine's plans.
 
-mod beside;
+mod adopted;
 mod drains;
-mod hindered;
+mod full_decisions;
 mod inert;
 mod lab;
+mod obstacles;
 mod oracle;
 mod plans;
+mod precedence;
+mod reporting;
 mod table;
-mod taken_over;
-mod whole;
-mod words;

@@ -1,4 +1,4 @@
-//! Preservation as a machine lives it: plans are carried out on a view until nothing is left to do.
+//! Preservation over the lifecycle of a machine: plans are performed on a view until nothing is left to do.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use mcm_core::machine::{NodeView, decide};
 use mcm_core::preservation::{Dialect, Gate, Standing};
 use rstest::rstest;
 
-use super::lab::{CA, Lab, failing, kept, stuck};
+use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, stuck};
 use crate::fixtures::*;
 
 #[test]
-fn a_failing_machine_is_entered_then_protected_then_drained_then_kept() {
+fn a_failing_machine_is_claimed_then_drained_then_preserved() {
     let mut lab = failing();
     let done = lab.settle();
     let patch = format!(
-        "patch node {CA}=true {}= taints [{}=:NoSchedule]",
+        "patch node {SCALE_DOWN_DISABLED}=true {}= taints [{}=:NoSchedule]",
         keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION,
         keys::PRESERVED_TAINT
     );
@@ -36,25 +36,25 @@ fn a_failing_machine_is_entered_then_protected_then_drained_then_kept() {
 }
 
 #[test]
-fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
+fn the_expiry_starts_after_the_drain_which_leaves_daemon_pods() {
     let mut lab = failing();
-    // A node that still ends its pods: its disk is full.
+    // A node with a full disk, which still terminates its pods.
     lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
     let daemon = mcm_core::machine::Pod {
         daemon: true,
         ..pod("daemon")
     };
     lab.view.pods = Some(vec![pod("web"), daemon]);
-    let mut told = Vec::new();
+    let mut performed = Vec::new();
     for _ in 0..6 {
         let plan = lab.decide();
-        told.extend(actions(&plan));
+        performed.extend(actions(&plan));
         lab.carry_out(plan);
-        if told.iter().any(|word| word == "evict web") {
+        if performed.iter().any(|text| text == "evict web") {
             break;
         }
     }
-    assert_eq!(told.last().unwrap(), "evict web", "{told:?}");
+    assert_eq!(performed.last().unwrap(), "evict web", "{performed:?}");
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
     lab.view.pods = Some(Vec::new());
     lab.now = minute(15);
@@ -66,7 +66,7 @@ fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
 }
 
 #[test]
-fn a_drain_that_takes_too_long_does_not_hold_the_preservation_up() {
+fn the_drain_timeout_limits_the_drain_of_a_preservation() {
     let mut lab = stuck();
     lab.settle();
     assert_eq!(lab.phase(), "Failed");
@@ -79,108 +79,131 @@ fn a_drain_that_takes_too_long_does_not_hold_the_preservation_up() {
 }
 
 #[test]
-fn a_request_of_a_person_asks_the_list_without_limit() {
+fn a_user_request_claims_an_entry_regardless_of_the_maximum() {
     for (kind, by) in [("Node", PreservedBy::Node), ("Machine", PreservedBy::Machine)] {
         let mut lab = failing();
-        lab.ask(kind, "when-failed");
+        lab.request(kind, "when-failed");
         let done = lab.settle();
         assert!(done.contains(&format!("claim {by} again")), "{done:?}");
         assert_eq!(lab.machine().status.preservation.as_ref().unwrap().by, by);
-        assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+        assert_eq!(
+            lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+            Some("when-failed")
+        );
     }
 }
 
 #[test]
-fn a_running_machine_is_kept_from_the_autoscaler_until_its_time_is_over() {
+fn a_running_machine_is_protected_from_scale_down_until_its_expiry() {
     let mut lab = Lab::new(running());
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     assert_eq!(
-        (lab.phase().as_str(), lab.node(CA).as_deref()),
+        (
+            lab.phase().as_str(),
+            lab.node_annotation(SCALE_DOWN_DISABLED).as_deref()
+        ),
         ("Running:Preserved", Some("true"))
     );
     assert!(!lab.is_tainted());
-    lab.annotate("Node", CA, Some("false"));
+    lab.annotate("Node", SCALE_DOWN_DISABLED, Some("false"));
     lab.settle();
     assert_eq!(
-        lab.node(CA).as_deref(),
+        lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(),
         Some("true"),
-        "a person's change is overwritten"
+        "a user's change is overwritten"
     );
     lab.now = lab.expiry().unwrap();
     lab.settle();
     assert_eq!(
-        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        (
+            lab.phase().as_str(),
+            lab.expiry(),
+            lab.node_annotation(SCALE_DOWN_DISABLED)
+        ),
         ("Running", None, None)
     );
     assert_eq!(lab.machine().status.preservation, None);
     assert_eq!(
-        (lab.node(keys::PRESERVE_ANNOTATION), lab.own(keys::PRESERVE_ANNOTATION)),
+        (
+            lab.node_annotation(keys::PRESERVE_ANNOTATION),
+            lab.machine_annotation(keys::PRESERVE_ANNOTATION)
+        ),
         (None, None)
     );
     assert_eq!(lab.settle(), [""; 0]);
 }
 
 #[rstest]
-#[case::refused(Some("false"))]
+#[case::set_to_false(Some("false"))]
 #[case::removed(None)]
-fn what_ended_a_preservation_stays_as_the_person_left_it(#[case] value: Option<&str>) {
+fn a_changed_annotation_that_ended_a_preservation_is_not_modified(#[case] value: Option<&str>) {
     let mut lab = Lab::new(running());
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     lab.annotate("Node", keys::PRESERVE_ANNOTATION, value);
     lab.settle();
     assert_eq!(
-        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        (
+            lab.phase().as_str(),
+            lab.expiry(),
+            lab.node_annotation(SCALE_DOWN_DISABLED)
+        ),
         ("Running", None, None)
     );
-    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION).as_deref(), value);
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), value);
+    assert_eq!(lab.node_annotation(keys::PRESERVE_ANNOTATION).as_deref(), value);
+    assert_eq!(lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(), value);
 }
 
 #[test]
-fn when_failed_in_the_place_of_now_ends_what_serves_and_stays_for_a_failure() {
+fn replacing_now_by_when_failed_ends_the_preservation_of_a_running_machine() {
     let mut lab = Lab::new(running());
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
-    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.node_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
 }
 
 #[rstest]
 #[case::not_set(None)]
-#[case::kept_away("true")]
-#[case::let_in("false")]
-fn the_autoscalers_annotation_comes_back_as_it_was<'a>(#[case] before: impl Into<Option<&'a str>>) {
+#[case::disabled("true")]
+#[case::enabled("false")]
+fn the_scale_down_annotation_is_restored_to_its_previous_value<'a>(#[case] before: impl Into<Option<&'a str>>) {
     let before = before.into();
     let mut lab = Lab::new(running());
-    lab.annotate("Node", CA, before);
-    lab.ask("Machine", "now");
+    lab.annotate("Node", SCALE_DOWN_DISABLED, before);
+    lab.request("Machine", "now");
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
-    lab.ask("Machine", "false");
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
+    lab.request("Machine", "false");
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), before);
-    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), before);
+    assert_eq!(lab.node_annotation(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
 }
 
 #[test]
-fn the_autoscalers_annotation_of_a_rollout_stays() {
+fn the_scale_down_annotation_of_a_rollout_is_kept() {
     let mut lab = Lab::new(running());
-    lab.annotate("Node", CA, Some("true"));
+    lab.annotate("Node", SCALE_DOWN_DISABLED, Some("true"));
     lab.annotate("Node", keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION, Some("true"));
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
-    lab.ask("Machine", "false");
+    lab.request("Machine", "false");
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
 }
 
 #[test]
-fn a_cordon_is_never_touched() {
+fn a_cordon_is_never_changed() {
     let mut lab = failing();
     if let NodeView::Present(node) = &mut lab.view.node {
         node.spec = Some(NodeSpec {
@@ -193,13 +216,13 @@ fn a_cordon_is_never_touched() {
     done.extend(lab.settle());
     lab.now = lab.expiry().unwrap();
     done.extend(lab.settle());
-    assert!(!done.iter().any(|word| word.contains("cordon")), "{done:?}");
+    assert!(!done.iter().any(|text| text.contains("cordon")), "{done:?}");
     let node = lab.view.node.present().unwrap();
     assert_eq!(node.spec.as_ref().unwrap().unschedulable, Some(true));
 }
 
 #[test]
-fn what_recovers_stays_preserved_until_its_time_is_over_and_leaves_the_list() {
+fn a_recovered_machine_stays_preserved_until_its_expiry_and_leaves_the_list() {
     let mut lab = kept();
     let ends = lab.expiry();
     lab.now = minute(60);
@@ -210,7 +233,10 @@ fn what_recovers_stays_preserved_until_its_time_is_over_and_leaves_the_list() {
     assert!(!lab.is_tainted());
     lab.now = ends.unwrap();
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.node(CA)), ("Running", None));
+    assert_eq!(
+        (lab.phase().as_str(), lab.node_annotation(SCALE_DOWN_DISABLED)),
+        ("Running", None)
+    );
 }
 
 #[test]
@@ -235,7 +261,7 @@ fn a_relapse_is_drained_again_and_keeps_its_expiry() {
 }
 
 #[test]
-fn another_timeout_is_for_preservations_that_begin_later() {
+fn a_changed_preserve_timeout_applies_to_later_preservations() {
     let mut lab = kept();
     let ends = lab.expiry();
     lab.view.machine.spec.configuration.machine_preserve_timeout = Some("1h".parse().unwrap());
@@ -246,15 +272,15 @@ fn another_timeout_is_for_preservations_that_begin_later() {
     lab.settle();
     assert_eq!(lab.phase(), "Running");
     let begins = lab.now;
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     assert_eq!(lab.expiry(), begins.checked_add(SignedDuration::from_hours(1)).ok());
 }
 
-/// A relapse whose pods leave, and take long.
+/// A relapse whose drain waits for a slowly terminating pod.
 fn relapsing() -> Lab {
     let mut lab = Lab::new(with_conditions(with_vm(Phase::Running), &healthy()));
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.now = minute(60);
     lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
@@ -270,7 +296,7 @@ fn relapsing() -> Lab {
 }
 
 #[test]
-fn the_expiry_of_a_relapse_is_waited_for_while_its_pods_leave() {
+fn the_drain_of_a_relapse_wakes_up_at_the_expiry() {
     let mut lab = relapsing();
     let ends = Time(minute(72));
     lab.view.machine.status.current_status.preserve_expiry_time = Some(ends);
@@ -280,7 +306,7 @@ fn the_expiry_of_a_relapse_is_waited_for_while_its_pods_leave() {
 }
 
 #[test]
-fn the_removed_expiry_of_a_relapse_ends_it_while_its_pods_leave() {
+fn removing_the_expiry_of_a_relapse_ends_it_during_the_drain() {
     let mut lab = relapsing();
     lab.view.machine.status.current_status.preserve_expiry_time = None;
     let done = lab.settle();
@@ -290,31 +316,31 @@ fn the_removed_expiry_of_a_relapse_ends_it_while_its_pods_leave() {
 }
 
 #[rstest]
-#[case::of_one_that_serves(true, "Running")]
-#[case::of_one_that_failed(false, "Failed")]
-fn who_removes_an_expiry_ends_the_preservation_with_its_request(#[case] serves: bool, #[case] phase: &str) {
-    let mut lab = if serves {
+#[case::running(true, "Running")]
+#[case::failed(false, "Failed")]
+fn removing_the_expiry_ends_the_preservation_and_removes_its_request(#[case] running: bool, #[case] phase: &str) {
+    let mut lab = if running {
         Lab::new(with_conditions(with_vm(Phase::Running), &healthy()))
     } else {
         failing()
     };
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     assert!(lab.phase().ends_with(":Preserved"));
     lab.view.machine.status.current_status.preserve_expiry_time = None;
     let done = lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), (phase, None), "{done:?}");
-    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION), None, "{done:?}");
+    assert_eq!(lab.node_annotation(keys::PRESERVE_ANNOTATION), None, "{done:?}");
     assert!(!lab.machine().status.is_preserved());
 }
 
 #[rstest]
-#[case::there_is_room(Dialect::V2, Ok(()), "Failed:Preserved")]
-#[case::there_is_none(Dialect::V2, Err(Gate::Full), "Failed")]
-#[case::a_rollout_is_under_way(Dialect::V2, Err(Gate::RollingOut), "Failed")]
-#[case::upstreams_dialect(Dialect::Upstream, Ok(()), "Failed")]
+#[case::room(Dialect::V2, Ok(()), "Failed:Preserved")]
+#[case::full(Dialect::V2, Err(Gate::Full), "Failed")]
+#[case::rollout(Dialect::V2, Err(Gate::RollingOut), "Failed")]
+#[case::upstream_dialect(Dialect::Upstream, Ok(()), "Failed")]
 #[case::off(Dialect::Off, Ok(()), "Failed")]
-fn what_another_controller_was_about_to_keep_is_kept_if_it_may_be(
+fn a_machine_marked_by_another_controller_is_preserved_if_allowed(
     #[case] dialect: Dialect,
     #[case] answer: Result<(), Gate>,
     #[case] phase: &str,
@@ -327,12 +353,12 @@ fn what_another_controller_was_about_to_keep_is_kept_if_it_may_be(
     assert_eq!(lab.phase(), phase, "{done:?}");
     assert_eq!(lab.expiry().is_some(), kept, "{done:?}");
     let annotations = lab.machine().metadata.annotations.clone().unwrap_or_default();
-    let word = annotations.contains_key(keys::PRESERVE_ANNOTATION);
-    assert_eq!(word, dialect == Dialect::Upstream, "{done:?}");
+    let annotated = annotations.contains_key(keys::PRESERVE_ANNOTATION);
+    assert_eq!(annotated, dialect == Dialect::Upstream, "{done:?}");
 }
 
 #[test]
-fn a_failed_machine_whose_time_is_over_waits_for_its_owner() {
+fn an_expired_failed_machine_waits_for_its_owner() {
     let mut lab = kept();
     lab.now = lab.expiry().unwrap();
     lab.settle();
@@ -347,11 +373,11 @@ fn a_failed_machine_whose_time_is_over_waits_for_its_owner() {
 }
 
 #[test]
-fn a_failed_standalone_machine_whose_time_is_over_is_deleted() {
+fn an_expired_failed_standalone_machine_is_deleted() {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
     lab.view.ledger = Standing::Nobody;
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
     lab.now = lab.expiry().unwrap();
@@ -368,19 +394,19 @@ fn a_failed_standalone_machine_whose_time_is_over_is_deleted() {
 }
 
 #[test]
-fn while_a_rollout_is_under_way_a_failing_machine_is_replaced_whoever_asks() {
+fn a_failing_machine_is_replaced_during_a_rollout_despite_a_request() {
     let mut lab = failing();
     lab.answer = Err(Gate::RollingOut);
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
     assert!(!lab.machine().status.is_preserved());
 }
 
 #[test]
-fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_request_stands() {
+fn a_preserved_machine_that_fails_in_a_rollout_is_released_despite_its_request() {
     let mut lab = Lab::new(with_vm(Phase::Running));
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     assert_eq!(lab.phase(), "Running:Preserved");
     lab.view.ledger = Standing::Known {
@@ -396,7 +422,7 @@ fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_re
 }
 
 #[test]
-fn a_lowered_maximum_releases_what_is_marked() {
+fn a_lowered_maximum_releases_marked_entries() {
     let mut lab = kept();
     if let Standing::Known { entry, .. } = &mut lab.view.ledger {
         entry.as_mut().unwrap().released = true;
@@ -407,15 +433,15 @@ fn a_lowered_maximum_releases_what_is_marked() {
 }
 
 #[test]
-fn an_automatic_preservation_becomes_a_persons_and_keeps_its_expiry() {
+fn an_automatic_preservation_becomes_manual_and_keeps_its_expiry() {
     let mut lab = kept();
     let ends = lab.expiry();
     lab.now = minute(30);
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     let done = lab.settle();
     assert!(
         done.contains(&"claim node again".to_owned()),
-        "the list says so, too: {done:?}"
+        "the list is updated as well: {done:?}"
     );
     assert_eq!(lab.expiry(), ends);
     assert_eq!(
@@ -425,12 +451,12 @@ fn an_automatic_preservation_becomes_a_persons_and_keeps_its_expiry() {
 }
 
 #[test]
-fn a_machine_without_a_node_is_kept_without_a_drain() {
+fn a_machine_without_a_node_is_preserved_without_a_drain() {
     let mut view = with_vm(Phase::Pending);
     view.node = NodeView::Absent;
     let mut lab = Lab::new(view);
     lab.now = minute(21);
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     let done = lab.settle();
     assert_eq!(
         done,
@@ -443,11 +469,11 @@ fn a_machine_without_a_node_is_kept_without_a_drain() {
 }
 
 #[test]
-fn now_is_honoured_in_every_phase_and_shown_when_there_is_a_word_for_it() {
+fn now_is_honoured_in_every_phase_and_shown_in_phases_with_a_preserved_variant() {
     let mut view = with_vm(Phase::Pending);
     view.node = NodeView::Absent;
     let mut lab = Lab::new(view);
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     assert_eq!(
         (lab.phase().as_str(), lab.expiry()),
@@ -459,9 +485,9 @@ fn now_is_honoured_in_every_phase_and_shown_when_there_is_a_word_for_it() {
 }
 
 #[test]
-fn an_edited_expiry_is_waited_for() {
+fn a_preserved_machine_wakes_up_at_its_edited_expiry() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(5)));
     lab.settle();
@@ -473,16 +499,23 @@ fn an_edited_expiry_is_waited_for() {
 }
 
 #[test]
-fn the_dialect_of_upstream_keeps_the_phases_and_marks_automatic_ones() {
+fn the_upstream_dialect_keeps_the_phases_and_marks_automatic_preservations() {
     let mut lab = failing();
     lab.settings.preservation = Dialect::Upstream;
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry().is_some()), ("Failed", true));
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("auto-preserved"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("auto-preserved")
+    );
     lab.reports(healthy());
     lab.settle();
     assert_eq!(
-        (lab.phase().as_str(), lab.expiry(), lab.own(keys::PRESERVE_ANNOTATION)),
+        (
+            lab.phase().as_str(),
+            lab.expiry(),
+            lab.machine_annotation(keys::PRESERVE_ANNOTATION)
+        ),
         ("Running", None, None)
     );
 }
@@ -490,7 +523,11 @@ fn the_dialect_of_upstream_keeps_the_phases_and_marks_automatic_ones() {
 #[rstest]
 #[case::to_upstream(Dialect::Upstream, "Failed", true)]
 #[case::to_off(Dialect::Off, "Failed", false)]
-fn another_dialect_takes_over_what_is_preserved(#[case] dialect: Dialect, #[case] phase: &str, #[case] kept_on: bool) {
+fn a_changed_dialect_adopts_existing_preservations(
+    #[case] dialect: Dialect,
+    #[case] phase: &str,
+    #[case] kept_on: bool,
+) {
     let mut lab = kept();
     lab.settings.preservation = dialect;
     lab.settle();
@@ -499,7 +536,7 @@ fn another_dialect_takes_over_what_is_preserved(#[case] dialect: Dialect, #[case
         lab.settings.preservation = Dialect::V2;
         lab.settle();
         assert_eq!(
-            (lab.phase().as_str(), lab.own(keys::PRESERVE_ANNOTATION)),
+            (lab.phase().as_str(), lab.machine_annotation(keys::PRESERVE_ANNOTATION)),
             ("Failed:Preserved", None)
         );
     }
@@ -519,9 +556,9 @@ fn a_deletion_ends_a_preservation_at_once() {
 }
 
 #[test]
-fn a_preserved_machine_that_turns_unknown_is_looked_at_when_its_time_is_over() {
+fn an_unknown_preserved_machine_wakes_up_at_its_expiry() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(5)));
     lab.settle();

@@ -49,23 +49,23 @@ const KEPT: [&str; 13] = [
     "expired",
 ];
 const EXPIRIES: [&str; 3] = ["none", "ahead", "over"];
-const OF_NODE: [&str; 7] = ["gone", "other", "-", "now", "when-failed", "false", "maybe"];
+const OF_NODE: [&str; 7] = ["absent", "other", "-", "now", "when-failed", "false", "maybe"];
 const OF_MACHINE: [&str; 6] = ["-", "now", "when-failed", "false", "maybe", "copied"];
 /// Limit and rollout.
 const GATES: [(&str, &str, Gate); 5] = [
-    ("room", "calm", Gate::Open),
-    ("full", "calm", Gate::Full),
-    ("nobody", "calm", Gate::Nobody),
+    ("room", "no-rollout", Gate::Open),
+    ("full", "no-rollout", Gate::Full),
+    ("no-owner", "no-rollout", Gate::Nobody),
     ("room", "rollout", Gate::RollingOut),
     ("full", "rollout", Gate::RollingOut),
 ];
 
-/// Which of the cells there can be.
+/// Whether the cell is a possible state.
 fn exists(cell: &Cell<'_>) -> bool {
     match cell.kept {
         "free" | "no-vm" => cell.expiry == "none",
         "adopted" => cell.phase == "Failed" && cell.expiry == "none" && cell.machine == "-",
-        // A machine that drains is Failed, one that fails does not drain yet.
+        // A draining machine is Failed; a failing machine does not drain yet.
         "draining" | "auto-draining" | "relapsing" => matches!(cell.phase, "Failed" | "recovers"),
         "auto" | "lowered" | "now" | "when-failed" => {
             cell.expiry != "none" || !matches!(cell.phase, "fails" | "recovers")
@@ -74,7 +74,7 @@ fn exists(cell: &Cell<'_>) -> bool {
     }
 }
 
-/// An object with that annotation.
+/// Metadata with the preserve annotation of that value.
 pub fn metadata(value: &str) -> ObjectMeta {
     let annotation = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let annotations = match value {
@@ -94,7 +94,7 @@ pub fn metadata(value: &str) -> ObjectMeta {
 fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
     let adopted = cell.kept == "adopted";
     let machine = metadata(if adopted { "auto-preserved" } else { cell.machine });
-    let node = (cell.node != "gone").then(|| metadata(cell.node));
+    let node = (cell.node != "absent").then(|| metadata(cell.node));
     let preserved = (cell.node == "other").then_some("of-another");
     let resolved = resolve(&machine, node.as_ref(), preserved, dialect);
     let (track, by, asked) = match cell.kept {
@@ -146,13 +146,13 @@ fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
             Err(Some(_)) => "release",
         },
         _ => match standing(&now) {
-            Step::StartFailed => word(started_late(&now, gate)),
-            step => word(step),
+            Step::StartFailed => step_name(started_late(&now, gate)),
+            step => step_name(step),
         },
     }
 }
 
-fn word(step: Step) -> &'static str {
+fn step_name(step: Step) -> &'static str {
     match step {
         Step::Nothing => "nothing",
         Step::Start => "start",
@@ -165,28 +165,28 @@ fn word(step: Step) -> &'static str {
 }
 
 #[test]
-fn every_rule_that_a_row_cites_is_in_the_page() {
+fn every_cited_rule_exists_in_the_rules_page() {
     let rules = citations().into_iter().filter_map(|cited| cited.strip_prefix("rule, "));
     let missing: Vec<_> = rules.filter(|rule| !RULES.contains(rule)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// One of these, by what is left of a number.
+/// Selects an element by a mixed-radix digit of the number.
 fn pick<T: Copy>(number: &mut usize, all: &[T]) -> T {
     let one = all[*number % all.len()];
     *number /= all.len();
     one
 }
 
-/// Every cell that there can be.
+/// Every possible cell.
 pub fn cells() -> impl Iterator<Item = (Cell<'static>, Dialect, Gate)> {
-    let whose = DIALECTS.len() * GATES.len() * PHASES.len() * KEPT.len() * EXPIRIES.len();
-    let count = whose * OF_NODE.len() * OF_MACHINE.len();
+    let situations = DIALECTS.len() * GATES.len() * PHASES.len() * KEPT.len() * EXPIRIES.len();
+    let count = situations * OF_NODE.len() * OF_MACHINE.len();
     let cells = (0..count).map(|mut number| {
-        let (dialect, meant) = pick(&mut number, &DIALECTS);
+        let (name, dialect) = pick(&mut number, &DIALECTS);
         let (limit, rollout, gate) = pick(&mut number, &GATES);
         let cell = Cell {
-            dialect,
+            dialect: name,
             phase: pick(&mut number, &PHASES),
             kept: pick(&mut number, &KEPT),
             expiry: pick(&mut number, &EXPIRIES),
@@ -195,21 +195,26 @@ pub fn cells() -> impl Iterator<Item = (Cell<'static>, Dialect, Gate)> {
             limit,
             rollout,
         };
-        (cell, meant, gate)
+        (cell, dialect, gate)
     });
     cells.filter(|(cell, ..)| exists(cell))
 }
 
 #[test]
-fn every_cell_is_decided_as_the_documents_say() {
+fn every_cell_matches_the_oracle() {
     let all = cells().map(|(cell, dialect, gate)| (outcome(&cell), decided(&cell, dialect, gate), cell));
     let (right, wrong): (Vec<_>, Vec<_>) = all.partition(|((expected, _), decided, _)| decided == expected);
     assert!(right.len() + wrong.len() > 100_000, "{} cells", right.len());
-    let told: Vec<_> = wrong
+    let listed: Vec<_> = wrong
         .iter()
         .take(20)
-        .map(|((expected, why), decided, cell)| format!("{cell:?}: {decided}, not {expected} ({why})"))
+        .map(|((expected, citation), decided, cell)| format!("{cell:?}: {decided}, not {expected} ({citation})"))
         .collect();
     let all = right.len() + wrong.len();
-    assert!(wrong.is_empty(), "{} of {all} wrong:\n{}", wrong.len(), told.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {all} wrong:\n{}",
+        wrong.len(),
+        listed.join("\n")
+    );
 }

@@ -1,4 +1,4 @@
-//! The API server of the small world: carries out what was decided, and refuses what was decided on another copy.
+//! The API server of the simulated world: performs plans, and asserts that they are based on the current objects.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use serde_json::Value;
 use super::world::World;
 
 impl World {
-    /// Carries out a plan of somebody else's.
+    /// Performs a plan of another controller.
     pub fn carry_out<R: Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) {
         self.perform(plan, who, owner);
     }
 
-    /// Carries out a plan about the owner; answers whether there was anything to do.
+    /// Performs a plan about the owner; returns whether there was anything to do.
     pub(super) fn perform<R: Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) -> bool {
         let acted = !plan.steps.is_empty();
-        let mut told = String::new();
+        let mut logged = String::new();
         for step in plan.steps {
             let line = format!("{who}: {}", step.reason);
-            if line != told && !matches!(step.act, Act::RecordEvent { .. } | Act::WriteStatus { .. }) {
-                self.tell(line.clone());
-                told = line;
+            if line != logged && !matches!(step.act, Act::RecordEvent { .. } | Act::WriteStatus { .. }) {
+                self.log(line.clone());
+                logged = line;
             }
             self.step(step.act, owner);
         }
@@ -56,26 +56,26 @@ impl World {
                     self.taken = Some(name);
                     return;
                 }
-                self.born(&mut set.metadata);
+                self.initialize(&mut set.metadata);
                 self.sets.insert(name, Arc::new(set));
             }
             Act::CreateMachines(machines) => {
                 for mut machine in machines {
                     let prefix = machine.metadata.generate_name.clone().unwrap();
-                    let number = self.born(&mut machine.metadata);
+                    let number = self.initialize(&mut machine.metadata);
                     let name = format!("{prefix}{number}");
                     machine.metadata.name = Some(name.clone());
-                    self.made += 1;
+                    self.created_machines += 1;
                     self.machines.insert(name, Arc::new(machine));
-                    self.judge_creation();
+                    self.check_creation();
                 }
             }
             Act::RecordEvent { .. } => {}
         }
     }
 
-    /// A new object; answers its number.
-    fn born(&mut self, metadata: &mut ObjectMeta) -> u64 {
+    /// Initializes the metadata of a new object; returns its number.
+    fn initialize(&mut self, metadata: &mut ObjectMeta) -> u64 {
         self.ids += 1;
         metadata.uid = Some(format!("uid-{}", self.ids));
         metadata.generation = Some(1);
@@ -84,7 +84,7 @@ impl World {
         self.ids
     }
 
-    /// The object was written.
+    /// Advances the object's resource version.
     pub(super) fn bump(&mut self, metadata: &mut ObjectMeta) {
         self.revision += 1;
         metadata.resource_version = Some(self.revision.to_string());
@@ -96,11 +96,11 @@ impl World {
         match kind {
             Kind::Deployment => {
                 let new: MachineDeployment = patched(self.deployment.as_ref().unwrap(), patch, revision);
-                self.deployment = (!is_gone(&new.metadata)).then_some(new);
+                self.deployment = (!is_deletable(&new.metadata)).then_some(new);
             }
             Kind::Set => {
                 let new: MachineSet = patched(&*self.sets[name], patch, revision);
-                if is_gone(&new.metadata) {
+                if is_deletable(&new.metadata) {
                     self.sets.remove(name);
                 } else {
                     self.sets.insert(name.to_owned(), Arc::new(new));
@@ -110,13 +110,13 @@ impl World {
                 let old = Arc::clone(&self.machines[name]);
                 let new: Machine = patched(&*old, patch, revision);
                 self.machines.insert(name.to_owned(), Arc::new(new));
-                self.judge_hand_over(&old);
+                self.check_move(&old);
             }
             Kind::Node => {
                 let old = Arc::clone(&self.nodes[name]);
                 let new: Node = patched(&*old, patch, revision);
                 self.nodes.insert(name.to_owned(), Arc::new(new));
-                self.judge_selection(&old);
+                self.check_selection(&old);
             }
         }
     }
@@ -124,7 +124,7 @@ impl World {
     fn delete(&mut self, kind: Kind, name: &str, uid: Option<String>, version: Option<String>) {
         assert!(
             uid.is_some() && version.is_some(),
-            "a deletion names the copy that it was decided on"
+            "a deletion has the uid and resource version that the decision observed"
         );
         let now = Time(self.now);
         match kind {
@@ -133,7 +133,7 @@ impl World {
                 assert_eq!((&set.metadata.uid, &set.metadata.resource_version), (&uid, &version));
                 set.metadata.deletion_timestamp = Some(now);
                 self.bump(&mut set.metadata);
-                if !is_gone(&set.metadata) {
+                if !is_deletable(&set.metadata) {
                     self.sets.insert(name.to_owned(), Arc::new(set));
                 }
             }
@@ -144,32 +144,32 @@ impl World {
                     (&uid, &version)
                 );
                 assert!(machine.metadata.deletion_timestamp.is_none(), "{name} is deleted twice");
-                let (served, chosen) = (self.serves(&machine), is_chosen(&machine));
+                let (available, prioritized) = (self.is_available(&machine), is_prioritized(&machine));
                 machine.metadata.deletion_timestamp = Some(now);
                 self.bump(&mut machine.metadata);
-                if is_gone(&machine.metadata) {
+                if is_deletable(&machine.metadata) {
                     self.machines.remove(name);
                 } else {
                     self.machines.insert(name.to_owned(), Arc::new(machine));
                 }
-                if served && chosen {
-                    self.note_choice();
-                } else if served {
-                    self.judge_loss(name);
+                if available && prioritized {
+                    self.note_prioritized_deletion();
+                } else if available {
+                    self.check_availability(name);
                 }
             }
-            Kind::Deployment | Kind::Node => panic!("nobody deletes a {kind:?}"),
+            Kind::Deployment | Kind::Node => panic!("no plan deletes a {kind:?}"),
         }
     }
 }
 
-/// Whether the object is being deleted and nobody holds it.
-pub(super) fn is_gone(metadata: &ObjectMeta) -> bool {
+/// Whether the object is being deleted and has no finalizer.
+pub(super) fn is_deletable(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
 }
 
-/// Whether somebody wants this machine to go before others.
-fn is_chosen(machine: &Machine) -> bool {
+/// Whether the machine has a deletion priority other than the default.
+fn is_prioritized(machine: &Machine) -> bool {
     let annotations = machine.metadata.annotations.as_ref();
     let priority = annotations.and_then(|all| all.get(keys::PRIORITY_ANNOTATION));
     priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY)
@@ -177,10 +177,10 @@ fn is_chosen(machine: &Machine) -> bool {
 
 fn patched<T: Serialize + DeserializeOwned>(object: &T, patch: &Value, revision: u64) -> T {
     let mut value = serde_json::to_value(object).unwrap();
-    let known = value["metadata"]["resourceVersion"].clone();
+    let current = value["metadata"]["resourceVersion"].clone();
     assert_eq!(
-        patch["metadata"]["resourceVersion"], known,
-        "a patch is for the copy that it was decided on: {patch}"
+        patch["metadata"]["resourceVersion"], current,
+        "a patch has the resource version that the decision observed: {patch}"
     );
     let before = value["spec"].clone();
     json_patch::merge(&mut value, patch);

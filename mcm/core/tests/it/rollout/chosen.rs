@@ -1,4 +1,4 @@
-//! cluster-autoscaler's list: from the deployment's annotation to marks on machines, and from marks to deletions.
+//! cluster-autoscaler's list: marks on machines from the deployment's annotation, and deletions by these marks.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const FIVE: &str = "2026-01-02T03:05:00Z";
 const SIX: &str = "2026-01-02T03:06:00Z";
 const SEVEN: &str = "2026-01-02T03:07:00Z";
 
-/// Six machines: `m-0` to `m-3` serve, `m-4` is being deleted and `m-5` failed.
+/// Six machines: `m-0` to `m-3` are Running, `m-4` is being deleted and `m-5` failed.
 fn six() -> World {
     let mut world = world_of(6, rolling(1, 0));
     add_full_set(&mut world, 1, "class-a", 6, "m");
@@ -63,14 +63,14 @@ fn deployment_annotation(world: &World, key: &str) -> Option<String> {
 #[case::both("m-0~2026-01-02T03:05:00Z,m-1~2026-01-02T03:06:00Z", Some("m-0~2026-01-02T03:05:00Z,m-1~2026-01-02T03:06:00Z"), &[("m-0", FIVE), ("m-1", SIX)])]
 #[case::one_is_being_deleted("m-0~2026-01-02T03:05:00Z,m-4~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:05:00Z"), &[("m-0", FIVE)])]
 #[case::one_failed("m-5~2026-01-02T03:05:00Z,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
-#[case::one_is_nowhere("m-0~2026-01-02T03:05:00Z,m-9~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:05:00Z"), &[("m-0", FIVE)])]
-#[case::a_time_that_is_none("m-0~soon,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
+#[case::one_does_not_exist("m-0~2026-01-02T03:05:00Z,m-9~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:05:00Z"), &[("m-0", FIVE)])]
+#[case::invalid_time("m-0~soon,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
 #[case::three_parts("m-0~2026-01-02T03:05:00Z~x,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
-#[case::none_is_left("m-4~2026-01-02T03:05:00Z", None, &[])]
+#[case::none_remains("m-4~2026-01-02T03:05:00Z", None, &[])]
 #[case::empty("", None, &[])]
 #[case::old_format("m-0", Some("m-0~2026-01-02T03:07:00Z"), &[("m-0", SEVEN)])]
 #[case::both_formats("m-0,m-1~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:07:00Z,m-1~2026-01-02T03:05:00Z"), &[("m-0", SEVEN), ("m-1", FIVE)])]
-fn the_list_is_put_in_order_and_its_machines_are_marked(
+fn the_list_is_normalized_and_its_machines_are_marked(
     #[case] list: &str,
     #[case] left: Option<&str>,
     #[case] expected: &[(&str, &str)],
@@ -93,7 +93,7 @@ fn the_list_is_put_in_order_and_its_machines_are_marked(
 }
 
 #[test]
-fn a_list_in_order_whose_machines_are_marked_changes_nothing() {
+fn a_normalized_list_with_marked_machines_changes_nothing() {
     let mut world = six();
     world.edit("the autoscaler chooses", |one| {
         annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("m-0~2026-01-02T03:05:00Z"));
@@ -107,7 +107,7 @@ fn a_list_in_order_whose_machines_are_marked_changes_nothing() {
     assert_eq!(
         (writes(&world, Kind::Deployment), writes(&world, Kind::Machine)),
         (0, 1),
-        "only the mark is new"
+        "only the machine is marked"
     );
     decide_all(&mut world);
     assert_eq!(plan(&world).steps, vec![]);
@@ -122,7 +122,7 @@ fn no_list_changes_nothing() {
 }
 
 #[test]
-fn a_list_of_the_old_format_without_a_time_of_scaling_gets_the_present_one() {
+fn a_list_in_the_old_format_without_a_scale_time_gets_the_current_time() {
     let mut world = six();
     world.edit("a list", |one| {
         annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("m-0"))
@@ -139,11 +139,11 @@ fn a_list_of_the_old_format_without_a_time_of_scaling_gets_the_present_one() {
 }
 
 #[rstest]
-#[case::the_time_of_an_earlier_mark_stays(Some("1"), Some(FIVE), FIVE)]
-#[case::a_persons_priority_gets_a_mark(Some("1"), None, SIX)]
+#[case::earlier_mark_stays(Some("1"), Some(FIVE), FIVE)]
+#[case::priority_of_a_user_gets_a_mark(Some("1"), None, SIX)]
 #[case::another_priority_is_replaced(Some("5"), Some(FIVE), FIVE)]
-#[case::nothing_was_there(None, None, SIX)]
-fn what_a_machine_that_is_named_had_before(
+#[case::no_annotations(None, None, SIX)]
+fn a_chosen_machine_keeps_its_earlier_mark(
     #[case] priority: Option<&str>,
     #[case] mark: Option<&str>,
     #[case] expected: &str,
@@ -164,12 +164,12 @@ fn what_a_machine_that_is_named_had_before(
     assert_eq!(marks(&world), [("m-0".to_owned(), expected.to_owned())]);
 }
 
-/// Upstream tells the newest set alone; machines of old ones are chosen in the midst of a rollout.
+/// Upstream annotates only the newest set; during a rollout, machines of old sets are chosen as well.
 #[rstest]
-#[case::the_newest("ms3", true)]
-#[case::an_old_one_with_machines("ms2", true)]
-#[case::an_old_one_without("ms1", false)]
-fn the_time_of_scaling_reaches_the_sets_and_the_list_does_not(#[case] set: &str, #[case] reaches: bool) {
+#[case::newest_set("ms3", true)]
+#[case::old_set_with_machines("ms2", true)]
+#[case::old_set_without_machines("ms1", false)]
+fn the_scale_time_is_copied_to_sets_and_the_list_is_not(#[case] set: &str, #[case] copied: bool) {
     let mut world = world_of(2, rolling(1, 0));
     add_set(&mut world, 1, "class-x", 0);
     add_full_set(&mut world, 2, "class-y", 1, "y");
@@ -181,7 +181,7 @@ fn the_time_of_scaling_reaches_the_sets_and_the_list_does_not(#[case] set: &str,
     decide_once(&mut world);
     assert_eq!(
         set_annotation(&world, set, keys::LAST_SCALE_ANNOTATION),
-        reaches.then_some(SEVEN)
+        copied.then_some(SEVEN)
     );
     assert_eq!(set_annotation(&world, set, keys::TRIGGER_DELETION_ANNOTATION), None);
 }
@@ -191,15 +191,15 @@ fn the_time_of_scaling_reaches_the_sets_and_the_list_does_not(#[case] set: &str,
 #[case::marked_with_the_scaling("1", Some(SIX), Some(SIX), true)]
 #[case::marked_after_the_scaling("1", Some(SEVEN), Some(SIX), false)]
 #[case::never_scaled("1", Some(FIVE), None, false)]
-#[case::a_scaling_at_no_time("1", Some(FIVE), Some("lately"), false)]
-#[case::a_mark_at_no_time("1", Some("lately"), Some(SIX), false)]
+#[case::invalid_scale_time("1", Some(FIVE), Some("lately"), false)]
+#[case::invalid_mark("1", Some("lately"), Some(SIX), false)]
 #[case::a_priority_without_a_mark("1", None, Some(SIX), false)]
 #[case::a_mark_without_the_priority("3", Some(FIVE), Some(SIX), false)]
-fn a_machine_goes_by_its_mark_although_the_number_fits(
+fn a_marked_machine_is_deleted_although_the_replicas_match(
     #[case] priority: &str,
     #[case] mark: Option<&str>,
     #[case] scaled: Option<&str>,
-    #[case] goes: bool,
+    #[case] is_deleted: bool,
 ) {
     let mut world = world_of(2, rolling(1, 0));
     add_set(&mut world, 1, "class-a", 2);
@@ -225,19 +225,15 @@ fn a_machine_goes_by_its_mark_although_the_number_fits(
             _ => None,
         })
         .collect();
-    assert_eq!(deleted, if goes { vec!["m-1"] } else { vec![] });
+    assert_eq!(deleted, if is_deleted { vec!["m-1"] } else { vec![] });
 }
 
-/// Four serve, two of the old template and two of the new one, and the autoscaler lowers the number to three.
+/// Four machines are Running, two of each template, and the autoscaler lowers the replicas to three.
 #[rstest]
 #[case::of_the_newest_set_and_replaced("n-0", FIVE, 2)]
 #[case::of_the_old_set_and_not_replaced("o-1", FIVE, 1)]
 #[case::of_the_newest_set_for_another_time("n-0", SEVEN, 1)]
-fn a_rollout_counts_on_no_machine_that_goes_because_it_was_chosen(
-    #[case] name: &str,
-    #[case] time: &str,
-    #[case] old: i32,
-) {
+fn a_rollout_does_not_count_chosen_machines_as_available(#[case] name: &str, #[case] time: &str, #[case] old: i32) {
     let mut world = world_of(4, rolling(1, 0));
     add_full_set(&mut world, 1, "class-x", 2, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");
@@ -252,7 +248,7 @@ fn a_rollout_counts_on_no_machine_that_goes_because_it_was_chosen(
 }
 
 #[test]
-fn places_of_machines_that_go_because_they_were_chosen_are_given_away_first() {
+fn replicas_of_chosen_machines_are_removed_first() {
     let mut world = world_of(7, rolling(1, 0));
     world.edit("paused", |one| one.spec.paused = true);
     add_full_set(&mut world, 1, "class-x", 5, "o");

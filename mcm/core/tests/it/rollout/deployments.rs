@@ -1,4 +1,4 @@
-//! Tables of deployments: validity, the newest set, proportional scaling, rollback, pause, the autoscaler's list, nodes.
+//! Deployments: validation, the newest set, proportional scaling, rollback, pause, the autoscaler's list, nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,18 +31,18 @@ fn ready(replicas: i32, strategy: Value) -> MachineDeployment {
 #[case::in_place(json!({"strategy": {"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Auto", "maxSurge": 1, "maxUnavailable": 1}}}), None)]
 #[case::in_place_without_max_surge(json!({"strategy": {"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Auto", "maxUnavailable": 1}}}), None)]
 #[case::in_place_without_max_unavailable(json!({"strategy": {"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Manual", "maxSurge": 1}}}), None)]
-#[case::how_in_place_is_unknown(json!({"strategy": {"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Sideways"}}}), Some("orchestrationType must be either Auto or Manual"))]
+#[case::unknown_orchestration_type(json!({"strategy": {"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Sideways"}}}), Some("orchestrationType must be either Auto or Manual"))]
 #[case::negative(json!({"replicas": -1}), Some("spec.replicas: -1 is negative"))]
 #[case::unknown_strategy(json!({"strategy": {"type": "Sideways"}}), Some("strategy type must be one of [InPlaceUpdate Recreate RollingUpdate]"))]
-#[case::no_number(json!({"strategy": {"rollingUpdate": {"maxSurge": "3"}}}), Some("unable to convert maxSurge to int32"))]
-#[case::no_share(json!({"strategy": {"rollingUpdate": {"maxUnavailable": "some"}}}), Some("unable to convert maxUnavailable to int32"))]
-#[case::nothing_may_move(json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}}), Some("raise one of them"))]
-#[case::how_in_place(json!({"strategy": {"type": "InPlaceUpdate"}}), Some("orchestrationType must be either Auto or Manual"))]
+#[case::not_a_number(json!({"strategy": {"rollingUpdate": {"maxSurge": "3"}}}), Some("unable to convert maxSurge to int32"))]
+#[case::not_a_percentage(json!({"strategy": {"rollingUpdate": {"maxUnavailable": "some"}}}), Some("unable to convert maxUnavailable to int32"))]
+#[case::neither_surge_nor_unavailable(json!({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}}), None)]
+#[case::no_orchestration_type(json!({"strategy": {"type": "InPlaceUpdate"}}), Some("orchestrationType must be either Auto or Manual"))]
 #[case::no_selector(json!({"selector": null}), Some("spec.selector: Required"))]
 #[case::no_match(json!({"selector": {"matchLabels": {"name": "other"}}}), Some("does not match"))]
 #[case::no_kind(json!({"template": {"spec": {"class": {"kind": ""}}}}), Some("Kind is required"))]
 #[case::no_class(json!({"template": {"spec": {"class": {"name": ""}}}}), Some("Name is required"))]
-fn an_invalid_deployment_says_so_and_nothing_else_happens(#[case] change: Value, #[case] expected: Option<&str>) {
+fn an_invalid_deployment_only_gets_a_condition_and_an_event(#[case] change: Value, #[case] expected: Option<&str>) {
     let mut value = serde_json::to_value(ready(1, rolling(1, 1))).unwrap();
     json_patch::merge(&mut value["spec"], &change);
     let deployment: MachineDeployment = serde_json::from_value(value).unwrap();
@@ -73,10 +73,10 @@ fn status(plan: &Plan<Reason>) -> Value {
     written.next().unwrap_or(Value::Null)
 }
 
-/// A set of that class with its size, and the deployment's size as it was noted there.
-fn sized(number: i32, class: &str, size: i32, noted: Option<(i32, i32)>) -> Arc<MachineSet> {
+/// A set of that class and size, with the recorded desired and maximum replicas of the deployment.
+fn sized(number: i32, class: &str, size: i32, recorded: Option<(i32, i32)>) -> Arc<MachineSet> {
     let mut annotations = json!({ "deployment.kubernetes.io/revision": number.to_string() });
-    if let Some((desired, most)) = noted {
+    if let Some((desired, most)) = recorded {
         annotations[keys::DESIRED_REPLICAS_ANNOTATION] = json!(desired.to_string());
         annotations[keys::MAX_REPLICAS_ANNOTATION] = json!(most.to_string());
     }
@@ -103,7 +103,7 @@ fn sized(number: i32, class: &str, size: i32, noted: Option<(i32, i32)>) -> Arc<
     Arc::new(serde_json::from_value(set).unwrap())
 }
 
-/// Size, desired and most machines of each set after the plan.
+/// The size and the recorded desired and maximum replicas of each set after the plan.
 fn sizes(sets: &[Arc<MachineSet>], plan: &Plan<Reason>) -> Vec<(i64, String, String)> {
     sets.iter()
         .map(|set| {
@@ -137,14 +137,14 @@ fn sizes(sets: &[Arc<MachineSet>], plan: &Plan<Reason>) -> Vec<(i64, String, Str
 #[case::down_again([1, 3, 6], (8, 10), 5, [1, 2, 4])]
 fn a_rollout_is_scaled_in_proportion(
     #[case] before: [i32; 3],
-    #[case] noted: (i32, i32),
+    #[case] recorded: (i32, i32),
     #[case] replicas: i32,
     #[case] after: [i64; 3],
 ) {
     let sets = vec![
-        sized(1, "class-x", before[0], Some(noted)),
-        sized(2, "class-y", before[1], Some(noted)),
-        sized(3, "class-a", before[2], Some(noted)),
+        sized(1, "class-x", before[0], Some(recorded)),
+        sized(2, "class-y", before[1], Some(recorded)),
+        sized(3, "class-a", before[2], Some(recorded)),
     ];
     let plan = decided(View {
         deployment: ready(replicas, rolling(2, 0)),
@@ -177,25 +177,25 @@ fn a_paused_deployment_without_a_newest_set_scales_its_old_one() {
 #[case::rolling(rolling(1, 0), 1)]
 #[case::rolling_without_surge(rolling(0, 1), 0)]
 #[case::recreate(json!({"type": "Recreate"}), 0)]
-#[case::by_hand(json!({"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Manual"}}), 0)]
+#[case::in_place_manual(json!({"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Manual"}}), 0)]
 #[case::in_place(json!({"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Auto", "maxSurge": 2}}), 2)]
-fn the_first_size_of_a_new_set(#[case] strategy: Value, #[case] expected: i32) {
+fn the_initial_size_of_a_new_set(#[case] strategy: Value, #[case] expected: i32) {
     let mut world = World::new(deployment(5, strategy));
     world.settle();
     world.edit("class b", |one| {
         one.spec.template.spec.class.name = "class-b".to_owned()
     });
     let plan = decided(world.deployment_view().unwrap());
-    let made = plan.steps.iter().find_map(|step| match &step.act {
+    let created = plan.steps.iter().find_map(|step| match &step.act {
         Act::CreateSet(set) => Some(set.spec.replicas),
         _ => None,
     });
-    // Recreate makes it when the last old machine is gone.
-    assert_eq!(made.unwrap_or_default(), expected);
+    // Recreate creates the set after the last old machine is deleted.
+    assert_eq!(created.unwrap_or_default(), expected);
 }
 
 #[test]
-fn an_equal_set_is_used_and_gets_what_needs_no_new_machines() {
+fn an_equal_set_is_reused_and_gets_changes_that_need_no_new_machines() {
     let mut world = World::new(deployment(1, rolling(1, 0)));
     world.settle();
     let name = world.sets.keys().next().cloned().unwrap();
@@ -206,14 +206,14 @@ fn an_equal_set_is_used_and_gets_what_needs_no_new_machines() {
     });
     world.settle();
     assert_eq!(world.sets.keys().cloned().collect::<Vec<_>>(), [name]);
-    assert_eq!(world.made, 1);
+    assert_eq!(world.created_machines, 1);
     let machine = world.machines.values().next().unwrap();
     assert_eq!(machine.spec.configuration.drain_timeout, Some("1h".parse().unwrap()));
     assert!(machine.spec.node_template.is_some());
 }
 
 #[test]
-fn a_rollback_to_a_number_takes_its_template() {
+fn a_rollback_to_a_revision_restores_its_template() {
     let mut world = World::new(deployment(1, rolling(1, 0)));
     for class in ["class-a", "class-b", "class-c"] {
         world.edit(class, |one| one.spec.template.spec.class.name = class.to_owned());
@@ -241,24 +241,24 @@ fn a_rollback_to_a_number_takes_its_template() {
 #[case::unknown(9, "Unable to find the revision to rollback to.")]
 #[case::the_same(1, "contains the same template")]
 #[case::no_previous(0, "Unable to find last revision.")]
-fn a_rollback_that_cannot_be_is_told_and_forgotten(#[case] revision: i64, #[case] expected: &str) {
+fn an_impossible_rollback_is_reported_and_dropped(#[case] revision: i64, #[case] expected: &str) {
     let mut world = World::new(deployment(1, rolling(1, 0)));
     world.settle();
     world.edit("rollback", |one| {
         one.spec.rollback_to = Some(RollbackConfig { revision })
     });
     let plan = decided(world.deployment_view().unwrap());
-    let told = plan
+    let reported = plan
         .steps
         .iter()
         .any(|step| matches!(&step.act, Act::RecordEvent { message, .. } if message.contains(expected)));
-    assert!(told, "{plan:#?}");
+    assert!(reported, "{plan:#?}");
     world.settle();
     assert!(world.deployment.as_ref().unwrap().spec.rollback_to.is_none());
 }
 
 #[test]
-fn a_paused_deployment_makes_no_new_set() {
+fn a_paused_deployment_creates_no_new_set() {
     let mut world = World::new(deployment(2, rolling(1, 0)));
     world.settle();
     world.edit("pause", |one| one.spec.paused = true);
@@ -276,7 +276,7 @@ fn a_paused_deployment_makes_no_new_set() {
 }
 
 #[test]
-fn old_sets_beyond_the_limit_go() {
+fn old_sets_beyond_the_history_limit_are_deleted() {
     let mut deployment = deployment(1, rolling(1, 0));
     deployment.spec.revision_history_limit = Some(1);
     let mut world = World::new(deployment);
@@ -284,11 +284,11 @@ fn old_sets_beyond_the_limit_go() {
         world.edit(class, |one| one.spec.template.spec.class.name = class.to_owned());
         world.settle();
     }
-    assert_eq!(world.sets.len(), 2, "the newest and one old one");
+    assert_eq!(world.sets.len(), 2, "the newest and one old set");
 }
 
 #[test]
-fn a_template_that_comes_back_leaves_no_taint_and_may_grow_again() {
+fn a_reverted_template_leaves_no_taint_and_its_set_can_grow() {
     let mut world = World::new(deployment(
         3,
         json!({"type": "InPlaceUpdate", "inPlaceUpdate": {"orchestrationType": "Manual"}}),
@@ -308,33 +308,33 @@ fn a_template_that_comes_back_leaves_no_taint_and_may_grow_again() {
 }
 
 #[test]
-fn a_machine_that_still_goes_is_counted_beside_the_one_that_comes_in_its_place() {
+fn a_terminating_machine_is_counted_in_addition_to_its_replacement() {
     let mut world = World::new(deployment(2, rolling(0, 2)));
     world.settle();
     world.drain = 50;
-    let to = |world: &mut World, class: &str| {
+    let roll_to = |world: &mut World, class: &str| {
         world.edit(class, |one| one.spec.template.spec.class.name = class.to_owned());
         for _ in 0..6 {
             for actor in world.actors() {
-                // Sizes follow one another before machines follow the first.
+                // The second decision changes sizes before machines follow the first.
                 world.act(&actor);
                 world.act(&actor);
                 assert!(world.machines.len() <= 2, "{}", world.tail());
             }
         }
     };
-    to(&mut world, "class-b");
-    let gone = world.machines.keys().next().cloned().unwrap();
-    world.machines.remove(&gone);
-    world.nodes.remove(&gone);
-    to(&mut world, "class-a");
-    assert_eq!(world.machines.len(), 2, "one still goes, and one has come");
+    roll_to(&mut world, "class-b");
+    let deleted = world.machines.keys().next().cloned().unwrap();
+    world.machines.remove(&deleted);
+    world.nodes.remove(&deleted);
+    roll_to(&mut world, "class-a");
+    assert_eq!(world.machines.len(), 2, "one machine is terminating, and one is new");
     world.settle();
     world.assert_settled("class-a");
 }
 
 #[test]
-fn a_node_that_a_person_cordoned_before_its_update_in_place_stays_cordoned() {
+fn a_node_cordoned_by_a_user_before_its_update_stays_cordoned() {
     let strategy = json!({
         "type": "InPlaceUpdate",
         "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": 0, "maxUnavailable": 1 },
@@ -357,11 +357,14 @@ fn a_node_that_a_person_cordoned_before_its_update_in_place_stays_cordoned() {
         let annotations = world.nodes[name].metadata.annotations.clone().unwrap_or_default();
         annotations.contains_key(keys::CORDONED_BEFORE_UPDATE_ANNOTATION)
     };
-    assert!(!names.iter().any(annotated), "the note goes with the update");
+    assert!(
+        !names.iter().any(annotated),
+        "the annotation is removed after the update"
+    );
 }
 
-/// What the autoscaler writes: its list, its time and the number in one request.
-fn chosen(world: &mut World, names: &[&str], replicas: i32) {
+/// The autoscaler writes its list, the scale time and the replicas in one request.
+fn choose(world: &mut World, names: &[&str], replicas: i32) {
     let time = world.now.to_string();
     let list = names
         .iter()
@@ -377,11 +380,11 @@ fn chosen(world: &mut World, names: &[&str], replicas: i32) {
 }
 
 #[test]
-fn the_autoscalers_choice_goes_and_nobody_else() {
+fn only_the_machines_chosen_by_the_autoscaler_are_deleted() {
     let mut world = World::new(deployment(6, rolling(1, 0)));
     world.settle();
     let names: Vec<String> = world.machines.keys().cloned().collect();
-    chosen(&mut world, &[&names[4], &names[1]], 4);
+    choose(&mut world, &[&names[4], &names[1]], 4);
     world.settle();
     let left: Vec<String> = world.machines.keys().cloned().collect();
     let expected: Vec<String> = names
@@ -391,34 +394,34 @@ fn the_autoscalers_choice_goes_and_nobody_else() {
         .map(|(_, name)| name.clone())
         .collect();
     assert_eq!(left, expected);
-    assert_eq!(world.made, 6, "none is made in between");
+    assert_eq!(world.created_machines, 6, "no further machine is created");
     let annotations = world.deployment.as_ref().unwrap().metadata.annotations.clone().unwrap();
     assert!(
         !annotations.contains_key(keys::TRIGGER_DELETION_ANNOTATION),
-        "the list is done"
+        "the list is removed"
     );
 }
 
 #[test]
-fn a_named_machine_is_replaced_where_the_number_went_back_meanwhile() {
+fn a_chosen_machine_is_replaced_if_the_replicas_were_raised_again() {
     let mut world = World::new(deployment(6, rolling(1, 0)));
     world.settle();
     let name = world.machines.keys().next().cloned().unwrap();
-    chosen(&mut world, &[&name], 5);
+    choose(&mut world, &[&name], 5);
     world.edit("a scale-up", |one| one.spec.replicas = 6);
     world.lenient = true;
     world.settle();
     assert!(!world.machines.contains_key(&name));
-    assert_eq!((world.machines.len(), world.made), (6, 7));
+    assert_eq!((world.machines.len(), world.created_machines), (6, 7));
 }
 
 #[test]
-fn a_second_choice_while_the_first_still_drains_takes_the_second() {
+fn a_second_choice_is_deleted_while_the_first_still_drains() {
     let mut world = World::new(deployment(6, rolling(1, 0)));
     world.settle();
     world.drain = 50;
     let names: Vec<String> = world.machines.keys().cloned().collect();
-    chosen(&mut world, &[&names[0]], 5);
+    choose(&mut world, &[&names[0]], 5);
     for _ in 0..4 {
         for actor in world.actors() {
             world.act(&actor);
@@ -430,7 +433,7 @@ fn a_second_choice_while_the_first_still_drains_takes_the_second() {
             world.act(&actor);
         }
     }
-    chosen(&mut world, &[&names[1]], 5);
+    choose(&mut world, &[&names[1]], 5);
     world.settle();
     assert!(!world.machines.contains_key(&names[0]) && !world.machines.contains_key(&names[1]));
     assert!(
@@ -438,11 +441,11 @@ fn a_second_choice_while_the_first_still_drains_takes_the_second() {
         "{}",
         world.tail()
     );
-    assert_eq!(world.made, 7);
+    assert_eq!(world.created_machines, 7);
 }
 
 #[test]
-fn a_priority_of_the_autoscaler_is_taken_back_with_its_list_and_a_persons_stays() {
+fn the_autoscalers_priority_is_reset_with_its_list_and_a_users_priority_stays() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let names: Vec<String> = world.machines.keys().cloned().collect();
@@ -468,11 +471,14 @@ fn a_priority_of_the_autoscaler_is_taken_back_with_its_list_and_a_persons_stays(
     );
     world.edit("two", |one| one.spec.replicas = 2);
     world.settle();
-    assert!(!world.machines.contains_key(&names[1]), "a person's priority decides");
+    assert!(
+        !world.machines.contains_key(&names[1]),
+        "the user's priority determines the deletion"
+    );
 }
 
 #[test]
-fn a_persons_annotation_against_scaling_down_survives_a_rollout() {
+fn a_users_scale_down_annotation_survives_a_rollout() {
     let mut world = World::new(deployment(2, rolling(1, 0)));
     world.settle();
     let name = world.machines.keys().next().cloned().unwrap();
@@ -500,15 +506,15 @@ fn a_persons_annotation_against_scaling_down_survives_a_rollout() {
     assert!(!annotations.contains_key(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION));
 }
 
-/// Whether cluster-autoscaler is kept away from the machine's node.
-fn is_kept(world: &World, machine: &str) -> bool {
+/// Whether cluster-autoscaler's scale-down is disabled on the machine's node.
+fn is_protected(world: &World, machine: &str) -> bool {
     let node = &world.nodes[machine];
     let annotations = node.metadata.annotations.as_ref();
     annotations.is_some_and(|all| all.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION))
 }
 
 #[test]
-fn a_replacement_is_kept_from_the_autoscaler_until_its_predecessor_is_gone() {
+fn a_replacement_is_protected_from_scale_down_until_its_predecessor_is_deleted() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     world.drain = 30;
@@ -520,26 +526,26 @@ fn a_replacement_is_kept_from_the_autoscaler_until_its_predecessor_is_gone() {
         .cloned()
         .collect();
     world.enter(&failing, Phase::Failed);
-    let mut kept = BTreeSet::new();
+    let mut protected = BTreeSet::new();
     for _ in 0..20 {
         for actor in world.actors() {
             world.act(&actor);
         }
         let nodes = world.nodes.keys().filter(|name| **name != failing);
-        kept.extend(nodes.filter(|name| is_kept(&world, name)).cloned());
-        if !kept.is_empty() {
-            assert!(world.machines.contains_key(&failing), "it still drains");
+        protected.extend(nodes.filter(|name| is_protected(&world, name)).cloned());
+        if !protected.is_empty() {
+            assert!(world.machines.contains_key(&failing), "the failed machine still drains");
         }
     }
-    assert_eq!(kept.len(), 1, "its replacement alone");
-    assert!(kept.iter().all(|name| !others.contains(name)));
+    assert_eq!(protected.len(), 1, "only the replacement is protected");
+    assert!(protected.iter().all(|name| !others.contains(name)));
     world.settle();
     assert!(!world.machines.contains_key(&failing));
-    assert!(world.nodes.keys().all(|name| !is_kept(&world, name)));
+    assert!(world.nodes.keys().all(|name| !is_protected(&world, name)));
 }
 
 #[test]
-fn a_set_made_by_hand_is_adopted_with_its_machines() {
+fn a_manually_created_set_is_adopted_with_its_machines() {
     let mut world = World::new(deployment(2, rolling(1, 0)));
     let mut set: MachineSet = serde_json::from_value(json!({
         "metadata": {
@@ -568,13 +574,13 @@ fn a_set_made_by_hand_is_adopted_with_its_machines() {
 }
 
 #[test]
-fn a_collision_of_names_is_counted_and_avoided() {
+fn a_name_collision_is_counted_and_avoided() {
     let mut world = World::new(deployment(1, rolling(1, 0)));
     let name = mcm_core::template::set_name(
         "md",
         mcm_core::template::hash(&world.deployment.as_ref().unwrap().spec.template, None),
     );
-    let stranger: MachineSet = serde_json::from_value(json!({
+    let unrelated: MachineSet = serde_json::from_value(json!({
         "metadata": { "name": name, "uid": "other", "resourceVersion": "1", "labels": { "other": "1" } },
         "spec": {
             "selector": { "matchLabels": { "other": "1" } },
@@ -584,14 +590,14 @@ fn a_collision_of_names_is_counted_and_avoided() {
         },
     }))
     .unwrap();
-    world.sets.insert(name, Arc::new(stranger));
+    world.sets.insert(name, Arc::new(unrelated));
     world.settle();
     assert_eq!(world.deployment.as_ref().unwrap().status.collision_count, Some(1));
     assert_eq!(world.live().len(), 1);
 }
 
 #[test]
-fn a_rollout_without_progress_is_late_at_its_deadline() {
+fn a_rollout_without_progress_exceeds_its_deadline() {
     let mut deployment = deployment(2, rolling(1, 0));
     deployment.spec.progress_deadline_seconds = Some(600);
     let mut world = World::new(deployment);
@@ -619,7 +625,7 @@ fn a_rollout_without_progress_is_late_at_its_deadline() {
 }
 
 #[test]
-fn machines_that_fail_after_a_rollout_do_not_open_it_again() {
+fn machines_that_fail_after_a_rollout_do_not_reopen_it() {
     let mut world = World::new(deployment(2, rolling(1, 0)));
     world.settle();
     let name = world.machines.keys().next().cloned().unwrap();

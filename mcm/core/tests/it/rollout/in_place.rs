@@ -1,4 +1,4 @@
-//! Updates in place: who is chosen, and what a template that comes back takes back.
+//! In-place updates: which machines are selected, and the effects of a reverted template.
 
 use mcm_api::{Phase, keys};
 use rstest::rstest;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::sequences::deployment;
 use super::world::{Actor, World};
 
-/// Machines of class a that run, of which two may be missing.
+/// Running machines of class a, of which two may be unavailable.
 fn settled(replicas: i32) -> World {
     let strategy = json!({
         "type": "InPlaceUpdate",
@@ -22,8 +22,8 @@ fn to_class(world: &mut World, class: &str) {
     world.edit(class, |one| one.spec.template.spec.class.name = class.to_owned());
 }
 
-/// The deployment decides, and nobody else does anything.
-fn decided(world: &mut World) {
+/// Performs decisions of the deployment until it has nothing to do; sets and machines do not act.
+fn settle_deployment(world: &mut World) {
     while world.act(&Actor::Deployment) {}
 }
 
@@ -40,24 +40,24 @@ fn selected(world: &World) -> Vec<&String> {
 }
 
 #[rstest]
-#[case::it_serves(Phase::Running, true)]
-#[case::it_serves_and_is_kept(Phase::RunningPreserved, true)]
-#[case::it_says_nothing(Phase::Unknown, false)]
-#[case::it_failed(Phase::Failed, false)]
-#[case::it_failed_and_is_kept(Phase::FailedPreserved, false)]
-#[case::it_joins(Phase::Pending, false)]
-fn only_a_machine_that_runs_is_chosen(#[case] phase: Phase, #[case] is: bool) {
+#[case::running(Phase::Running, true)]
+#[case::running_and_preserved(Phase::RunningPreserved, true)]
+#[case::unknown(Phase::Unknown, false)]
+#[case::failed(Phase::Failed, false)]
+#[case::failed_and_preserved(Phase::FailedPreserved, false)]
+#[case::pending(Phase::Pending, false)]
+fn only_running_machines_are_selected(#[case] phase: Phase, #[case] expected: bool) {
     let mut world = settled(4);
     let first = world.machines.keys().next().cloned().unwrap();
     world.enter(&first, phase);
     to_class(&mut world, "class-b");
-    decided(&mut world);
+    settle_deployment(&mut world);
     assert!(!selected(&world).is_empty(), "{}", world.tail());
-    assert_eq!(selected(&world).contains(&&first), is, "{}", world.tail());
+    assert_eq!(selected(&world).contains(&&first), expected, "{}", world.tail());
 }
 
 #[test]
-fn a_machine_that_comes_back_to_life_is_updated_last() {
+fn a_recovered_machine_is_updated_last() {
     let mut world = settled(4);
     let first = world.machines.keys().next().cloned().unwrap();
     world.enter(&first, Phase::Unknown);
@@ -71,67 +71,75 @@ fn a_machine_that_comes_back_to_life_is_updated_last() {
     world.enter(&first, Phase::Running);
     world.settle();
     world.assert_settled("class-b");
-    assert_eq!(world.made, 4, "{}", world.tail());
+    assert_eq!(world.created_machines, 4, "{}", world.tail());
 }
 
 #[test]
-fn a_template_that_comes_back_lets_an_update_that_began_end() {
+fn an_update_in_progress_completes_after_the_template_is_reverted() {
     let mut world = settled(4);
     to_class(&mut world, "class-b");
-    decided(&mut world);
-    let drains = selected(&world)[0].clone();
+    settle_deployment(&mut world);
+    let draining = selected(&world)[0].clone();
     assert_eq!(selected(&world).len(), 2);
-    world.edit_node(&drains, |node| {
+    world.edit_node(&draining, |node| {
         node.spec.get_or_insert_default().unschedulable = Some(true);
         let annotations = node.metadata.annotations.get_or_insert_default();
         annotations.insert(keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), "false".to_owned());
     });
     to_class(&mut world, "class-a");
-    decided(&mut world);
+    settle_deployment(&mut world);
     let candidates: Vec<&String> = world
         .nodes
         .keys()
         .filter(|name| has(&world, name, keys::CANDIDATE_FOR_UPDATE_LABEL))
         .collect();
-    assert_eq!(candidates, selected(&world), "the others are candidates no more");
-    assert!(selected(&world).contains(&&drains), "{}", world.tail());
+    assert_eq!(candidates, selected(&world), "the other nodes are no longer candidates");
+    assert!(selected(&world).contains(&&draining), "{}", world.tail());
     world.settle();
     world.assert_settled("class-a");
     let marked = |name: &String| {
-        let closed = world.nodes[name].spec.as_ref().and_then(|spec| spec.unschedulable);
-        closed.is_some() || has(&world, name, keys::CANDIDATE_FOR_UPDATE_LABEL)
+        let unschedulable = world.nodes[name].spec.as_ref().and_then(|spec| spec.unschedulable);
+        unschedulable.is_some() || has(&world, name, keys::CANDIDATE_FOR_UPDATE_LABEL)
     };
-    assert!(!world.nodes.keys().any(marked), "all are used again: {}", world.tail());
-    assert_eq!(world.made, 4, "{}", world.tail());
+    assert!(
+        !world.nodes.keys().any(marked),
+        "all nodes are schedulable again: {}",
+        world.tail()
+    );
+    assert_eq!(world.created_machines, 4, "{}", world.tail());
 }
 
 #[test]
-fn what_an_update_that_was_taken_back_keeps_from_serving_is_missing() {
+fn machines_of_a_reverted_update_count_as_unavailable() {
     let mut world = settled(4);
     to_class(&mut world, "class-b");
-    decided(&mut world);
+    settle_deployment(&mut world);
     let first: Vec<String> = selected(&world).into_iter().cloned().collect();
     let updated = |world: &World| {
         let marked = selected(world);
         marked.len() == 2 && !marked.iter().any(|name| first.contains(name))
     };
     while !updated(&world) {
-        decided(&mut world);
+        settle_deployment(&mut world);
         for name in &first {
             world.act(&Actor::Machine(name.clone()));
         }
     }
     to_class(&mut world, "class-a");
-    decided(&mut world);
-    assert!(updated(&world), "two of four may be missing, and are: {}", world.tail());
+    settle_deployment(&mut world);
+    assert!(
+        updated(&world),
+        "the maximum of two machines is already unavailable: {}",
+        world.tail()
+    );
     world.settle();
     world.assert_settled("class-a");
 }
 
 #[rstest]
-#[case::all_serve(None, [4, 3])]
-#[case::one_is_dead(Some(Phase::Unknown), [3, 4])]
-fn a_scale_down_in_the_midst_takes_machines_that_serve_nobody_first(
+#[case::all_available(None, [4, 3])]
+#[case::one_unknown(Some(Phase::Unknown), [3, 4])]
+fn a_scale_down_during_an_update_removes_unavailable_machines_first(
     #[case] first: Option<Phase>,
     #[case] expected: [i32; 2],
 ) {
@@ -141,10 +149,10 @@ fn a_scale_down_in_the_midst_takes_machines_that_serve_nobody_first(
         world.enter(&name, phase);
     }
     to_class(&mut world, "class-b");
-    decided(&mut world);
+    settle_deployment(&mut world);
     for replicas in [9, 7] {
-        world.edit("another size", |one| one.spec.replicas = replicas);
-        decided(&mut world);
+        world.edit("replicas", |one| one.spec.replicas = replicas);
+        settle_deployment(&mut world);
     }
     let of = |class: &str| {
         let mut sets = world.sets.values();

@@ -1,5 +1,6 @@
-//! The machines of the small world: each is decided about as `mcm_core::machine` does it, with a cloud of its own, and
-//! where the controller waits, what it waits for goes on: VMs boot, pods end, and what updates a node in place does so.
+//! The machines of the simulated world: `mcm_core::machine` decides about each machine, which has its own simulated
+//! cloud. While the controller waits, the environment proceeds: VMs boot, pods terminate, and node agents perform
+//! in-place updates.
 
 use std::sync::Arc;
 
@@ -10,38 +11,38 @@ use mcm_api::{Machine, Phase, State, keys};
 use mcm_core::machine::{Settings, Sibling, is_drained_in_place};
 use mcm_core::preservation::Ledger;
 
-use super::api::is_gone;
+use super::api::is_deletable;
 use super::world::World;
 use crate::fixtures::{condition, pod};
 use crate::world::World as Life;
 
-/// The step of an update in place at which whatever updates the node begins.
+/// The condition reason at which the node agent starts the in-place update.
 const READY_FOR_UPDATE: &str = "ReadyForUpdate";
 
 impl World {
-    /// The machine's controller decides; where it waits, its cloud and its node go on.
+    /// Runs one decision about the machine; while the controller waits, its cloud and its node proceed.
     pub(super) fn act_machine(&mut self, name: &str) -> bool {
         let Some(machine) = self.machines.get(name).cloned() else {
             return false;
         };
         let mut life = self.life_of(name, &machine);
-        life.turn();
-        let decided = self.learn(name, &life, &machine);
+        life.decide_once();
+        let decided = self.apply_life(name, &life, &machine);
         if !decided && !self.broken.contains(&machine.spec.class.name) {
             life.boot();
         }
-        let acted = decided || self.learn(name, &life, &machine);
+        let acted = decided || self.apply_life(name, &life, &machine);
         life.narrative.clear();
         if self.machines.contains_key(name) {
             self.lives.insert(name.to_owned(), life);
         }
-        acted || self.end_pods(name) || self.update_node(name) || self.bring_components(name)
+        acted || self.end_pods(name) || self.update_node(name) || self.start_components(name)
     }
 
-    /// What the machine's controller sees now, and what it and the cloud remember.
+    /// The current objects of the machine, and the state of its controller and cloud.
     fn life_of(&mut self, name: &str, machine: &Arc<Machine>) -> Life {
-        let known = self.lives.remove(name);
-        let mut life = known.unwrap_or_else(|| Life::of(Machine::clone(machine), Settings::default()));
+        let existing = self.lives.remove(name);
+        let mut life = existing.unwrap_or_else(|| Life::of(Machine::clone(machine), Settings::default()));
         life.machine = Some(Machine::clone(machine));
         life.node = self.nodes.get(name).map(|node| Node::clone(node));
         life.now = self.now;
@@ -64,19 +65,19 @@ impl World {
         life
     }
 
-    /// The others of the deployment, for a machine that is decided about by them.
+    /// The siblings of the machine, if its decisions depend on them.
     fn siblings_of(&self, name: &str, machine: &Machine) -> Vec<Sibling> {
         let others = self.machines.iter().filter(|(other, _)| *other != name);
         let siblings = others.map(|(other, machine)| Sibling::of(other.as_str().try_into().unwrap(), &machine.status));
-        if is_well(machine) {
+        if needs_no_siblings(machine) {
             Vec::new()
         } else {
             siblings.collect()
         }
     }
 
-    /// Takes over what became of machine and node; answers whether anything did.
-    fn learn(&mut self, name: &str, life: &Life, before: &Machine) -> bool {
+    /// Copies changes of machine and node to the world; returns whether anything changed.
+    fn apply_life(&mut self, name: &str, life: &Life, before: &Machine) -> bool {
         let mut acted = false;
         if life.node.as_ref() != self.nodes.get(name).map(|node| &**node) {
             acted = true;
@@ -91,18 +92,18 @@ impl World {
             acted = true;
             self.revision += 1;
             self.machines.remove(name);
-            self.tell_of(name, life, before);
+            self.log_phase_change(name, life, before);
             if let Some(mut machine) = life.machine.clone() {
                 self.bump(&mut machine.metadata);
-                assert!(!is_gone(&machine.metadata), "nothing holds {name}");
+                assert!(!is_deletable(&machine.metadata), "{name} has no finalizer");
                 self.machines.insert(name.to_owned(), Arc::new(machine));
             }
         }
         acted
     }
 
-    /// What the controller said of another phase.
-    fn tell_of(&mut self, name: &str, life: &Life, before: &Machine) {
+    /// Logs the decision that changed the machine's phase.
+    fn log_phase_change(&mut self, name: &str, life: &Life, before: &Machine) {
         let phase = life
             .machine
             .as_ref()
@@ -111,22 +112,26 @@ impl World {
             return;
         }
         let line = life.narrative.last().cloned().unwrap_or_default();
-        self.tell(format!("machine {name}: {line}"));
+        self.log(format!("machine {name}: {line}"));
         if phase == Some(&Some(Phase::Failed)) {
             self.note_disturbance();
         }
         if phase == Some(&Some(Phase::InPlaceUpdating)) {
             let selected = self.nodes.get(name).is_some_and(|node| is_selected(node));
-            assert!(selected, "nobody asked for an update of {name}:\n{}", self.tail());
+            assert!(
+                selected,
+                "the node of {name} is not selected for an update:\n{}",
+                self.tail()
+            );
         }
     }
 
-    /// A pod of a node that is drained comes nearer to its end.
+    /// Advances the termination of the pod on a draining node.
     fn end_pods(&mut self, name: &str) -> bool {
         match self.draining.get_mut(name).filter(|left| **left > 0) {
             Some(left) => {
                 *left -= 1;
-                // Whoever lists pods sees it.
+                // The change is visible to actors that list pods.
                 self.revision += 1;
                 true
             }
@@ -134,7 +139,7 @@ impl World {
         }
     }
 
-    /// Whatever updates nodes in place does so, once one is ready for it.
+    /// The node agent performs the in-place update of a node that is ready for it.
     fn update_node(&mut self, name: &str) -> bool {
         let Some(node) = self.nodes.get(name) else { return false };
         let reason = |condition: &NodeCondition| {
@@ -150,7 +155,7 @@ impl World {
         } else {
             keys::UPDATE_SUCCESSFUL
         };
-        self.tell(format!("  (the update of node {name}: {result})"));
+        self.log(format!("  (the update of node {name}: {result})"));
         self.edit_node(name, |node| {
             let labels = node.metadata.labels.get_or_insert_default();
             labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), result.to_owned());
@@ -158,8 +163,8 @@ impl World {
         true
     }
 
-    /// The components without which a node takes no pods are there.
-    fn bring_components(&mut self, name: &str) -> bool {
+    /// The critical components of the node become ready: its taint is removed.
+    fn start_components(&mut self, name: &str) -> bool {
         let waits = |node: &Node| {
             let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
             taints
@@ -176,7 +181,7 @@ impl World {
         true
     }
 
-    /// The kubelet of the machine's node stops, or goes on.
+    /// The kubelet of the machine's node starts or stops.
     pub fn set_ready(&mut self, name: &str, ready: bool) {
         if !self.nodes.contains_key(name) {
             return;
@@ -190,17 +195,17 @@ impl World {
         self.edit_node(name, |node| {
             let status = node.status.get_or_insert_default();
             let conditions = status.conditions.get_or_insert_default();
-            conditions.retain(|known| known.type_ != condition.type_);
+            conditions.retain(|present| present.type_ != condition.type_);
             conditions.push(condition.clone());
         });
     }
 
-    /// The machine is in that phase, and its node as such a machine's is.
+    /// Puts the machine into the phase, and its node into a matching state.
     pub fn enter(&mut self, name: &str, phase: Phase) {
         let now = Time(self.now);
-        self.tell(format!("machine {name}: {phase}"));
+        self.log(format!("machine {name}: {phase}"));
         let failed = matches!(phase.base(), Phase::Failed | Phase::Unknown);
-        let served = self.serves(&self.machines[name]);
+        let available = self.is_available(&self.machines[name]);
         self.set_ready(name, !failed);
         let copied = self.nodes.get(name).map(|node| conditions(node).to_vec());
         self.edit_machine(name, |machine| {
@@ -218,15 +223,15 @@ impl World {
                 ..LastOperation::default()
             });
         });
-        if served && !self.serves(&self.machines[name]) {
-            self.note_strike();
+        if available && !self.is_available(&self.machines[name]) {
+            self.note_failure();
         }
     }
 }
 
-/// Whether the others of its deployment are nothing to the machine: it waits for nobody's replacement. For a thousand
-/// machines it would take long to look at all of them each time.
-pub(super) fn is_well(machine: &Machine) -> bool {
+/// Whether decisions about the machine do not depend on its siblings. Views of a thousand machines with all siblings
+/// would be slow.
+pub(super) fn needs_no_siblings(machine: &Machine) -> bool {
     let phase = machine.status.current_status.base();
     matches!(phase, None | Some(Phase::Pending | Phase::Running | Phase::Terminating))
 }

@@ -1,10 +1,12 @@
-//! Deployments, their sets and machines over one small world: whole rollouts in fixed and in any order, and tables.
+//! Deployments, their sets and machines in a simulated world: tables of single decisions, and whole rollouts in fixed
+//! and random orders.
 
 mod api;
 mod chosen;
 mod deployments;
 mod in_place;
 mod in_place_steps;
+mod invariants;
 mod machines;
 mod newest;
 mod nodes;
@@ -13,7 +15,6 @@ mod orders;
 mod overshoot;
 mod preserved;
 mod reconcile;
-mod referee;
 mod sequences;
 mod set_rules;
 mod sets;

@@ -1,4 +1,4 @@
-//! The set of the deployment's template: found or made, its number, and what it is handed without new machines.
+//! The set of the deployment's template: its creation or reuse, its revision, and changes that need no new machines.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::objects::{
 use super::sequences::rolling;
 use super::world::World;
 
-/// One machine of class a is wanted and there, in set `ms1`.
+/// A settled deployment with one machine of class a in set `ms1`.
 fn settled() -> World {
     let mut world = world_of(1, rolling(1, 0));
     add_full_set(&mut world, 1, "class-a", 1, "m");
@@ -25,14 +25,14 @@ fn settled() -> World {
 #[case::sets_of_other_templates(&["class-x", "class-y"], true)]
 #[case::an_equal_set(&["class-x", "class-a"], false)]
 #[case::two_equal_sets(&["class-a", "class-a"], false)]
-fn a_set_is_made_where_none_has_the_template(#[case] classes: &[&str], #[case] made: bool) {
+fn a_set_is_created_if_none_has_the_template(#[case] classes: &[&str], #[case] created: bool) {
     let mut world = world_of(1, rolling(1, 0));
     for (number, class) in (1..).zip(classes) {
         add_set(&mut world, number, class, 0);
     }
     let plan = plan(&world);
     let sets = new_sets(&plan);
-    assert_eq!(sets.len(), usize::from(made));
+    assert_eq!(sets.len(), usize::from(created));
     for set in sets {
         let name = set.metadata.name.as_deref().unwrap();
         assert!(name.starts_with("md-") && !world.sets.contains_key(name), "{name}");
@@ -56,9 +56,9 @@ fn the_oldest_of_equal_sets_is_the_newest() {
 }
 
 #[test]
-fn a_new_set_selects_what_the_deployment_does_and_the_hash_besides() {
+fn a_new_set_selects_the_deployments_labels_and_the_template_hash() {
     let mut world = world_of(3, rolling(1, 0));
-    world.edit("more of a template", |one| {
+    world.edit("template", |one| {
         one.spec.min_ready_seconds = 7;
         let labels = one.spec.template.metadata.labels.get_or_insert_default();
         labels.insert("pool".to_owned(), "workers".to_owned());
@@ -89,7 +89,7 @@ fn a_new_set_selects_what_the_deployment_does_and_the_hash_besides() {
 #[case::other_values(json!({"metadata": {"labels": {"a": "2", "b": "2"}}}), json!({"metadata": {"labels": {"a": "1"}}}), true)]
 #[case::the_deployment_has_none(json!({"metadata": {"labels": {"a": "1"}}}), json!(null), true)]
 #[case::unchanged(json!({"metadata": {"labels": {"a": "1"}}}), json!({"metadata": {"labels": {"a": "1"}}}), false)]
-#[case::empty_is_as_none(json!(null), json!({"metadata": {"labels": {}}}), false)]
+#[case::empty_equals_none(json!(null), json!({"metadata": {"labels": {}}}), false)]
 fn a_node_template_is_copied_to_the_equal_set(#[case] of_set: Value, #[case] wanted: Value, #[case] copied: bool) {
     let mut world = settled();
     edit_set(&mut world, "ms1", |set| {
@@ -100,7 +100,7 @@ fn a_node_template_is_copied_to_the_equal_set(#[case] of_set: Value, #[case] wan
     });
     let before = world.sets["ms1"].clone();
     decide_once(&mut world);
-    assert_eq!(world.sets.len(), 1, "the same set");
+    assert_eq!(world.sets.len(), 1, "the set is reused");
     let after = &world.sets["ms1"];
     let expected = if copied {
         &world.deployment.as_ref().unwrap().spec.template.spec.node_template
@@ -117,7 +117,7 @@ fn a_node_template_is_copied_to_the_equal_set(#[case] of_set: Value, #[case] wan
 #[rstest]
 #[case::class_kind(json!({"class": {"kind": "OtherClass"}}))]
 #[case::settings(json!({"drainTimeout": "1h0m0s", "maxEvictRetries": 3}))]
-fn what_starts_no_rollout_is_copied_to_the_equal_set(#[case] change: Value) {
+fn changes_that_start_no_rollout_are_copied_to_the_equal_set(#[case] change: Value) {
     let mut world = settled();
     world.edit("template", |one| {
         let mut spec = serde_json::to_value(&one.spec.template.spec).unwrap();
@@ -135,16 +135,16 @@ fn what_starts_no_rollout_is_copied_to_the_equal_set(#[case] change: Value) {
     assert_eq!(&world.sets["ms1"].spec.template.spec, wanted);
 }
 
-/// The number of an old set, that of the newest one, and what becomes of it.
+/// The revision of an old set, the revision of the newest set before and after, and its revision history.
 #[rstest]
-#[case::it_was_an_old_one("1", Some("0"), "2", Some("0"))]
-#[case::it_had_that_of_an_old_one("1", Some("1"), "2", Some("1"))]
-#[case::it_had_none("1", None, "2", None)]
-#[case::it_is_the_first("0", None, "1", None)]
-#[case::it_is_the_highest("1", Some("2"), "2", None)]
-#[case::others_have_none("0", Some("1"), "1", None)]
-#[case::an_old_ones_is_no_number("one", Some("1"), "1", None)]
-fn the_newest_set_has_the_highest_number(
+#[case::lower_revision("1", Some("0"), "2", Some("0"))]
+#[case::equal_revision("1", Some("1"), "2", Some("1"))]
+#[case::no_revision("1", None, "2", None)]
+#[case::first_revision("0", None, "1", None)]
+#[case::already_highest("1", Some("2"), "2", None)]
+#[case::no_other_revision("0", Some("1"), "1", None)]
+#[case::invalid_old_revision("one", Some("1"), "1", None)]
+fn the_newest_set_has_the_highest_revision(
     #[case] old: &str,
     #[case] before: Option<&str>,
     #[case] after: &str,
@@ -153,15 +153,15 @@ fn the_newest_set_has_the_highest_number(
     let mut world = world_of(1, rolling(1, 0));
     add_set(&mut world, 1, "class-x", 0);
     add_full_set(&mut world, 2, "class-a", 1, "m");
-    let number = |world: &mut World, set: &str, number: Option<&str>| {
+    let set_revision = |world: &mut World, set: &str, revision: Option<&str>| {
         edit_set(world, set, |set| {
             let annotations = set.metadata.annotations.get_or_insert_default();
             annotations.remove(keys::REVISION_ANNOTATION);
-            annotations.extend(number.map(|number| (keys::REVISION_ANNOTATION.to_owned(), number.to_owned())));
+            annotations.extend(revision.map(|revision| (keys::REVISION_ANNOTATION.to_owned(), revision.to_owned())));
         });
     };
-    number(&mut world, "ms1", Some(old));
-    number(&mut world, "ms2", before);
+    set_revision(&mut world, "ms1", Some(old));
+    set_revision(&mut world, "ms2", before);
     world.edit("node template", |one| {
         one.spec.template.spec.node_template =
             serde_json::from_value(json!({"metadata": {"labels": {"a": "1"}}})).unwrap();
@@ -191,8 +191,8 @@ fn map(texts: Texts) -> BTreeMap<String, String> {
 #[case::the_later_overrides(&[("a", "1"), ("b", "1")], &[("b", "2")], &[("a", "1"), ("b", "2")])]
 #[case::nothing_to_add_to(&[], &[("b", "2")], &[("b", "2")])]
 #[case::nothing_to_add(&[("a", "1")], &[], &[("a", "1")])]
-#[case::nothing_at_all(&[], &[], &[])]
-#[case::what_is_one_objects_own(&[], &[
+#[case::empty(&[], &[], &[])]
+#[case::annotations_that_are_not_copied(&[], &[
     (keys::LAST_APPLIED_ANNOTATION, "{}"), (keys::UNFREEZE_ANNOTATION, "True"), (keys::PREFER_NO_SCHEDULE, "True"),
     (keys::MAX_REPLICAS_ANNOTATION, "9"), (keys::REVISION_HISTORY_ANNOTATION, "8"),
 ], &[])]

@@ -1,4 +1,5 @@
-//! What a rollout writes to nodes: the taint that keeps pods away, and the annotations that keep cluster-autoscaler away.
+//! What a rollout writes to nodes: the PreferNoSchedule taint, and the annotations that disable cluster-autoscaler's
+//! scale-down.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,7 @@ fn others() -> Taint {
     taint("dedicated", "team", "NoSchedule")
 }
 
-/// Ours by its key, with another effect.
+/// A taint with the same key and another effect.
 fn stricter() -> Taint {
     taint(keys::PREFER_NO_SCHEDULE, "True", "NoSchedule")
 }
@@ -81,17 +82,21 @@ fn nodes_of_an_old_set_are_tainted(#[case] before: Vec<Taint>, #[case] after: Ve
     with_taints(&mut world, "old-0", &before);
     decide_once(&mut world);
     assert_eq!(taints(&world, "old-0"), after);
-    assert_eq!(taints(&world, "new-0"), vec![], "the newest set's are not");
+    assert_eq!(
+        taints(&world, "new-0"),
+        vec![],
+        "nodes of the newest set are not tainted"
+    );
     assert_eq!(set_annotation(&world, "ms1", keys::PREFER_NO_SCHEDULE), Some("True"));
     assert_eq!(set_annotation(&world, "ms2", keys::PREFER_NO_SCHEDULE), None);
-    assert_eq!(writes(&world, "old-0"), 0, "it is written once");
+    assert_eq!(writes(&world, "old-0"), 0, "the node is written once");
 }
 
 #[rstest]
-#[case::taken_away(vec![ours()], vec![])]
-#[case::taken_from_among_others(vec![others(), ours()], vec![others()])]
+#[case::removed(vec![ours()], vec![])]
+#[case::removed_from_several(vec![others(), ours()], vec![others()])]
 #[case::another_effect_stays(vec![stricter(), ours()], vec![stricter()])]
-#[case::nothing_to_take(vec![others()], vec![others()])]
+#[case::nothing_to_remove(vec![others()], vec![others()])]
 fn nodes_of_a_set_that_is_the_newest_again_are_untainted(#[case] before: Vec<Taint>, #[case] after: Vec<Taint>) {
     let mut world = complete();
     with_taints(&mut world, "new-0", &before);
@@ -104,7 +109,6 @@ fn nodes_of_a_set_that_is_the_newest_again_are_untainted(#[case] before: Vec<Tai
     assert_eq!(set_annotation(&world, "ms1", keys::PREFER_NO_SCHEDULE), None);
 }
 
-/// Annotations without those of which the machines of a row have none.
 fn map(annotations: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = annotations
         .iter()
@@ -116,14 +120,14 @@ fn with_annotations(world: &mut World, node: &str, annotations: &[(&str, &str)])
     world.edit_node(node, |node| node.metadata.annotations = Some(map(annotations)));
 }
 
-/// A person's value stays, where upstream writes over it.
+/// A user's value stays; upstream overwrites it.
 #[rstest]
 #[case::none(&[], &[(AWAY, "true"), (BY_US, "true")])]
 #[case::next_to_others(&[("a", "1")], &[("a", "1"), (AWAY, "true"), (BY_US, "true")])]
 #[case::already_there(&[(AWAY, "true"), (BY_US, "true")], &[(AWAY, "true"), (BY_US, "true")])]
-#[case::a_persons_other_value(&[(AWAY, "false")], &[(AWAY, "false")])]
-#[case::a_persons_same_value(&[(AWAY, "true")], &[(AWAY, "true")])]
-fn nodes_of_all_sets_are_kept_from_the_autoscaler(#[case] before: &[(&str, &str)], #[case] after: &[(&str, &str)]) {
+#[case::another_value_of_a_user(&[(AWAY, "false")], &[(AWAY, "false")])]
+#[case::same_value_of_a_user(&[(AWAY, "true")], &[(AWAY, "true")])]
+fn nodes_of_all_sets_are_protected_from_scale_down(#[case] before: &[(&str, &str)], #[case] after: &[(&str, &str)]) {
     let mut world = rollout();
     for node in ["old-0", "new-0"] {
         with_annotations(&mut world, node, before);
@@ -136,9 +140,8 @@ fn nodes_of_all_sets_are_kept_from_the_autoscaler(#[case] before: &[(&str, &str)
 }
 
 #[test]
-fn nobody_is_kept_away_where_the_operator_does_not_want_it() {
+fn nodes_are_not_annotated_if_the_setting_is_disabled() {
     let world = rollout();
-    #[allow(clippy::needless_update, reason = "planted defects are one more field")]
     let settings = Settings {
         keep_autoscaler_away: false,
         ..Settings::default()
@@ -159,50 +162,44 @@ fn nobody_is_kept_away_where_the_operator_does_not_want_it() {
     assert_eq!(
         nodes,
         [("old-0", true), ("old-1", true)],
-        "they are tainted, and not annotated"
+        "the nodes are tainted and not annotated"
     );
 }
 
 #[rstest]
 #[case::ours(&[("a", "1"), (AWAY, "true"), (BY_US, "true")], &[("a", "1")])]
 #[case::ours_with_other_values(&[(AWAY, "no"), (BY_US, "x")], &[])]
-#[case::a_persons(&[(AWAY, "true")], &[(AWAY, "true")])]
-#[case::nothing_to_take(&[("a", "1")], &[("a", "1")])]
-fn the_autoscaler_is_let_back_when_the_rollout_is_complete(
-    #[case] before: &[(&str, &str)],
-    #[case] after: &[(&str, &str)],
-) {
+#[case::of_a_user(&[(AWAY, "true")], &[(AWAY, "true")])]
+#[case::nothing_to_remove(&[("a", "1")], &[("a", "1")])]
+fn scale_down_is_enabled_again_after_the_rollout(#[case] before: &[(&str, &str)], #[case] after: &[(&str, &str)]) {
     let mut world = complete();
     with_annotations(&mut world, "new-1", before);
     decide_once(&mut world);
     assert_eq!(node_annotations(&world, "new-1"), map(after));
 }
 
-/// Whether machines that fail are replaced or kept goes by it.
+/// This status determines whether failing machines are replaced or preserved.
 #[test]
-fn that_a_rollout_is_over_is_said_though_its_nodes_cannot_be_written() {
+fn the_end_of_a_rollout_is_written_although_node_writes_may_fail() {
     let mut world = complete();
     decide_all(&mut world);
-    world.deployment.as_mut().unwrap().status.rolled_out = "of-before".to_owned();
+    world.deployment.as_mut().unwrap().status.rolled_out = "previous".to_owned();
     with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
     let plan = plan(&world);
-    let refused = plan.steps.iter().filter(|step| step.act.may_fail()).count();
-    assert_eq!(refused + 1, plan.steps.len(), "{plan:?}");
+    let optional = plan.steps.iter().filter(|step| step.act.may_fail()).count();
+    assert_eq!(optional + 1, plan.steps.len(), "{plan:?}");
     let Some(Act::WriteStatus { patch, .. }) = plan.steps.last().map(|step| &step.act) else {
         panic!("{plan:?}");
     };
     assert!(patch["status"]["rolledOut"].is_string(), "{patch}");
 }
 
-/// Another controller's deployment does not say which template was rolled out last: what its newest set has, of which there may
-/// be none for the template that is wanted now.
+/// The deployment of another controller does not record which template was rolled out last; the template of its newest
+/// set is used, even if the current template has no set yet.
 #[rstest]
-#[case::in_its_midst("class-a", "class-a")]
-#[case::before_its_set_is_there("class-b", "class-x")]
-fn what_was_rolled_out_before_anybody_noted_it_is_the_template_of_the_newest_set(
-    #[case] wanted: &str,
-    #[case] newest: &str,
-) {
+#[case::during_the_rollout("class-a", "class-a")]
+#[case::before_the_set_exists("class-b", "class-x")]
+fn without_a_record_the_rolled_out_template_is_that_of_the_newest_set(#[case] wanted: &str, #[case] newest: &str) {
     let mut world = world_of(2, rolling(1, 0));
     add_full_set(&mut world, 1, "class-x", 2, "old");
     let newest = if newest == "class-a" {
@@ -210,18 +207,18 @@ fn what_was_rolled_out_before_anybody_noted_it_is_the_template_of_the_newest_set
     } else {
         "ms1".to_owned()
     };
-    world.edit("wanted, in a pause", |one| {
+    world.edit("class, paused", |one| {
         one.spec.template.spec.class.name = wanted.to_owned();
         one.spec.paused = true;
     });
     decide_all(&mut world);
-    let known = world.deployment.as_ref().unwrap().status.rolled_out.clone();
+    let recorded = world.deployment.as_ref().unwrap().status.rolled_out.clone();
     let of = &world.sets[&newest].spec.template;
-    assert_eq!(known, template_hash(of), "{}", world.tail());
+    assert_eq!(recorded, template_hash(of), "{}", world.tail());
 }
 
 #[test]
-fn the_autoscaler_is_kept_away_until_the_last_machine_serves() {
+fn scale_down_stays_disabled_until_the_last_machine_is_available() {
     let mut world = complete();
     with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
     world.edit_machine("new-2", |machine| {
@@ -232,13 +229,13 @@ fn the_autoscaler_is_kept_away_until_the_last_machine_serves() {
     assert_eq!(node_annotations(&world, "new-1").len(), 2);
 }
 
-/// Those that failed are kept, for days perhaps: the others are as if nobody were.
+/// Failed machines may be preserved for days; the nodes of the others are treated as after a complete rollout.
 #[rstest]
-#[case::kept("Failed:Preserved", true, 0)]
-#[case::not_kept("Failed", false, 2)]
-fn the_autoscaler_is_let_back_though_failed_machines_are_kept(
+#[case::preserved("Failed:Preserved", true, 0)]
+#[case::not_preserved("Failed", false, 2)]
+fn scale_down_is_enabled_again_despite_preserved_failed_machines(
     #[case] phase: &str,
-    #[case] kept: bool,
+    #[case] preserved: bool,
     #[case] left: usize,
 ) {
     let mut world = complete();
@@ -247,7 +244,7 @@ fn the_autoscaler_is_let_back_though_failed_machines_are_kept(
     let ends = Time(world.now + 72.hours());
     world.edit_machine("new-2", |machine| {
         machine.status.current_status.phase = Some(Phase::from(phase));
-        machine.status.current_status.preserve_expiry_time = kept.then(|| ends.clone());
+        machine.status.current_status.preserve_expiry_time = preserved.then(|| ends.clone());
     });
     edit_set(&mut world, "ms1", |set| set.status.available_replicas = 2);
     decide_once(&mut world);
@@ -255,10 +252,10 @@ fn the_autoscaler_is_let_back_though_failed_machines_are_kept(
 }
 
 #[rstest]
-#[case::there_is_none(None)]
-#[case::it_is_another_machines(Some("somebody"))]
-#[case::it_names_no_machine(Some(""))]
-fn a_machine_whose_node_is_not_there_is_passed_over(#[case] owner: Option<&str>) {
+#[case::absent(None)]
+#[case::of_another_machine(Some("another"))]
+#[case::with_an_empty_machine_name(Some(""))]
+fn a_machine_without_a_matching_node_is_skipped(#[case] owner: Option<&str>) {
     let mut world = rollout();
     match owner {
         None => drop(world.nodes.remove("old-0")),
@@ -269,5 +266,5 @@ fn a_machine_whose_node_is_not_there_is_passed_over(#[case] owner: Option<&str>)
     }
     add_machine(&mut world, "ms1", "old-2", Phase::Pending);
     assert_eq!(writes(&world, "old-0"), 0);
-    assert_eq!(writes(&world, "old-1"), 1, "the others' are written");
+    assert_eq!(writes(&world, "old-1"), 1, "the other node is written");
 }

@@ -1,4 +1,4 @@
-//! Worlds that are put together by hand: a deployment with the sets, machines and nodes that a table's row needs.
+//! Builders of worlds: a deployment with the sets, machines and nodes that a test case needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub fn in_place(how: &str, surge: i32, unavailable: i32) -> Value {
     })
 }
 
-/// A deployment of `class-a` that has its finalizer, and nothing else.
+/// A world with a deployment of `class-a` that has its finalizer, without sets.
 pub fn world_of(replicas: i32, strategy: Value) -> World {
     let mut deployment = deployment(replicas, strategy);
     deployment.metadata.finalizers = Some(vec![keys::MACHINE_FINALIZER.to_owned()]);
@@ -30,8 +30,8 @@ pub fn world_of(replicas: i32, strategy: Value) -> World {
     world
 }
 
-/// The deployment's set of that number: `ms1`, `ms2` and so on, each younger than the one before. Its size is noted as one for
-/// the deployment's replicas.
+/// Adds the set `ms<number>` to the deployment; a higher number means a younger set. Its annotation records the
+/// deployment's current replicas.
 pub fn add_set(world: &mut World, number: i64, class: &str, size: i32) -> String {
     let name = format!("ms{number}");
     let replicas = world.deployment.as_ref().unwrap().spec.replicas;
@@ -63,7 +63,7 @@ pub fn add_set(world: &mut World, number: i64, class: &str, size: i32) -> String
     name
 }
 
-/// A machine of that set, without a node.
+/// Adds a machine of that set, without a node.
 pub fn add_machine(world: &mut World, set: &str, name: &str, phase: Phase) {
     let owner = &world.sets[set];
     let mut machine: Machine = serde_json::from_value(json!({
@@ -84,7 +84,7 @@ pub fn add_machine(world: &mut World, set: &str, name: &str, phase: Phase) {
     world.machines.insert(name.to_owned(), Arc::new(machine));
 }
 
-/// A machine of that set with a node of the same name.
+/// Adds a machine of that set with a node of the same name.
 pub fn add_joined(world: &mut World, set: &str, name: &str, phase: Phase) {
     add_machine(world, set, name, phase);
     let node = Node {
@@ -103,7 +103,7 @@ pub fn add_joined(world: &mut World, set: &str, name: &str, phase: Phase) {
     });
 }
 
-/// A set of that number with as many Running machines: `PREFIX-0`, `PREFIX-1` and so on.
+/// Adds a set with `size` Running machines: `PREFIX-0`, `PREFIX-1` and so on.
 pub fn add_full_set(world: &mut World, number: i64, class: &str, size: i32, prefix: &str) -> String {
     let set = add_set(world, number, class, size);
     for machine in 0..size {
@@ -146,24 +146,24 @@ pub fn finish_update(world: &mut World, name: &str) {
     });
 }
 
-/// What the deployment decides at this moment.
+/// The plan of the deployment at this moment.
 pub fn plan(world: &World) -> Plan<Reason> {
     decide(&world.deployment_view().unwrap(), Settings::default(), world.now)
 }
 
-/// The deployment decides once, and that is carried out.
+/// Performs one decision of the deployment.
 pub fn decide_once(world: &mut World) {
     world.act(&Actor::Deployment);
 }
 
-/// The deployment decides until it has nothing more to do; nobody else does anything.
+/// Performs decisions of the deployment until it has nothing to do; sets and machines do not act.
 pub fn decide_all(world: &mut World) {
     for _ in 0..20 {
         if !world.act(&Actor::Deployment) {
             return;
         }
     }
-    panic!("the deployment does not come to rest:\n{}", world.tail());
+    panic!("the deployment does not settle:\n{}", world.tail());
 }
 
 pub fn size(world: &World, set: &str) -> i32 {
@@ -196,11 +196,11 @@ pub fn set_annotation<'a>(world: &'a World, set: &str, key: &str) -> Option<&'a 
     annotations.get(key).map(String::as_str)
 }
 
-/// The sets that a plan makes.
+/// The sets that a plan creates.
 pub fn new_sets(plan: &Plan<Reason>) -> Vec<&MachineSet> {
-    let made = plan.steps.iter().filter_map(|step| match &step.act {
+    let created = plan.steps.iter().filter_map(|step| match &step.act {
         Act::CreateSet(set) => Some(&**set),
         _ => None,
     });
-    made.collect()
+    created.collect()
 }

@@ -1,4 +1,4 @@
-//! Tables of the brake: when sets freeze and thaw, alone and with their deployment.
+//! The overshoot guard: when it freezes and thaws sets, with or without a deployment.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ fn view(world: &World) -> View {
     }
 }
 
-/// Looks until there is nothing to do; answers the reasons.
-fn look(world: &mut World) -> Vec<Reason> {
+/// Performs the guard's decisions until there is nothing to do; returns the reasons.
+fn run_guard(world: &mut World) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for decision in 0..10 {
         let view = View {
@@ -44,12 +44,12 @@ fn look(world: &mut World) -> Vec<Reason> {
         for (subject, plan) in decisions {
             reasons.extend(plan.steps.first().map(|step| step.reason.clone()));
             match subject {
-                Subject::Set(set) => world.carry_out(plan, "brake", &set.metadata),
-                Subject::Deployment(deployment) => world.carry_out(plan, "brake", &deployment.metadata),
+                Subject::Set(set) => world.carry_out(plan, "guard", &set.metadata),
+                Subject::Deployment(deployment) => world.carry_out(plan, "guard", &deployment.metadata),
             }
         }
     }
-    panic!("it does not come to rest: {reasons:?}");
+    panic!("the guard does not settle: {reasons:?}");
 }
 
 fn set(world: &World) -> MachineSet {
@@ -75,22 +75,24 @@ fn frozen(world: &World) -> [bool; 4] {
 #[case::below_the_limit(4, false)]
 #[case::at_the_limit(3, true)]
 fn a_set_with_too_many_machines_is_frozen_with_its_deployment(#[case] replicas: i32, #[case] expected: bool) {
-    // Six machines; the limit is replicas, a surge of one, and two.
+    // There are six machines; the limit is the replicas plus a surge of one plus two.
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = replicas);
-    look(&mut world);
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [expected; 4]);
 }
 
 #[rstest]
 #[case::below_the_limit(3, false)]
 #[case::at_the_limit(2, true)]
-fn a_set_without_a_deployment_may_have_twice_its_number(#[case] replicas: i32, #[case] expected: bool) {
+fn a_set_without_a_deployment_may_surge_by_its_replicas(#[case] replicas: i32, #[case] expected: bool) {
     let mut world = world(6);
-    let mut alone = set(&world);
-    alone.spec.replicas = replicas;
-    alone.metadata.owner_references = None;
-    world.sets.insert(alone.metadata.name.clone().unwrap(), Arc::new(alone));
+    let mut standalone = set(&world);
+    standalone.spec.replicas = replicas;
+    standalone.metadata.owner_references = None;
+    world
+        .sets
+        .insert(standalone.metadata.name.clone().unwrap(), Arc::new(standalone));
     world.deployment = None;
     let decisions = decide(&view(&world), Settings::default(), world.now);
     let freezes = |reason: &Reason| *reason == Reason::TooMany { count: 6, limit: 6 };
@@ -101,19 +103,21 @@ fn a_set_without_a_deployment_may_have_twice_its_number(#[case] replicas: i32, #
 }
 
 #[rstest]
-#[case::at_once(false)]
-#[case::where_another_completes_it(true)]
-fn set_and_deployment_say_how_many_machines_are_too_many(#[case] half: bool) {
+#[case::complete(false)]
+#[case::partial(true)]
+fn set_and_deployment_report_the_count_and_the_limit(#[case] partial: bool) {
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = 3);
-    look(&mut world);
-    if half {
-        let mut half = set(&world);
-        half.status.conditions.clear();
-        world.sets.insert(half.metadata.name.clone().unwrap(), Arc::new(half));
+    run_guard(&mut world);
+    if partial {
+        let mut partial = set(&world);
+        partial.status.conditions.clear();
+        world
+            .sets
+            .insert(partial.metadata.name.clone().unwrap(), Arc::new(partial));
         let deployment = world.deployment.as_mut().unwrap();
         deployment.status.conditions.retain(|one| one.type_ != "Frozen");
-        look(&mut world);
+        run_guard(&mut world);
     }
     let (set, deployment) = (set(&world), world.deployment.clone().unwrap());
     let name = set.metadata.name.unwrap();
@@ -136,7 +140,7 @@ fn set_and_deployment_say_how_many_machines_are_too_many(#[case] half: bool) {
 }
 
 #[test]
-fn a_frozen_set_is_thawed_once_when_the_machines_are_gone() {
+fn a_frozen_set_is_thawed_after_its_surplus_is_deleted() {
     let mut world = world(6);
     world.drain = 100;
     world.edit("fewer", |one| one.spec.replicas = 2);
@@ -145,25 +149,25 @@ fn a_frozen_set_is_thawed_once_when_the_machines_are_gone() {
             world.act(&actor);
         }
     }
-    look(&mut world);
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [true; 4]);
-    assert_eq!(look(&mut world), vec![], "it is frozen once");
+    assert_eq!(run_guard(&mut world), vec![], "the set is frozen once");
     world.settle();
-    look(&mut world);
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [false; 4]);
     world.settle();
     assert_eq!(world.machines.len(), 2);
 }
 
 #[test]
-fn a_surplus_that_is_not_growing_is_thawed_so_that_it_can_go() {
+fn a_constant_surplus_is_thawed_so_that_it_can_be_deleted() {
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = 2);
-    look(&mut world);
+    run_guard(&mut world);
     world.settle();
-    assert_eq!(world.machines.len(), 6, "frozen means frozen");
+    assert_eq!(world.machines.len(), 6, "a frozen set deletes no machines");
     world.now = world.now.checked_add(SignedDuration::from_secs(61)).unwrap();
-    assert!(matches!(look(&mut world)[0], Reason::Quiet { count: 6 }));
+    assert!(matches!(run_guard(&mut world)[0], Reason::Quiet { count: 6 }));
     world.settle();
     assert_eq!(world.machines.len(), 2);
 }
@@ -171,38 +175,38 @@ fn a_surplus_that_is_not_growing_is_thawed_so_that_it_can_go() {
 #[rstest]
 #[case::only_the_label(true)]
 #[case::only_the_condition(false)]
-fn half_a_freeze_is_completed_and_half_a_thaw_as_well(#[case] label: bool) {
+fn a_partial_freeze_or_thaw_is_completed(#[case] label: bool) {
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = 3);
-    look(&mut world);
-    let mut half = set(&world);
+    run_guard(&mut world);
+    let mut partial = set(&world);
     if label {
-        half.status.conditions.clear();
+        partial.status.conditions.clear();
     } else {
-        half.metadata.labels.as_mut().unwrap().remove(keys::FREEZE_LABEL);
+        partial.metadata.labels.as_mut().unwrap().remove(keys::FREEZE_LABEL);
     }
-    let name = half.metadata.name.clone().unwrap();
-    world.sets.insert(name, Arc::new(half));
-    look(&mut world);
+    let name = partial.metadata.name.clone().unwrap();
+    world.sets.insert(name, Arc::new(partial));
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [label; 4]);
     world.edit("more", |one| one.spec.replicas = 6);
-    look(&mut world);
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [false; 4]);
 }
 
 #[test]
-fn a_person_ends_a_freeze() {
+fn a_user_ends_a_freeze_by_annotation() {
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = 2);
-    look(&mut world);
+    run_guard(&mut world);
     world.edit("unfreeze", |one| {
         let annotations = one.metadata.annotations.get_or_insert_default();
         annotations.insert(keys::UNFREEZE_ANNOTATION.to_owned(), "True".to_owned());
     });
-    let reasons = look(&mut world);
+    let reasons = run_guard(&mut world);
     assert_eq!(reasons[0], Reason::Asked);
     assert_eq!(frozen(&world), [false; 4], "{reasons:?}");
-    let asks = |one: &MachineDeployment| {
+    let has_annotation = |one: &MachineDeployment| {
         one.metadata
             .annotations
             .clone()
@@ -210,21 +214,21 @@ fn a_person_ends_a_freeze() {
             .contains_key(keys::UNFREEZE_ANNOTATION)
     };
     assert!(
-        !asks(world.deployment.as_ref().unwrap()),
-        "what was done is asked for no more"
+        !has_annotation(world.deployment.as_ref().unwrap()),
+        "the guard removes the annotation"
     );
 }
 
 #[rstest]
 #[case::at_the_limit(4, 59, true)]
 #[case::below_it(3, 59, false)]
-#[case::that_was_long_ago(4, 61, false)]
-fn machines_that_a_set_let_go_of_late_count_against_its_limit(
+#[case::released_long_ago(4, 61, false)]
+fn recently_released_machines_count_against_the_limit(
     #[case] released: usize,
     #[case] minutes: i64,
     #[case] expected: bool,
 ) {
-    // Six machines; the limit is seven, a surge of one, and two: ten.
+    // There are six machines; the limit is seven plus a surge of one plus two.
     let mut world = world(6);
     let note = format!("{}~{}", set(&world).metadata.name.unwrap(), world.now);
     for number in 0..released {
@@ -234,15 +238,15 @@ fn machines_that_a_set_let_go_of_late_count_against_its_limit(
     }
     world.edit("more", |one| one.spec.replicas = 7);
     world.now = world.now.checked_add(SignedDuration::from_mins(minutes)).unwrap();
-    look(&mut world);
+    run_guard(&mut world);
     assert_eq!(frozen(&world), [expected; 4]);
 }
 
 #[test]
-fn a_deployment_without_a_surge_stops_nobody() {
+fn a_deployment_without_a_surge_freezes_no_set() {
     let mut world = world(2);
     world.edit("recreate", |one| "Recreate".clone_into(&mut one.spec.strategy.type_));
     world.edit("none", |one| one.spec.strategy.rolling_update = None);
-    assert_eq!(look(&mut world), vec![]);
+    assert_eq!(run_guard(&mut world), vec![]);
     assert!(world.now > Time(start()).0);
 }

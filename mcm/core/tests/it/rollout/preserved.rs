@@ -1,4 +1,5 @@
-//! Preserved machines where sets and deployments choose: updates in place, and cluster-autoscaler.
+//! Preserved machines in decisions about sets and deployments: rollouts, in-place updates, scaling and
+//! cluster-autoscaler.
 
 use jiff::ToSpan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,7 +16,7 @@ use super::objects::{
 use super::sequences::{deployment, rolling};
 use super::world::World;
 
-/// The machine is preserved in its phase.
+/// Marks the machine as preserved, without a change of its phase.
 fn preserve(world: &mut World, name: &str, by: PreservedBy) {
     let ends = Time(world.now + 72.hours());
     if by == PreservedBy::Node {
@@ -39,7 +40,7 @@ fn names(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn an_update_in_place_replaces_failed_machines_that_are_kept_when_none_but_they_are_left() {
+fn an_in_place_update_replaces_preserved_failed_machines_last() {
     let strategy = json!({
         "type": "InPlaceUpdate",
         "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": 0, "maxUnavailable": 1 },
@@ -59,20 +60,20 @@ fn an_update_in_place_replaces_failed_machines_that_are_kept_when_none_but_they_
     let after = names(&world);
     assert!(before[2..].iter().all(|name| after.contains(name)), "{}", world.tail());
     assert!(!before[..2].iter().any(|name| after.contains(name)), "{}", world.tail());
-    assert_eq!((after.len(), world.made), (4, 6), "{}", world.tail());
+    assert_eq!((after.len(), world.created_machines), (4, 6), "{}", world.tail());
     let updated = &world.machines[&before[2]].status;
-    assert!(updated.is_preserved(), "it keeps its expiry");
+    assert!(updated.is_preserved(), "the machine keeps its expiry");
 }
 
-/// How often the next plan tells that a preserved machine stays.
+/// The number of `PreservedMachineStays` events in the next plan.
 fn events(world: &World) -> usize {
     let plan = decide(&world.deployment_view().unwrap(), Settings::default(), world.now);
-    let told = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
-    plan.steps.iter().filter(|step| told(&step.act)).count()
+    let matching = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
+    plan.steps.iter().filter(|step| matching(&step.act)).count()
 }
 
 #[test]
-fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
+fn a_preserved_machine_chosen_by_the_autoscaler_stays_and_an_event_is_recorded() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let before = names(&world);
@@ -89,7 +90,7 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
     world.settle();
     let after = names(&world);
     assert!(after.contains(&before[0]) && after.len() == 2, "{}", world.tail());
-    assert_eq!(events(&world), 0, "it is told once");
+    assert_eq!(events(&world), 0, "the event is recorded once");
     world.edit_machine(&before[0], |machine| {
         machine.status.current_status.preserve_expiry_time = None;
         machine.status.preservation = None;
@@ -98,13 +99,13 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
     assert_eq!(
         names(&world),
         after,
-        "its replica went with another one: {}",
+        "another machine was deleted for its replica: {}",
         world.tail()
     );
 }
 
 #[test]
-fn that_a_failed_machine_stays_which_the_autoscaler_names_is_told_as_well() {
+fn an_event_is_recorded_for_a_preserved_failed_machine_chosen_by_the_autoscaler() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let before = names(&world);
@@ -123,8 +124,8 @@ fn that_a_failed_machine_stays_which_the_autoscaler_names_is_told_as_well() {
     assert_eq!(events(&world), 1);
 }
 
-/// Three machines of class a, and one of class b that failed and is kept while the rollout was paused.
-fn kept_in_a_pause() -> World {
+/// Three machines of class a, and one of class b that failed during a pause of the rollout and is preserved.
+fn preserved_during_a_pause() -> World {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let before = names(&world);
@@ -145,26 +146,26 @@ fn kept_in_a_pause() -> World {
 }
 
 #[test]
-fn a_rollout_goes_on_beside_a_machine_of_the_new_template_that_failed_in_a_pause_and_is_kept() {
-    let mut world = kept_in_a_pause();
-    world.edit("on", |one| one.spec.paused = false);
+fn a_rollout_completes_with_a_preserved_machine_that_failed_during_a_pause() {
+    let mut world = preserved_during_a_pause();
+    world.edit("resume", |one| one.spec.paused = false);
     world.settle();
-    let of_b = |world: &World| {
+    let is_complete = |world: &World| {
         let mut machines = world.machines.values();
         machines.all(|machine| machine.spec.class.name == "class-b")
     };
-    assert!(of_b(&world) && world.machines.len() == 3, "{}", world.tail());
+    assert!(is_complete(&world) && world.machines.len() == 3, "{}", world.tail());
 }
 
 #[test]
-fn a_rollback_goes_on_beside_a_failed_machine_of_its_template_that_is_kept() {
+fn a_rollback_completes_with_a_preserved_failed_machine_of_its_template() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let before = names(&world);
     preserve(&mut world, &before[0], PreservedBy::Auto);
     world.enter(&before[0], Phase::Failed);
     let uid = world.machines[&before[0]].metadata.uid.clone().unwrap();
-    world.edit("it is counted", |one| {
+    world.edit("add an entry", |one| {
         one.status.preservations.push(PreservationEntry {
             uid: uid.clone(),
             name: before[0].clone(),
@@ -172,14 +173,14 @@ fn a_rollback_goes_on_beside_a_failed_machine_of_its_template_that_is_kept() {
             ..PreservationEntry::default()
         });
     });
-    let is = |world: &World, class: &str| {
+    let all_have = |world: &World, class: &str| {
         let mut machines = world.machines.values();
         machines.all(|machine| machine.spec.class.name == class)
     };
     world.edit("class b", |one| {
         one.spec.template.spec.class.name = "class-b".to_owned();
     });
-    while world.machines.len() < 4 || is(&world, "class-a") {
+    while world.machines.len() < 4 || all_have(&world, "class-a") {
         for actor in world.actors() {
             world.act(&actor);
         }
@@ -188,16 +189,20 @@ fn a_rollback_goes_on_beside_a_failed_machine_of_its_template_that_is_kept() {
         one.spec.template.spec.class.name = "class-a".to_owned();
     });
     world.settle();
-    assert!(is(&world, "class-a") && world.machines.len() == 3, "{}", world.tail());
+    assert!(
+        all_have(&world, "class-a") && world.machines.len() == 3,
+        "{}",
+        world.tail()
+    );
     assert!(
         names(&world).contains(&before[0]),
-        "it stays to its end: {}",
+        "the preserved machine stays: {}",
         world.tail()
     );
 }
 
 #[test]
-fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() {
+fn a_rollout_replaces_preserved_failed_machines_last() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     let before = names(&world);
@@ -206,13 +211,17 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     world.edit("class b", |one| {
         one.spec.template.spec.class.name = "class-b".to_owned();
     });
-    let others_are_there = |world: &World| before[1..].iter().any(|name| world.machines.contains_key(name));
+    let others_exist = |world: &World| before[1..].iter().any(|name| world.machines.contains_key(name));
     for _ in 0..200 {
         for actor in world.actors() {
             world.act(&actor);
         }
-        let kept = world.machines.contains_key(&before[0]);
-        assert!(kept || !others_are_there(&world), "it goes last: {}", world.tail());
+        let exists = world.machines.contains_key(&before[0]);
+        assert!(
+            exists || !others_exist(&world),
+            "the preserved machine is replaced last: {}",
+            world.tail()
+        );
     }
     assert!(
         before.iter().all(|name| !world.machines.contains_key(name)),
@@ -222,9 +231,9 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     assert_eq!(world.machines.len(), 3, "{}", world.tail());
 }
 
-/// An old set: one of its machines failed and was kept automatically, two serve and people keep them. The failed one goes
-/// before them, and then no longer excuses that a machine is missing.
-fn an_automatic_one_beside_two_of_people(strategy: Value) -> World {
+/// An old set with an automatically preserved failed machine and two Running machines that users preserve. The failed
+/// machine is deleted first, and then no longer lowers the required availability.
+fn one_automatic_and_two_requested(strategy: Value) -> World {
     let mut world = world_of(3, strategy);
     add_full_set(&mut world, 1, "class-x", 3, "o");
     for name in ["o-1", "o-2"] {
@@ -236,35 +245,35 @@ fn an_automatic_one_beside_two_of_people(strategy: Value) -> World {
 }
 
 #[test]
-fn a_rollout_that_takes_a_failed_machine_first_takes_no_other_with_it() {
-    let mut world = an_automatic_one_beside_two_of_people(rolling(0, 1));
+fn a_rollout_that_removes_a_failed_machine_first_removes_no_other_machine() {
+    let mut world = one_automatic_and_two_requested(rolling(0, 1));
     add_set(&mut world, 2, "class-a", 0);
     decide_once(&mut world);
     assert_eq!(size(&world, "ms1"), 2, "{}", world.tail());
-    // The set has not deleted it yet.
+    // The set has not deleted the machine yet.
     decide_all(&mut world);
     assert_eq!(size(&world, "ms1"), 2, "{}", world.tail());
 }
 
 #[test]
-fn a_rollout_takes_what_is_spare_beside_a_failed_machine_that_goes_first() {
-    let mut world = an_automatic_one_beside_two_of_people(rolling(0, 2));
+fn a_rollout_removes_spare_machines_in_addition_to_a_failed_machine() {
+    let mut world = one_automatic_and_two_requested(rolling(0, 2));
     add_set(&mut world, 2, "class-a", 0);
     decide_once(&mut world);
     assert_eq!(size(&world, "ms1"), 1, "{}", world.tail());
-    let mut world = an_automatic_one_beside_two_of_people(rolling(1, 0));
+    let mut world = one_automatic_and_two_requested(rolling(1, 0));
     add_full_set(&mut world, 2, "class-a", 1, "n");
     decide_once(&mut world);
     assert_eq!(
         size(&world, "ms1"),
         2,
-        "three are enough, and there are three: {}",
+        "three machines are available and required: {}",
         world.tail()
     );
 }
 
-/// The set `ms1` of an older template: `o-0` and `o-1` failed and are kept.
-fn add_one_that_serves_beside_two_kept(world: &mut World) {
+/// Adds the set `ms1` of an older template, in which `o-0` and `o-1` failed and are preserved.
+fn add_one_running_and_two_preserved(world: &mut World) {
     add_full_set(world, 1, "class-x", 3, "o");
     for name in ["o-0", "o-1"] {
         preserve(world, name, PreservedBy::Machine);
@@ -272,8 +281,8 @@ fn add_one_that_serves_beside_two_kept(world: &mut World) {
     }
 }
 
-/// The sets' sizes were for so many machines at most.
-fn were_limited_to(world: &mut World, most: &str) {
+/// Records the maximum replicas for which both sets were sized.
+fn record_max_replicas(world: &mut World, most: &str) {
     for set in ["ms1", "ms2"] {
         edit_set(world, set, |set| {
             let annotations = set.metadata.annotations.get_or_insert_default();
@@ -283,9 +292,9 @@ fn were_limited_to(world: &mut World, most: &str) {
 }
 
 #[test]
-fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are_kept() {
+fn scaling_during_a_rollout_keeps_the_available_machine_besides_preserved_failed_machines() {
     let mut world = world_of(4, rolling(2, 0));
-    add_one_that_serves_beside_two_kept(&mut world);
+    add_one_running_and_two_preserved(&mut world);
     let newest = add_set(&mut world, 2, "class-a", 3);
     for name in ["n-0", "n-1"] {
         add_machine(&mut world, &newest, name, Phase::Pending);
@@ -296,58 +305,59 @@ fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are
 }
 
 #[test]
-fn scaled_down_by_many_the_one_that_serves_stays_though_kept_ones_would_stay_longer() {
+fn a_large_scale_down_keeps_the_available_machine_although_preserved_machines_rank_later() {
     let mut world = world_of(10, rolling(2, 0));
-    add_one_that_serves_beside_two_kept(&mut world);
+    add_one_running_and_two_preserved(&mut world);
     let newest = add_set(&mut world, 2, "class-a", 9);
     for machine in 0..2 {
         add_machine(&mut world, &newest, &format!("n-{machine}"), Phase::Pending);
     }
-    were_limited_to(&mut world, "12");
+    record_max_replicas(&mut world, "12");
     world.edit("fewer", |one| one.spec.replicas = 3);
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (3, 2), "{}", world.tail());
 }
 
 #[test]
-fn no_place_is_made_beyond_the_limit_for_what_failed_and_is_kept() {
+fn preserved_failed_machines_do_not_raise_the_size_limit() {
     let mut world = world_of(5, rolling(1, 0));
     world.edit("paused", |one| one.spec.paused = true);
-    add_one_that_serves_beside_two_kept(&mut world);
+    add_one_running_and_two_preserved(&mut world);
     add_full_set(&mut world, 2, "class-a", 3, "n");
     world.edit("fewer", |one| one.spec.replicas = 4);
     decide_all(&mut world);
     assert!(size(&world, "ms1") + size(&world, "ms2") <= 5, "{}", world.tail());
 }
 
-/// With two machines in each set: those of the old one are kept, and in some cases those of the other one automatically.
+/// Two machines in each set: those of the old set are preserved, and in some cases those of the newest set
+/// automatically.
 #[rstest]
 #[case::fewer(rolling(1, 0), true, Phase::Running, false, 2, (2, 1))]
-#[case::fewer_recreated(json!({ "type": "Recreate" }), true, Phase::Running, false, 2, (2, 0))]
+#[case::fewer_with_recreate(json!({ "type": "Recreate" }), true, Phase::Running, false, 2, (2, 0))]
 #[case::fewer_in_place(in_place("Auto", 1, 0), true, Phase::Running, false, 3, (2, 1))]
-#[case::as_few_as_they_are(rolling(0, 1), true, Phase::Running, false, 1, (1, 0))]
-#[case::failed_ones(rolling(1, 0), true, Phase::Failed, false, 2, (2, 1))]
-#[case::nothing(rolling(1, 0), true, Phase::Running, false, 0, (0, 0))]
-#[case::asked_for_beside_automatic_ones(rolling(1, 0), true, Phase::Running, true, 2, (2, 1))]
-#[case::an_update_in_place_is_under_way(in_place("Auto", 1, 0), false, Phase::Running, false, 2, (2, 0))]
-#[case::an_update_in_place_does_not_spare_what_failed(in_place("Auto", 0, 1), false, Phase::Failed, false, 2, (0, 2))]
-fn scaled_down_kept_machines_go_last_whichever_set_they_are_of(
+#[case::fewer_than_preserved(rolling(0, 1), true, Phase::Running, false, 1, (1, 0))]
+#[case::failed(rolling(1, 0), true, Phase::Failed, false, 2, (2, 1))]
+#[case::to_zero(rolling(1, 0), true, Phase::Running, false, 0, (0, 0))]
+#[case::requested_and_automatic(rolling(1, 0), true, Phase::Running, true, 2, (2, 1))]
+#[case::in_place_update_in_progress(in_place("Auto", 1, 0), false, Phase::Running, false, 2, (2, 0))]
+#[case::in_place_update_with_failed_machines(in_place("Auto", 0, 1), false, Phase::Failed, false, 2, (0, 2))]
+fn a_scale_down_removes_preserved_machines_last_across_sets(
     #[case] strategy: Value,
     #[case] paused: bool,
     #[case] phase: Phase,
-    #[case] others_are_kept: bool,
+    #[case] others_are_preserved: bool,
     #[case] replicas: i32,
     #[case] left: (i32, i32),
 ) {
     let mut world = world_of(4, strategy);
     add_full_set(&mut world, 1, "class-x", 2, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");
-    were_limited_to(&mut world, "4");
+    record_max_replicas(&mut world, "4");
     for name in ["o-0", "o-1"] {
         preserve(&mut world, name, PreservedBy::Machine);
         world.enter(name, phase.clone());
     }
-    for name in ["n-0", "n-1"].into_iter().filter(|_| others_are_kept) {
+    for name in ["n-0", "n-1"].into_iter().filter(|_| others_are_preserved) {
         preserve(&mut world, name, PreservedBy::Auto);
         world.enter(name, Phase::Running);
     }
@@ -359,9 +369,9 @@ fn scaled_down_kept_machines_go_last_whichever_set_they_are_of(
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), left, "{}", world.tail());
 }
 
-/// Between two sets whose machines are kept, one that failed stands first, for which nothing that serves may go.
+/// Of two sets with preserved machines, the first has a failed one; no available machine may be removed in its place.
 #[test]
-fn scaled_down_in_a_pause_what_serves_and_is_kept_stays_though_what_failed_may_not() {
+fn a_scale_down_during_a_pause_keeps_the_preserved_available_machine() {
     let mut world = world_of(3, rolling(0, 1));
     add_full_set(&mut world, 1, "class-x", 1, "failed");
     add_full_set(&mut world, 2, "class-y", 1, "kept");
@@ -379,11 +389,11 @@ fn scaled_down_in_a_pause_what_serves_and_is_kept_stays_though_what_failed_may_n
 }
 
 #[test]
-fn a_rollback_that_goes_on_gives_no_place_to_kept_machines_of_the_set_that_goes() {
+fn a_rollback_reserves_no_replicas_for_preserved_machines_of_the_old_set() {
     let mut world = world_of(4, rolling(1, 0));
     add_full_set(&mut world, 1, "class-a", 3, "n");
     add_full_set(&mut world, 2, "class-x", 2, "o");
-    were_limited_to(&mut world, "5");
+    record_max_replicas(&mut world, "5");
     for name in ["o-0", "o-1"] {
         preserve(&mut world, name, PreservedBy::Machine);
         world.enter(name, Phase::Running);
@@ -394,7 +404,7 @@ fn a_rollback_that_goes_on_gives_no_place_to_kept_machines_of_the_set_that_goes(
 }
 
 #[test]
-fn an_update_by_hand_replaces_failed_machines_that_are_kept_when_none_but_they_are_left() {
+fn a_manual_update_replaces_preserved_failed_machines_last() {
     let mut world = world_of(3, in_place("Manual", 0, 1));
     add_full_set(&mut world, 1, "class-x", 1, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");
@@ -408,7 +418,7 @@ fn an_update_by_hand_replaces_failed_machines_that_are_kept_when_none_but_they_a
 }
 
 #[test]
-fn an_update_in_place_goes_on_beside_one_that_was_chosen_and_failed_and_is_kept() {
+fn an_in_place_update_continues_with_a_selected_machine_that_failed_and_is_preserved() {
     let mut world = world_of(3, in_place("Auto", 1, 0));
     add_full_set(&mut world, 1, "class-x", 2, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");

@@ -1,4 +1,4 @@
-//! Whole rollouts: in fixed order, and in one order whose story is kept.
+//! Whole rollouts in fixed order, and in one seeded order with a snapshot of the narrative.
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -59,17 +59,17 @@ pub fn replicas(world: &mut World, replicas: i32) {
 }
 
 #[test]
-fn an_update_in_place_whose_surge_was_scaled_away_gets_another_one() {
+fn an_in_place_update_whose_surge_machine_was_scaled_down_gets_another() {
     let mut world = World::new(deployment(4, in_place("Auto", 1, 0)));
     world.settle();
     class(&mut world, "class-b");
-    let surged = |world: &World| {
+    let surge_is_running = |world: &World| {
         let mut machines = world.machines.values();
         machines.any(|machine| {
             machine.spec.class.name == "class-b" && machine.status.current_status.phase == Some(Phase::Running)
         })
     };
-    while !surged(&world) {
+    while !surge_is_running(&world) {
         for actor in world.actors() {
             world.act(&actor);
         }
@@ -87,7 +87,7 @@ fn an_update_in_place_whose_surge_was_scaled_away_gets_another_one() {
 #[case::recreate(recreate())]
 #[case::in_place(in_place("Auto", 0, 1))]
 #[case::in_place_two(in_place("Auto", 1, 2))]
-fn a_rollout_in_fixed_order_ends_with_new_machines(#[case] strategy: impl Into<Value>) {
+fn a_rollout_in_fixed_order_completes(#[case] strategy: impl Into<Value>) {
     let strategy: Value = strategy.into();
     let strategy = if strategy.is_string() {
         rolling(strategy.clone(), strategy)
@@ -97,19 +97,19 @@ fn a_rollout_in_fixed_order_ends_with_new_machines(#[case] strategy: impl Into<V
     let mut world = World::new(deployment(6, strategy));
     world.settle();
     world.assert_settled("class-a");
-    assert_eq!(world.made, 6, "{}", world.tail());
+    assert_eq!(world.created_machines, 6, "{}", world.tail());
     class(&mut world, "class-b");
     world.settle();
     world.assert_settled("class-b");
 }
 
 #[test]
-fn the_story_of_a_rollout_in_one_order() {
+fn the_narrative_of_a_rolling_update() {
     let mut dice = Dice::new(7);
     let mut world = World::new(deployment(3, rolling(1, 0)));
-    world.settle_anyhow(&mut dice);
+    world.settle_in_random_order(&mut dice);
     class(&mut world, "class-b");
-    world.settle_anyhow(&mut dice);
+    world.settle_in_random_order(&mut dice);
     world.assert_settled("class-b");
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
@@ -117,39 +117,39 @@ fn the_story_of_a_rollout_in_one_order() {
 #[rstest]
 #[case::recreate(7, recreate(), 0)]
 #[case::in_place(7, in_place("Auto", 1, 0), 0)]
-#[case::in_place_by_hand(7, in_place("Manual", 0, 1), 1)]
-fn the_story_of_another_strategy_in_one_order(#[case] seed: u64, #[case] strategy: Value, #[case] by_hand: usize) {
+#[case::in_place_manual(7, in_place("Manual", 0, 1), 1)]
+fn the_narrative_of_other_strategies(#[case] seed: u64, #[case] strategy: Value, #[case] updates_at_a_time: usize) {
     let mut dice = Dice::new(seed);
     let how = strategy["inPlaceUpdate"]["orchestrationType"]
         .as_str()
         .unwrap_or("Recreate")
         .to_owned();
     let mut world = World::new(deployment(3, strategy));
-    world.updates_at_a_time = by_hand;
-    world.settle_anyhow(&mut dice);
+    world.updates_at_a_time = updates_at_a_time;
+    world.settle_in_random_order(&mut dice);
     class(&mut world, "class-b");
-    world.settle_anyhow(&mut dice);
+    world.settle_in_random_order(&mut dice);
     world.assert_settled("class-b");
     insta::assert_snapshot!(how, world.narrative.join("\n"));
 }
 
 #[test]
-fn the_story_of_a_rollout_that_is_scaled_and_rolled_back() {
+fn the_narrative_of_a_scaled_and_rolled_back_rollout() {
     let mut dice = Dice::new(11);
     let mut world = World::new(deployment(4, rolling(1, 1)));
-    world.settle_anyhow(&mut dice);
+    world.settle_in_random_order(&mut dice);
     class(&mut world, "class-b");
-    world.stir(&mut dice, 60);
+    world.act_randomly(&mut dice, 60);
     replicas(&mut world, 6);
-    world.stir(&mut dice, 60);
+    world.act_randomly(&mut dice, 60);
     world.edit("rollback", |one| one.spec.rollback_to = Some(RollbackConfig::default()));
-    world.settle_anyhow(&mut dice);
+    world.settle_in_random_order(&mut dice);
     world.assert_settled("class-a");
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
 #[test]
-fn a_person_selects_what_is_updated_in_place() {
+fn a_user_selects_the_nodes_of_a_manual_update() {
     let mut world = World::new(deployment(3, in_place("Manual", 0, 1)));
     world.settle();
     class(&mut world, "class-b");
@@ -162,7 +162,12 @@ fn a_person_selects_what_is_updated_in_place() {
             .unwrap();
         newest.spec.replicas
     };
-    assert_eq!(moved(&world), 0, "nothing moves unasked:\n{}", world.tail());
+    assert_eq!(
+        moved(&world),
+        0,
+        "no machine moves without a selection:\n{}",
+        world.tail()
+    );
     for count in 1..=3 {
         let name = world
             .nodes
@@ -183,46 +188,50 @@ fn a_person_selects_what_is_updated_in_place() {
         world.settle();
         assert_eq!(moved(&world), count, "{}", world.tail());
     }
-    assert_eq!(world.made, 3, "machines stay:\n{}", world.tail());
+    assert_eq!(world.created_machines, 3, "no machine is replaced:\n{}", world.tail());
     world.assert_settled("class-b");
 }
 
 #[test]
-fn a_rollout_whose_machines_never_join_leaves_what_must_be_available() {
+fn a_rollout_whose_machines_never_join_keeps_the_required_availability() {
     let mut world = World::new(deployment(5, rolling(1, 1)));
     world.settle();
     world.broken.insert("class-b".to_owned());
     class(&mut world, "class-b");
     let mut dice = Dice::new(3);
     for _ in 0..5 {
-        world.stir(&mut dice, 400);
+        world.act_randomly(&mut dice, 400);
         assert!(world.available() >= 4, "{}", world.tail());
-        world.pass(SignedDuration::from_mins(21));
+        world.advance(SignedDuration::from_mins(21));
     }
-    assert!(world.made > 8, "those that never join are replaced:\n{}", world.tail());
+    assert!(
+        world.created_machines > 8,
+        "machines that never join are replaced:\n{}",
+        world.tail()
+    );
     class(&mut world, "class-a");
     world.settle();
     world.assert_settled("class-a");
 }
 
 #[test]
-fn zero_to_thousand_to_zero_makes_none_too_many() {
+fn scaling_from_zero_to_a_thousand_and_back_creates_no_surplus() {
     let mut world = World::new(deployment(0, rolling(1, 0)));
     world.settle();
     replicas(&mut world, 1000);
     world.settle();
-    assert_eq!(world.made, 1000);
+    assert_eq!(world.created_machines, 1000);
     replicas(&mut world, 0);
     world.settle();
-    assert_eq!((world.made, world.machines.len()), (1000, 0));
+    assert_eq!((world.created_machines, world.machines.len()), (1000, 0));
 }
 
 #[test]
-fn a_deleted_deployment_takes_sets_and_machines_with_it() {
+fn a_deleted_deployment_deletes_its_sets_and_machines() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
     world.settle();
     class(&mut world, "class-b");
-    world.stir(&mut Dice::new(1), 40);
+    world.act_randomly(&mut Dice::new(1), 40);
     let now = world.now;
     world.edit("delete", |one| {
         one.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
@@ -236,7 +245,7 @@ fn a_deleted_deployment_takes_sets_and_machines_with_it() {
 }
 
 #[test]
-fn percentages_that_round_to_nothing_still_let_a_rollout_go_on() {
+fn percentages_that_round_to_zero_do_not_block_a_rollout() {
     let mut world = World::new(deployment(2, rolling("0%", "10%")));
     world.edit("check", |one| {
         let bounds = one.spec.strategy.rolling_update.clone().unwrap();
@@ -248,7 +257,7 @@ fn percentages_that_round_to_nothing_still_let_a_rollout_go_on() {
     world.assert_settled("class-b");
 }
 
-/// In-place updates of all nodes at once, the first `failing` of which fail.
+/// Starts in-place updates of all nodes at once, of which the first `failing` fail.
 fn updated_at_once(size: i32, failing: usize) -> World {
     let mut world = World::new(deployment(size, in_place("Manual", 0, 1)));
     world.settle();
@@ -259,18 +268,23 @@ fn updated_at_once(size: i32, failing: usize) -> World {
 }
 
 #[test]
-fn updates_in_place_that_fail_do_not_wait_for_each_other() {
+fn failed_in_place_updates_do_not_wait_for_each_other() {
     let mut world = updated_at_once(3, 2);
-    world.settle_for_good(&mut Dice::new(1));
+    world.settle_past_timeouts(&mut Dice::new(1));
     world.assert_settled("class-b");
-    assert_eq!(world.made, 5, "two are replaced:\n{}", world.tail());
+    assert_eq!(
+        world.created_machines,
+        5,
+        "two machines are replaced:\n{}",
+        world.tail()
+    );
 }
 
 #[test]
 fn a_machine_whose_update_failed_is_replaced_although_its_node_is_healthy() {
     let mut world = updated_at_once(1, 1);
     world.settle();
-    world.pass(SignedDuration::from_mins(11));
+    world.advance(SignedDuration::from_mins(11));
     let name = world.machines.keys().next().cloned().unwrap();
     for _ in 0..3 {
         world.act(&Actor::Machine(name.clone()));
@@ -282,18 +296,18 @@ fn a_machine_whose_update_failed_is_replaced_although_its_node_is_healthy() {
 }
 
 #[test]
-fn a_surge_stays_while_nodes_of_a_template_that_came_back_are_updated() {
+fn a_surge_machine_stays_while_nodes_of_a_reverted_template_are_updated() {
     let mut world = World::new(deployment(4, in_place("Auto", 1, 1)));
     world.settle();
     class(&mut world, "class-b");
-    let two_are_chosen = |world: &World| world.nodes.values().filter(|node| is_selected(node)).count() == 2;
-    while !two_are_chosen(&world) {
+    let two_are_selected = |world: &World| world.nodes.values().filter(|node| is_selected(node)).count() == 2;
+    while !two_are_selected(&world) {
         for actor in world.actors() {
             world.act(&actor);
         }
     }
     class(&mut world, "class-a");
-    // All that the deployment wants is decided before any machine has got further.
+    // The deployment settles before any machine proceeds.
     while world.act(&Actor::Deployment) {}
     world.settle();
     world.assert_settled("class-a");

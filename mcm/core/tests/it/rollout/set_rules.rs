@@ -1,4 +1,4 @@
-//! Sets by their cases: how many machines, which of them go, and what a new one is.
+//! The rules of sets: how many machines are created or deleted, in which order, and with which settings.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Machine, Phase, Preservation, PreservationStage, PreservedBy, keys};
@@ -17,26 +17,26 @@ fn running(count: usize) -> Vec<Machine> {
 }
 
 #[rstest]
-#[case::none_is_there(3, 0, 3, 0)]
-#[case::two_are_there(3, 2, 1, 0)]
-#[case::as_many_as_wanted(3, 3, 0, 0)]
+#[case::no_machines(3, 0, 3, 0)]
+#[case::two_machines(3, 2, 1, 0)]
+#[case::equal(3, 3, 0, 0)]
 #[case::one_extra(1, 2, 0, 1)]
 #[case::a_hundred_at_once(200, 2, 100, 0)]
-#[case::none_is_wanted(0, 2, 0, 2)]
-fn machines_are_made_or_deleted_until_the_number_fits(
+#[case::to_zero(0, 2, 0, 2)]
+fn machines_are_created_or_deleted_to_match_the_replicas(
     #[case] wanted: i32,
-    #[case] there: usize,
-    #[case] made: usize,
-    #[case] gone: usize,
+    #[case] existing: usize,
+    #[case] creations: usize,
+    #[case] deletions: usize,
 ) {
-    let plan = plan(&view(set(wanted), running(there)));
-    assert_eq!((created(&plan).len(), deleted(&plan).len()), (made, gone));
+    let plan = plan(&view(set(wanted), running(existing)));
+    assert_eq!((created(&plan).len(), deleted(&plan).len()), (creations, deletions));
 }
 
 #[rstest]
 #[case::one_of_two(&["m-1"])]
 #[case::two(&["m-0", "m-1"])]
-fn each_machine_that_failed_is_deleted(#[case] failed: &[&str]) {
+fn every_failed_machine_is_deleted(#[case] failed: &[&str]) {
     let mut machines = running(2);
     for machine in &mut machines {
         if failed.contains(&machine.metadata.name.as_deref().unwrap()) {
@@ -45,11 +45,14 @@ fn each_machine_that_failed_is_deleted(#[case] failed: &[&str]) {
     }
     let plan = plan(&view(set(2), machines));
     assert_eq!(deleted(&plan), failed);
-    assert!(created(&plan).is_empty(), "it is replaced when its deletion began");
+    assert!(
+        created(&plan).is_empty(),
+        "the replacement is created after the deletion began"
+    );
 }
 
 #[test]
-fn five_machines_go_by_rank_and_the_unmarked_one_stays() {
+fn machines_are_deleted_by_rank_and_the_unmarked_machine_stays() {
     let marked = |name: &str, phase: Phase, minutes: i64| {
         let machine = annotated(machine(name, phase), keys::PRIORITY_ANNOTATION, "3");
         annotated(machine, keys::MARKED_ANNOTATION, &at(minutes).to_string())
@@ -77,16 +80,16 @@ fn in_phase(phase: Phase) -> Machine {
     machine("one", phase)
 }
 
-fn made(minutes: i64) -> Machine {
+fn created_at(minutes: i64) -> Machine {
     let mut machine = machine("one", Phase::Running);
     machine.metadata.creation_timestamp = Some(Time(at(minutes)));
     machine
 }
 
-/// The machine, older than others, while its preservation ends.
+/// An old machine while its preservation ends.
 fn released(machine: Machine) -> Machine {
     let mut machine = preserved(machine);
-    machine.metadata.creation_timestamp = made(-60).metadata.creation_timestamp;
+    machine.metadata.creation_timestamp = created_at(-60).metadata.creation_timestamp;
     machine.status.preservation = Some(Preservation {
         stage: PreservationStage::Releasing,
         ..Preservation::default()
@@ -103,7 +106,7 @@ fn kept_by(by: PreservedBy, mut machine: Machine) -> Machine {
     machine
 }
 
-/// It was chosen automatically, and has no expiry yet.
+/// Automatically preserved, and still draining: without an expiry.
 fn draining(mut machine: Machine) -> Machine {
     machine.status.preservation = Some(Preservation {
         by: PreservedBy::Auto,
@@ -118,7 +121,7 @@ fn preserved_until(minutes: i64, mut machine: Machine) -> Machine {
     machine
 }
 
-/// Unknown stands after Pending here; upstream has it the other way round.
+/// Unknown ranks after Pending here; upstream ranks it before.
 #[rstest]
 #[case::priority_one_before_none(with_priority("1"), in_phase(Phase::Running))]
 #[case::no_priority_before_five(in_phase(Phase::Running), with_priority("5"))]
@@ -129,43 +132,43 @@ fn preserved_until(minutes: i64, mut machine: Machine) -> Machine {
 #[case::pending_before_unknown(in_phase(Phase::Pending), in_phase(Phase::Unknown))]
 #[case::unknown_before_available(in_phase(Phase::Unknown), in_phase(Phase::Available))]
 #[case::available_before_running(in_phase(Phase::Available), in_phase(Phase::Running))]
-#[case::the_older_first(made(-2), made(-1))]
+#[case::the_older_first(created_at(-2), created_at(-1))]
 #[case::failed_before_failed_and_preserved(in_phase(Phase::Failed), preserved(in_phase(Phase::FailedPreserved)))]
 #[case::failed_and_preserved_before_running_and_preserved(
     preserved(in_phase(Phase::FailedPreserved)),
     preserved(in_phase(Phase::RunningPreserved))
 )]
-#[case::automatic_before_asked_for_though_it_serves(
+#[case::running_and_automatic_before_failed_and_requested(
     kept_by(PreservedBy::Auto, preserved(in_phase(Phase::RunningPreserved))),
     kept_by(PreservedBy::Node, preserved(in_phase(Phase::FailedPreserved)))
 )]
-#[case::whose_pods_leave_before_running_and_preserved(
+#[case::draining_before_running_and_preserved(
     draining(in_phase(Phase::Failed)),
     kept_by(PreservedBy::Auto, preserved(in_phase(Phase::RunningPreserved)))
 )]
 #[case::the_earlier_expiry_before_the_older(
-    kept_by(PreservedBy::Node, preserved(made(-1))),
-    kept_by(PreservedBy::Node, preserved_until(61, made(-2)))
+    kept_by(PreservedBy::Node, preserved(created_at(-1))),
+    kept_by(PreservedBy::Node, preserved_until(61, created_at(-2)))
 )]
-#[case::of_one_expiry_the_older(
-    kept_by(PreservedBy::Node, preserved(made(-2))),
-    kept_by(PreservedBy::Node, preserved(made(-1)))
+#[case::the_older_of_equal_expiries(
+    kept_by(PreservedBy::Node, preserved(created_at(-2))),
+    kept_by(PreservedBy::Node, preserved(created_at(-1)))
 )]
 #[case::preserved_last_whatever_their_priority(with_priority("5"), preserved(with_priority("1")))]
 #[case::released_before_running(released(in_phase(Phase::Running)), in_phase(Phase::Running))]
 #[case::running_before_failed_and_preserved(in_phase(Phase::Running), preserved(in_phase(Phase::FailedPreserved)))]
-fn one_machine_goes_before_another(#[case] first: Machine, #[case] second: Machine) {
+fn the_rank_determines_which_machine_is_deleted_first(#[case] first: Machine, #[case] second: Machine) {
     let named = |mut machine: Machine, name: &str| {
         machine.metadata.name = Some(name.to_owned());
         std::sync::Arc::new(machine)
     };
-    // Names come last, and would say otherwise.
+    // The names would result in the opposite order; they are compared last.
     let mut ranked = vec![named(second, "a"), named(first, "b")];
     rank(&mut ranked);
     assert_eq!(ranked[0].metadata.name.as_deref(), Some("b"));
 }
 
-/// A text that is no duration is handed on, and the template's timeout stays.
+/// An invalid duration is copied to the machine, and the template's timeout applies.
 #[rstest]
 #[case::absent(None, Some("5m0s"))]
 #[case::valid(Some("15m30s"), Some("15m30s"))]
@@ -196,12 +199,12 @@ fn own_patch(plan: &Plan<Reason>) -> Option<Value> {
 
 #[rstest]
 #[case::added(false, &[], Some(json!([keys::MACHINE_FINALIZER])))]
-#[case::added_beside_others(false, &["other"], Some(json!([keys::MACHINE_FINALIZER, "other"])))]
-#[case::there_already(false, &[keys::MACHINE_FINALIZER], None)]
+#[case::added_to_others(false, &["other"], Some(json!([keys::MACHINE_FINALIZER, "other"])))]
+#[case::already_present(false, &[keys::MACHINE_FINALIZER], None)]
 #[case::removed(true, &[keys::MACHINE_FINALIZER], Some(json!([])))]
 #[case::removed_from_among_others(true, &["other", keys::MACHINE_FINALIZER], Some(json!(["other"])))]
-#[case::gone_already(true, &["other"], None)]
-fn the_finalizer_of_a_set_comes_and_goes(
+#[case::already_removed(true, &["other"], None)]
+fn the_finalizer_of_a_set_is_added_and_removed(
     #[case] leaving: bool,
     #[case] finalizers: &[&str],
     #[case] expected: Option<Value>,
@@ -232,11 +235,11 @@ fn a_set_counts_the_machines_that_match(#[case] label: &str, #[case] counts: boo
 }
 
 #[test]
-fn a_set_that_goes_makes_nothing_in_the_place_of_its_machines() {
+fn a_deleted_set_does_not_replace_its_machines() {
     let mut set = set(2);
     set.metadata.deletion_timestamp = Some(Time(start()));
-    let mut going = machine("m-0", Phase::Terminating);
-    going.metadata.deletion_timestamp = Some(Time(start()));
-    let plan = plan(&view(set, vec![going, machine("m-1", Phase::Running)]));
+    let mut terminating = machine("m-0", Phase::Terminating);
+    terminating.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = plan(&view(set, vec![terminating, machine("m-1", Phase::Running)]));
     assert_eq!((created(&plan).len(), deleted(&plan)), (0, vec!["m-1".to_owned()]));
 }

@@ -1,4 +1,4 @@
-//! Tables of sets: validity, claims, numbers, ranking, what is handed on, status.
+//! Single decisions about sets: validation, claims, replicas, ranking, propagation to machines, status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,11 +89,11 @@ pub fn deleted(plan: &Plan<Reason>) -> Vec<String> {
 }
 
 pub fn created(plan: &Plan<Reason>) -> Vec<Machine> {
-    let made = plan.steps.iter().filter_map(|step| match &step.act {
+    let machines = plan.steps.iter().filter_map(|step| match &step.act {
         Act::CreateMachines(machines) => Some(machines.clone()),
         _ => None,
     });
-    made.flatten().collect()
+    machines.flatten().collect()
 }
 
 fn status(plan: &Plan<Reason>) -> Value {
@@ -112,7 +112,7 @@ fn status(plan: &Plan<Reason>) -> Value {
 #[case::no_match(json!({"selector": {"matchLabels": {"a": "2"}}}), Some("does not match"))]
 #[case::no_kind(json!({"template": {"spec": {"class": {"kind": ""}}}}), Some("Kind is required"))]
 #[case::no_class(json!({"template": {"spec": {"class": {"name": ""}}}}), Some("Name is required"))]
-fn an_invalid_set_says_so_and_nothing_else_happens(#[case] change: Value, #[case] expected: Option<&str>) {
+fn an_invalid_set_only_gets_a_condition_and_an_event(#[case] change: Value, #[case] expected: Option<&str>) {
     let mut value = serde_json::to_value(set(1)).unwrap();
     json_patch::merge(&mut value["spec"], &change);
     let set: MachineSet = serde_json::from_value(value).unwrap();
@@ -142,26 +142,26 @@ fn a_new_set_gets_its_finalizer_before_any_machine() {
 }
 
 #[rstest]
-#[case::one_of_two_more(3, 2, 1)]
+#[case::one_missing(3, 2, 1)]
 #[case::equal(2, 2, 0)]
 #[case::a_hundred_at_a_time(200, 2, 100)]
-fn missing_machines_are_made(#[case] wanted: i32, #[case] there: usize, #[case] made: usize) {
-    let machines = (0..there)
+fn missing_machines_are_created(#[case] wanted: i32, #[case] existing: usize, #[case] expected: usize) {
+    let machines = (0..existing)
         .map(|number| machine(&format!("m-{number}"), Phase::Running))
         .collect();
-    assert_eq!(created(&plan(&view(set(wanted), machines))).len(), made);
+    assert_eq!(created(&plan(&view(set(wanted), machines))).len(), expected);
 }
 
 #[rstest]
-#[case::it_wants_as_many(3, false, 1)]
-#[case::it_wants_more(5, false, 1)]
-#[case::it_wants_fewer(2, false, 0)]
-#[case::it_wants_none(0, false, 0)]
-#[case::it_is_being_deleted(3, true, 0)]
-fn no_set_makes_more_machines_than_its_deployment_wants(
+#[case::equal(3, false, 1)]
+#[case::more(5, false, 1)]
+#[case::fewer(2, false, 0)]
+#[case::zero(0, false, 0)]
+#[case::being_deleted(3, true, 0)]
+fn a_set_does_not_exceed_the_replicas_of_its_deployment(
     #[case] replicas: i32,
     #[case] leaving: bool,
-    #[case] made: usize,
+    #[case] expected: usize,
 ) {
     let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Running)];
     let mut deployment = MachineDeployment::default();
@@ -171,18 +171,18 @@ fn no_set_makes_more_machines_than_its_deployment_wants(
         deployment: Some(Arc::new(deployment)),
         ..view(set(3), machines)
     };
-    assert_eq!(created(&plan(&view)).len(), made);
+    assert_eq!(created(&plan(&view)).len(), expected);
 }
 
 #[test]
-fn a_new_machine_is_what_the_template_says() {
+fn a_new_machine_follows_the_template() {
     let mut set = set(1);
     set.metadata.annotations = Some(BTreeMap::from([(
         keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION.to_owned(),
         "15m30s".to_owned(),
     )]));
-    let made = created(&plan(&view(set, vec![])));
-    let machine = &made[0];
+    let machines = created(&plan(&view(set, vec![])));
+    let machine = &machines[0];
     assert_eq!(machine.metadata.generate_name.as_deref(), Some("ms-"));
     assert_eq!(machine.metadata.labels.as_ref().unwrap()["a"], "1");
     assert_eq!(machine.metadata.annotations.as_ref().unwrap()["from"], "template");
@@ -197,32 +197,36 @@ fn a_new_machine_is_what_the_template_says() {
 #[rstest]
 #[case::one_extra_and_one_failed(1, vec![("m-1", Phase::Running), ("m-2", Phase::Failed)], &["m-2"])]
 #[case::one_extra(1, vec![("m-1", Phase::Running), ("m-2", Phase::Pending)], &["m-2"])]
-#[case::failed_ones_are_replaced(3, vec![("m-1", Phase::Failed), ("m-2", Phase::Failed), ("m-3", Phase::Running)], &["m-1", "m-2"])]
+#[case::failed_machines(3, vec![("m-1", Phase::Failed), ("m-2", Phase::Failed), ("m-3", Phase::Running)], &["m-1", "m-2"])]
 #[case::none(2, vec![("m-1", Phase::Running), ("m-2", Phase::Unknown)], &[])]
-fn surplus_and_failed_machines_go(#[case] wanted: i32, #[case] there: Vec<(&str, Phase)>, #[case] expected: &[&str]) {
-    let machines = there.into_iter().map(|(name, phase)| machine(name, phase)).collect();
+fn surplus_and_failed_machines_are_deleted(
+    #[case] wanted: i32,
+    #[case] existing: Vec<(&str, Phase)>,
+    #[case] expected: &[&str],
+) {
+    let machines = existing.into_iter().map(|(name, phase)| machine(name, phase)).collect();
     assert_eq!(deleted(&plan(&view(set(wanted), machines))), expected);
 }
 
 #[test]
-fn a_machine_that_is_going_neither_counts_nor_goes_again() {
-    let mut going = machine("m-1", Phase::Running);
-    going.metadata.deletion_timestamp = Some(Time(start()));
-    let plan = plan(&view(set(2), vec![going, machine("m-2", Phase::Running)]));
+fn a_machine_being_deleted_is_neither_counted_nor_deleted_again() {
+    let mut deleted_machine = machine("m-1", Phase::Running);
+    deleted_machine.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = plan(&view(set(2), vec![deleted_machine, machine("m-2", Phase::Running)]));
     assert_eq!((created(&plan).len(), deleted(&plan).len()), (1, 0));
 }
 
 #[rstest]
 #[case::frozen(keys::FREEZE_LABEL, "True")]
 #[case::updated_in_place(keys::SCALE_UP_DISABLED_LABEL, "true")]
-fn a_set_that_is_held_back_makes_nothing(#[case] key: &str, #[case] value: &str) {
-    let mut held = set(3);
-    held.metadata.labels = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
-    assert_eq!(created(&plan(&view(held, vec![]))).len(), 0);
+fn a_set_with_a_blocking_label_creates_no_machines(#[case] key: &str, #[case] value: &str) {
+    let mut blocked = set(3);
+    blocked.metadata.labels = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+    assert_eq!(created(&plan(&view(blocked, vec![]))).len(), 0);
 }
 
 #[test]
-fn a_frozen_set_deletes_nothing_and_tells_its_status() {
+fn a_frozen_set_deletes_nothing_and_updates_its_status() {
     let mut frozen = set(0);
     frozen.metadata.labels = Some(BTreeMap::from([(keys::FREEZE_LABEL.to_owned(), "True".to_owned())]));
     let plan = plan(&view(frozen, vec![machine("m-1", Phase::Running)]));
@@ -231,17 +235,14 @@ fn a_frozen_set_deletes_nothing_and_tells_its_status() {
 }
 
 #[rstest]
-#[case::upstreams_word("auto-preserved", false)]
-#[case::a_request_that_came_too_late("when-failed", true)]
-fn a_failed_machine_that_another_controller_was_about_to_keep_is_not_the_sets_to_delete(
-    #[case] word: &str,
-    #[case] goes: bool,
-) {
+#[case::upstream_mark("auto-preserved", false)]
+#[case::a_late_request("when-failed", true)]
+fn a_failed_machine_marked_by_another_controller_is_not_deleted(#[case] value: &str, #[case] is_deleted: bool) {
     let mut failed = machine("m-1", Phase::Failed);
     let annotations = failed.metadata.annotations.get_or_insert_default();
-    annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), word.to_owned());
+    annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), value.to_owned());
     let plan = plan(&view(set(1), vec![failed]));
-    assert_eq!(!deleted(&plan).is_empty(), goes);
+    assert_eq!(!deleted(&plan).is_empty(), is_deleted);
 }
 
 /// The machine with an expiry in an hour.
@@ -255,36 +256,40 @@ pub fn at(minutes: i64) -> Timestamp {
 }
 
 #[rstest]
-#[case::named_and_counted(2)]
-#[case::named_beyond_the_count(1)]
-fn machines_that_the_autoscaler_named_go_even_where_the_number_fits(#[case] wanted: i32) {
+#[case::within_the_replicas(2)]
+#[case::beyond_the_surplus(1)]
+fn machines_marked_by_the_autoscaler_are_deleted_although_the_replicas_match(#[case] wanted: i32) {
     let mut set = set(wanted);
     set.metadata.annotations = Some(BTreeMap::from([(
         keys::LAST_SCALE_ANNOTATION.to_owned(),
         at(5).to_string(),
     )]));
-    let named = |name: &str| {
+    let marked = |name: &str| {
         let machine = annotated(machine(name, Phase::Running), keys::PRIORITY_ANNOTATION, "1");
         annotated(machine, keys::MARKED_ANNOTATION, &at(5).to_string())
     };
-    let machines = vec![named("m-1"), named("m-2"), machine("m-3", Phase::Running)];
+    let machines = vec![marked("m-1"), marked("m-2"), machine("m-3", Phase::Running)];
     assert_eq!(deleted(&plan(&view(set, machines))), ["m-1", "m-2"]);
 }
 
 #[rstest]
-#[case::one_made(3, 1, 0)]
-#[case::fits(2, 0, 0)]
-#[case::only_the_other_goes(0, 0, 1)]
-fn a_machine_that_was_handed_over_is_not_chosen(#[case] wanted: i32, #[case] made: usize, #[case] gone: usize) {
+#[case::one_created(3, 1, 0)]
+#[case::replicas_match(2, 0, 0)]
+#[case::only_the_other_is_deleted(0, 0, 1)]
+fn a_machine_moved_from_another_set_is_not_chosen_for_deletion(
+    #[case] wanted: i32,
+    #[case] creations: usize,
+    #[case] deletions: usize,
+) {
     let mut moved = machine("m-1", Phase::Running);
     let labels = moved.metadata.labels.as_mut().unwrap();
     labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), "successful".to_owned());
     let plan = plan(&view(set(wanted), vec![moved, machine("m-2", Phase::Running)]));
-    assert_eq!((created(&plan).len(), deleted(&plan).len()), (made, gone));
+    assert_eq!((created(&plan).len(), deleted(&plan).len()), (creations, deletions));
 }
 
 #[test]
-fn the_order_in_which_machines_go() {
+fn machines_are_deleted_in_the_order_of_their_rank() {
     let prioritised =
         |name: &str, priority: &str| annotated(machine(name, Phase::Running), keys::PRIORITY_ANNOTATION, priority);
     let marked = |name: &str, phase: Phase, minutes: i64| {
@@ -334,7 +339,7 @@ fn the_order_in_which_machines_go() {
 #[rstest]
 #[case::one(1, &["m-1"])]
 #[case::both(0, &["m-1", "m-2"])]
-fn a_preserved_machine_goes_last(#[case] wanted: i32, #[case] expected: &[&str]) {
+fn a_preserved_machine_is_deleted_last(#[case] wanted: i32, #[case] expected: &[&str]) {
     let machines = vec![
         machine("m-1", Phase::Running),
         preserved(machine("m-2", Phase::FailedPreserved)),
@@ -343,7 +348,7 @@ fn a_preserved_machine_goes_last(#[case] wanted: i32, #[case] expected: &[&str])
 }
 
 #[test]
-fn a_failed_machine_that_is_preserved_stays_and_is_counted_apart() {
+fn a_preserved_failed_machine_is_not_deleted_and_counted_separately() {
     let mut failed = preserved(machine("m-1", Phase::FailedPreserved));
     failed.status.last_operation = Some(LastOperation {
         state: Some(State::Failed),
@@ -356,16 +361,16 @@ fn a_failed_machine_that_is_preserved_stays_and_is_counted_apart() {
 }
 
 #[test]
-fn a_set_that_goes_takes_its_machines_then_its_finalizer() {
-    let mut going = set(2);
-    going.metadata.deletion_timestamp = Some(Time(start()));
+fn a_deleted_set_deletes_its_machines_and_then_removes_its_finalizer() {
+    let mut deleted_set = set(2);
+    deleted_set.metadata.deletion_timestamp = Some(Time(start()));
     let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Running)];
-    assert_eq!(deleted(&plan(&view(going.clone(), machines))), ["m-1", "m-2"]);
-    assert_eq!(plan(&view(going, vec![])).steps[0].reason, Reason::Released);
+    assert_eq!(deleted(&plan(&view(deleted_set.clone(), machines))), ["m-1", "m-2"]);
+    assert_eq!(plan(&view(deleted_set, vec![])).steps[0].reason, Reason::Released);
 }
 
 #[test]
-fn what_the_template_hands_on_is_written_to_machines_that_are_there() {
+fn template_settings_are_written_to_existing_machines() {
     let mut changed = set(2);
     changed.spec.template.spec.configuration.drain_timeout = Some("1h".parse().unwrap());
     changed.spec.template.spec.class.kind = "OtherClass".to_owned();
@@ -394,14 +399,14 @@ fn what_the_template_hands_on_is_written_to_machines_that_are_there() {
 }
 
 #[test]
-fn orphans_that_match_are_adopted_and_strangers_released() {
+fn matching_orphans_are_adopted_and_other_machines_released() {
     let mut orphan = machine("m-1", Phase::Running);
     orphan.metadata.owner_references = None;
     let mut stranger = machine("m-2", Phase::Running);
     stranger.metadata.labels = None;
     let plan = plan(&view(set(2), vec![orphan, stranger]));
     let mut reasons: Vec<_> = plan.steps.iter().map(|step| step.reason.clone()).collect();
-    // The last one is an event's.
+    // The last step is an event with the same reason.
     reasons.dedup();
     assert_eq!(
         reasons,
@@ -410,9 +415,9 @@ fn orphans_that_match_are_adopted_and_strangers_released() {
 }
 
 #[rstest]
-#[case::it_has_hardly_joined(19, true)]
-#[case::it_has_been_there_for_long(20, false)]
-fn a_machine_that_is_released_young_is_noted(#[case] minute: i64, #[case] noted: bool) {
+#[case::young(19, true)]
+#[case::old(20, false)]
+fn a_young_machine_gets_an_annotation_on_its_release(#[case] minute: i64, #[case] annotated: bool) {
     let mut stranger = machine("m-1", Phase::Running);
     stranger.metadata.labels = None;
     stranger.metadata.creation_timestamp = Some(Time(start()));
@@ -423,22 +428,28 @@ fn a_machine_that_is_released_young_is_noted(#[case] minute: i64, #[case] noted:
     let note = &patch["metadata"]["annotations"][keys::RELEASED_BY_ANNOTATION];
     assert_eq!(
         note.as_str().is_some_and(|note| note.starts_with("ms~2")),
-        noted,
+        annotated,
         "{note}"
     );
 }
 
 #[rstest]
-#[case::ready_for_long_enough(60, 1, None)]
-#[case::not_yet(90, 0, Some(30))]
-fn a_machine_is_available_after_min_ready_seconds(
+#[case::ready_long_enough(true, 60, 1, None)]
+#[case::not_yet(true, 90, 0, Some(30))]
+#[case::as_upstream(false, 90, 1, None)]
+fn a_machine_is_available_after_min_ready_seconds_if_they_are_honoured(
+    #[case] honoured: bool,
     #[case] seconds: i32,
     #[case] available: i64,
     #[case] wake: Option<u64>,
 ) {
     let mut set = set(1);
     set.spec.min_ready_seconds = seconds;
-    let plan = decide(&view(set, vec![machine("m-1", Phase::Running)]), at(1));
+    let view = View {
+        honours_min_ready_seconds: honoured,
+        ..view(set, vec![machine("m-1", Phase::Running)])
+    };
+    let plan = decide(&view, at(1));
     let status = status(&plan);
     assert_eq!(status["availableReplicas"].as_i64().unwrap_or_default(), available);
     assert_eq!(status["readyReplicas"], 1);
@@ -446,24 +457,24 @@ fn a_machine_is_available_after_min_ready_seconds(
 }
 
 #[test]
-fn a_failure_is_told_until_it_is_over() {
+fn a_creation_failure_is_reported_until_it_ends() {
     let failing = View {
         failure: Some("the quota is used up".to_owned()),
         ..view(set(1), vec![])
     };
-    let told = status(&plan(&failing));
-    let condition = &told["machineSetCondition"][0];
+    let reported = status(&plan(&failing));
+    let condition = &reported["machineSetCondition"][0];
     assert_eq!(
         (condition["type"].as_str(), condition["reason"].as_str()),
         (Some("ReplicaFailure"), Some("FailedCreate"))
     );
     let mut set = set(1);
-    set.status.conditions = serde_json::from_value(told["machineSetCondition"].clone()).unwrap();
-    let over = status(&plan(&view(set, vec![machine("m-1", Phase::Running)])));
-    assert_eq!(over["machineSetCondition"], Value::Null);
+    set.status.conditions = serde_json::from_value(reported["machineSetCondition"].clone()).unwrap();
+    let ended = status(&plan(&view(set, vec![machine("m-1", Phase::Running)])));
+    assert_eq!(ended["machineSetCondition"], Value::Null);
     assert!(
-        over.as_object().unwrap().contains_key("machineSetCondition"),
-        "it is taken away: {over}"
+        ended.as_object().unwrap().contains_key("machineSetCondition"),
+        "the condition is removed: {ended}"
     );
 }
 

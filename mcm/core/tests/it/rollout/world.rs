@@ -1,5 +1,5 @@
-//! A world of objects in which the decisions about a deployment, its sets and its machines are carried out one at a
-//! time, in a given order or in any.
+//! A simulated world of objects: performs the decisions about a deployment, its sets and its machines one at a time, in
+//! a fixed or random order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, keys};
 use mcm_core::{deployment, set};
 
-use super::machines::{has, is_selected, is_well};
-use super::referee::{Judgement, owner};
+use super::invariants::{Invariants, owner};
+use super::machines::{has, is_selected, needs_no_siblings};
 use crate::dice::Dice;
 use crate::fixtures::start;
 use crate::world::World as Life;
 
-/// How long each turn takes.
+/// The duration of each turn.
 const TURN: SignedDuration = SignedDuration::from_millis(100);
 /// Longer than any timeout of a machine.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(21);
+const LONGER_THAN_TIMEOUTS: SignedDuration = SignedDuration::from_mins(21);
 
 /// Who acts next.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,12 +27,12 @@ pub enum Actor {
     Deployment,
     Set(String),
     Machine(String),
-    /// Who chooses nodes for updates in place.
-    Person,
+    /// Selects nodes for manual in-place updates.
+    User,
 }
 
-/// Revisions of what an actor decides about: of machine and node, or of the whole world.
-type Seen = (Option<String>, Option<String>);
+/// The revisions of the input of an actor: of machine and node, or of the whole world.
+type Revisions = (Option<String>, Option<String>);
 
 pub struct World {
     pub deployment: Option<MachineDeployment>,
@@ -43,26 +43,26 @@ pub struct World {
     pub narrative: Vec<String>,
     /// Names of classes whose machines never join.
     pub broken: BTreeSet<String>,
-    /// How often one looks at a node that is drained until its pod is gone.
+    /// The number of steps until the pod of a draining node terminates.
     pub drain: usize,
-    /// How many updates in place fail from now on.
+    /// How many of the next in-place updates fail.
     pub failing_updates: usize,
-    /// How many nodes a person has updated at the same time; 0: nobody chooses any.
+    /// How many nodes the user selects for updates at the same time; 0: none.
     pub updates_at_a_time: usize,
-    /// Machines made in all.
-    pub made: usize,
-    /// No bound is looked at.
+    /// The total number of created machines.
+    pub created_machines: usize,
+    /// Disables the checks of the rollout bounds.
     pub lenient: bool,
-    /// Nothing fails and nobody changes a number: machines that go count as long as they are there.
+    /// Nothing fails and no bound changes: terminating machines count until they are deleted.
     pub undisturbed: bool,
     pub taken: Option<String>,
     pub(super) lives: BTreeMap<String, Life>,
     pub(super) draining: BTreeMap<String, usize>,
-    pub(super) judgement: Judgement,
+    pub(super) invariants: Invariants,
     pub(super) revision: u64,
     pub(super) ids: u64,
-    /// What an actor had seen when there was nothing to do.
-    idle: BTreeMap<Actor, Seen>,
+    /// The input revisions of each actor at its last decision without an action.
+    idle: BTreeMap<Actor, Revisions>,
 }
 
 impl World {
@@ -82,20 +82,20 @@ impl World {
             drain: 1,
             failing_updates: 0,
             updates_at_a_time: 0,
-            made: 0,
+            created_machines: 0,
             lenient: false,
             undisturbed: false,
             taken: None,
             lives: BTreeMap::new(),
             draining: BTreeMap::new(),
-            judgement: Judgement::default(),
+            invariants: Invariants::default(),
             revision: 1,
             ids: 0,
             idle: BTreeMap::new(),
         }
     }
 
-    pub fn tell(&mut self, line: impl Into<String>) {
+    pub fn log(&mut self, line: impl Into<String>) {
         self.narrative.push(line.into());
     }
 
@@ -104,7 +104,7 @@ impl World {
         self.narrative[from..].join("\n")
     }
 
-    /// A person edits the deployment.
+    /// A user edits the deployment.
     pub fn edit(&mut self, what: &str, change: impl Fn(&mut MachineDeployment)) {
         let mut deployment = self.deployment.clone().unwrap();
         let before = deployment.spec.clone();
@@ -116,7 +116,7 @@ impl World {
         self.bump(&mut deployment.metadata);
         self.deployment = Some(deployment);
         self.note_edit(template);
-        self.tell(format!("a person: {what}"));
+        self.log(format!("user: {what}"));
     }
 
     pub fn edit_machine(&mut self, name: &str, change: impl Fn(&mut Machine)) {
@@ -131,7 +131,7 @@ impl World {
         let mut node = Node::clone(&before);
         change(&mut node);
         if !is_selected(&before) && is_selected(&node) {
-            self.note_person(name);
+            self.note_user_selection(name);
         }
         self.bump(&mut node.metadata);
         self.nodes.insert(name.to_owned(), Arc::new(node));
@@ -141,113 +141,115 @@ impl World {
         let mut actors = vec![Actor::Deployment];
         actors.extend(self.sets.keys().cloned().map(Actor::Set));
         actors.extend(self.machines.keys().cloned().map(Actor::Machine));
-        actors.extend((self.updates_at_a_time > 0).then_some(Actor::Person));
+        actors.extend((self.updates_at_a_time > 0).then_some(Actor::User));
         actors
     }
 
-    /// Lets one act; answers whether it did anything.
+    /// Runs one decision of the actor and checks the invariants; returns whether it did anything.
     pub fn act(&mut self, actor: &Actor) -> bool {
         self.now = self.now.checked_add(TURN).unwrap();
         let acted = match actor {
             Actor::Deployment => self.act_deployment(),
             Actor::Set(name) => self.act_set(name),
             Actor::Machine(name) => {
-                let before = self.standing(name);
+                let before = self.live_and_available(name);
                 let acted = self.act_machine(name);
-                let after = self.standing(name);
+                let after = self.live_and_available(name);
                 if before == after {
                     return acted;
                 }
                 if (before, after) == (Some((true, true)), Some((true, false))) {
-                    self.note_strike();
+                    self.note_failure();
                 }
                 acted
             }
-            Actor::Person => self.act_person(),
+            Actor::User => self.act_user(),
         };
-        self.judge();
+        self.check_invariants();
         acted
     }
 
-    /// All act in their order until nobody does anything.
+    /// Runs all actors in order until none does anything.
     pub fn settle(&mut self) {
         self.idle.clear();
         for _ in 0..2000 {
             let mut acted = false;
             for actor in self.actors() {
-                acted |= self.look(&actor);
+                acted |= self.act_unless_idle(&actor);
             }
             if !acted {
                 return;
             }
         }
-        panic!("it does not come to rest:\n{}", self.tail());
+        panic!("the world does not settle:\n{}", self.tail());
     }
 
-    /// One after the other acts, in any order, until nobody does anything.
-    pub fn settle_anyhow(&mut self, dice: &mut Dice) {
+    /// Runs the actors in random order until none does anything.
+    pub fn settle_in_random_order(&mut self, dice: &mut Dice) {
         self.idle.clear();
         for _ in 0..20_000 {
             let Some(actor) = self.next(dice) else { return };
-            self.look(&actor);
+            self.act_unless_idle(&actor);
         }
-        panic!("it does not come to rest:\n{}", self.tail());
+        panic!("the world does not settle:\n{}", self.tail());
     }
 
-    /// The same, until no time that passes changes anything either.
-    pub fn settle_for_good(&mut self, dice: &mut Dice) {
+    /// Runs the actors in random order and lets timeouts expire until every machine is Running.
+    pub fn settle_past_timeouts(&mut self, dice: &mut Dice) {
         for _ in 0..50 {
-            self.settle_anyhow(dice);
+            self.settle_in_random_order(dice);
             let machines = &mut self.machines.values();
             if machines.all(|machine| machine.status.current_status.base() == Some(&Phase::Running)) {
                 return;
             }
-            self.pass(PATIENCE);
+            self.advance(LONGER_THAN_TIMEOUTS);
         }
-        panic!("it does not come to rest:\n{}", self.tail());
+        panic!("the world does not settle:\n{}", self.tail());
     }
 
-    /// So many act, in any order, as long as anybody does anything.
-    pub fn stir(&mut self, dice: &mut Dice, times: usize) {
+    /// Runs up to `times` random actors, until none does anything.
+    pub fn act_randomly(&mut self, dice: &mut Dice, times: usize) {
         self.idle.clear();
         for _ in 0..times {
             let Some(actor) = self.next(dice) else { return };
-            self.look(&actor);
+            self.act_unless_idle(&actor);
         }
     }
 
-    pub fn pass(&mut self, time: SignedDuration) {
+    pub fn advance(&mut self, time: SignedDuration) {
         self.now = self.now.checked_add(time).unwrap();
-        self.tell(format!("  ({time:#} pass)"));
+        self.log(format!("  ({time:#} pass)"));
     }
 
-    /// Anyone of those who may have something to do.
+    /// A random actor that is not idle.
     fn next(&self, dice: &mut Dice) -> Option<Actor> {
-        let mut awake = self.actors();
-        awake.retain(|actor| !self.is_idle(actor));
-        (!awake.is_empty()).then(|| dice.pick(&awake).clone())
+        let mut active = self.actors();
+        active.retain(|actor| !self.is_idle(actor));
+        (!active.is_empty()).then(|| dice.pick(&active).clone())
     }
 
-    /// As [`Self::act`], unless nothing that the actor sees was written since it had nothing to do.
-    fn look(&mut self, actor: &Actor) -> bool {
+    /// As [`Self::act`], unless the actor had nothing to do and its input has not changed since.
+    fn act_unless_idle(&mut self, actor: &Actor) -> bool {
         if self.is_idle(actor) {
             return false;
         }
         let acted = self.act(actor);
         if !acted {
-            self.idle.insert(actor.clone(), self.seen(actor));
+            self.idle.insert(actor.clone(), self.input_revisions(actor));
         }
         acted
     }
 
     fn is_idle(&self, actor: &Actor) -> bool {
-        self.idle.get(actor).is_some_and(|seen| *seen == self.seen(actor))
+        self.idle
+            .get(actor)
+            .is_some_and(|revisions| *revisions == self.input_revisions(actor))
     }
 
-    fn seen(&self, actor: &Actor) -> Seen {
+    fn input_revisions(&self, actor: &Actor) -> Revisions {
         if let Actor::Machine(name) = actor
             && let Some(machine) = self.machines.get(name)
-            && is_well(machine)
+            && needs_no_siblings(machine)
         {
             let node = self
                 .nodes
@@ -293,18 +295,18 @@ impl World {
         self.perform(plan, &format!("set {name}"), &view.set.metadata)
     }
 
-    /// A person chooses the next node for its update in place.
-    fn act_person(&mut self) -> bool {
-        let chosen = self.nodes.values().filter(|node| is_selected(node)).count();
+    /// The user selects the next node for its in-place update.
+    fn act_user(&mut self) -> bool {
+        let selected = self.nodes.values().filter(|node| is_selected(node)).count();
         let candidate = self.live().into_iter().find_map(|machine| {
             let name = machine.metadata.name.as_ref()?;
             let candidate = has(self.nodes.get(name)?, keys::CANDIDATE_FOR_UPDATE_LABEL);
-            (candidate && self.serves(machine)).then(|| name.clone())
+            (candidate && self.is_available(machine)).then(|| name.clone())
         });
-        let Some(name) = candidate.filter(|_| chosen < self.updates_at_a_time) else {
+        let Some(name) = candidate.filter(|_| selected < self.updates_at_a_time) else {
             return false;
         };
-        self.tell(format!("a person: the node {name} is to be updated"));
+        self.log(format!("user: select node {name} for its update"));
         self.edit_node(&name, |node| {
             let labels = node.metadata.labels.get_or_insert_default();
             labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
@@ -312,7 +314,7 @@ impl World {
         true
     }
 
-    /// Everybody is Running, of that class, and nobody else is there.
+    /// Asserts that the rollout to the class is complete: every machine is Running, and no other machine exists.
     pub fn assert_settled(&self, class: &str) {
         let deployment = self.deployment.as_ref().unwrap();
         let replicas = deployment.spec.replicas as usize;
@@ -336,8 +338,8 @@ impl World {
         assert_eq!(progressing.reason, "NewMachineSetAvailable", "{}", self.tail());
         for node in self.nodes.values() {
             let annotations = node.metadata.annotations.clone().unwrap_or_default();
-            let kept = annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION);
-            assert!(!kept, "{}", self.tail());
+            let annotated = annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION);
+            assert!(!annotated, "{}", self.tail());
             let taints = node.spec.clone().unwrap_or_default().taints.unwrap_or_default();
             let tainted = taints.iter().any(|taint| taint.key == keys::PREFER_NO_SCHEDULE);
             assert!(!tainted, "{}", self.tail());

@@ -1,4 +1,5 @@
-//! What a preservation says of itself: in the record, in the Node's condition, in the list; and whom it leaves alone.
+//! How a preservation is reported: in the record, the Node's condition and the owner's list; and what it does not
+//! change.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use rstest::rstest;
 use super::lab::{Lab, failing, kept, rolled, stuck};
 use crate::fixtures::*;
 
-fn told(lab: &Lab) -> NodeCondition {
+fn preserved_condition(lab: &Lab) -> NodeCondition {
     let node = lab.view.node.present().unwrap();
     let conditions = node.status.as_ref().unwrap().conditions.as_ref().unwrap();
     let mut all = conditions.iter();
@@ -25,11 +26,11 @@ fn record(lab: &Lab) -> mcm_api::Preservation {
     lab.machine().status.preservation.clone().unwrap()
 }
 
-/// Its disk is full, and a pod takes long to leave.
-fn draining(ask: &str) -> Lab {
+/// A machine that drains: its node has a full disk and a slowly terminating pod.
+fn draining(kind: &str) -> Lab {
     let mut lab = stuck();
-    if !ask.is_empty() {
-        lab.ask(ask, "when-failed");
+    if !kind.is_empty() {
+        lab.request(kind, "when-failed");
     }
     lab.settle();
     assert_eq!(record(&lab).stage, PreservationStage::Draining);
@@ -37,18 +38,18 @@ fn draining(ask: &str) -> Lab {
 }
 
 #[rstest]
-#[case::nobody("", PreservedBy::Auto)]
+#[case::automatic("", PreservedBy::Auto)]
 #[case::the_machine("Machine", PreservedBy::Machine)]
 #[case::the_node("Node", PreservedBy::Node)]
-fn who_asked_is_recorded_from_the_first_write_on(#[case] ask: &str, #[case] by: PreservedBy) {
-    assert_eq!(record(&draining(ask)).by, by);
+fn the_requester_is_recorded_in_the_first_write(#[case] kind: &str, #[case] by: PreservedBy) {
+    assert_eq!(record(&draining(kind)).by, by);
 }
 
 #[test]
-fn who_had_asked_stays_in_the_record_of_an_end() {
+fn the_record_of_an_ended_preservation_keeps_its_requester() {
     let mut lab = kept();
     lab.now = lab.expiry().unwrap();
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     assert_eq!(
         (record(&lab).by, record(&lab).reason.as_str()),
@@ -57,12 +58,12 @@ fn who_had_asked_stays_in_the_record_of_an_end() {
 }
 
 #[test]
-fn the_word_that_asks_now_is_recorded() {
+fn the_current_request_value_is_recorded() {
     let mut lab = failing();
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!(record(&lab).request, "when-failed");
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     assert_eq!(
         (record(&lab).request.as_str(), lab.phase().as_str()),
@@ -71,56 +72,53 @@ fn the_word_that_asks_now_is_recorded() {
 }
 
 #[test]
-fn that_a_rollout_ended_it_is_recorded() {
+fn the_record_states_that_a_rollout_ended_the_preservation() {
     assert_eq!(record(&rolled()).reason, "RollingOut");
 }
 
 #[test]
-fn whose_time_is_over_when_it_fails_asks_no_list() {
+fn an_expired_machine_that_fails_claims_no_entry() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.reports(unhealthy());
     lab.settle();
     lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(11)));
     lab.now = minute(11);
     let done = lab.settle();
-    assert!(!done.iter().any(|word| word.starts_with("claim")), "{done:?}");
+    assert!(!done.iter().any(|text| text.starts_with("claim")), "{done:?}");
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
 }
 
 #[rstest]
 #[case::with_a_vm(true, Some("claim auto"))]
-#[case::without_one(false, None)]
-fn what_another_controller_was_about_to_keep_asks_as_one_that_nobody_asked_for(
-    #[case] vm: bool,
-    #[case] claim: Option<&str>,
-) {
+#[case::without_a_vm(false, None)]
+fn a_machine_marked_by_another_controller_claims_an_automatic_entry(#[case] vm: bool, #[case] claim: Option<&str>) {
     let mut lab = Lab::new(with_conditions(with_vm(Phase::Failed), &unhealthy()));
     if !vm {
         lab.view.machine.spec.provider_id.clear();
     }
     lab.annotate("Machine", keys::PRESERVE_ANNOTATION, Some("auto-preserved"));
     let done = lab.settle();
-    let claimed = done.iter().map(String::as_str).find(|word| word.starts_with("claim"));
+    let claimed = done.iter().map(String::as_str).find(|text| text.starts_with("claim"));
     assert_eq!(claimed, claim, "{done:?}");
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION), None);
+    assert_eq!(lab.machine_annotation(keys::PRESERVE_ANNOTATION), None);
 }
 
 #[test]
-fn a_machine_without_a_node_has_no_pods_to_wait_for() {
+fn a_machine_without_a_node_does_not_wait_for_pods() {
     let mut view = with_vm(Phase::Pending);
     view.node = NodeView::Absent;
     let mut lab = Lab::new(view);
     lab.view.pods = None;
     lab.now = minute(21);
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
 }
 
 #[test]
-fn a_drain_that_is_forced_deletes_pods_and_waits_for_none() {
+fn a_forced_drain_of_a_preservation_deletes_pods_and_does_not_wait() {
     let mut lab = draining("");
     let labels = lab.view.machine.metadata.labels.get_or_insert_default();
     labels.insert(keys::FORCE_DRAIN_LABEL.to_owned(), "False".to_owned());
@@ -139,53 +137,61 @@ fn a_drain_that_is_forced_deletes_pods_and_waits_for_none() {
 }
 
 #[rstest]
-#[case::by_nobody("", "Preserved by MCM.")]
-#[case::by_a_person("Node", "Preserved by user.")]
-fn the_condition_says_who_and_until_when_and_that_the_pods_left(#[case] ask: &str, #[case] reason: &str) {
+#[case::automatic("", "Preserved by MCM.")]
+#[case::by_a_user("Node", "Preserved by user.")]
+fn the_condition_contains_requester_expiry_and_drain_result(#[case] kind: &str, #[case] reason: &str) {
     let mut lab = failing();
-    if !ask.is_empty() {
-        lab.ask(ask, "when-failed");
+    if !kind.is_empty() {
+        lab.request(kind, "when-failed");
     }
     lab.settle();
     let text = |lab: &Lab| {
         let until = lab.expiry().unwrap();
         format!("Preserved node drained successfully. Machine preserved until {until}.")
     };
-    assert_eq!(told(&lab).reason.as_deref(), Some(reason));
-    assert_eq!(told(&lab).message, Some(text(&lab)));
+    assert_eq!(preserved_condition(&lab).reason.as_deref(), Some(reason));
+    assert_eq!(preserved_condition(&lab).message, Some(text(&lab)));
     lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(500)));
     lab.settle();
-    assert_eq!(told(&lab).message, Some(text(&lab)), "until another moment");
-    assert_eq!(lab.settle(), [""; 0], "once");
-    if ask.is_empty() {
-        lab.ask("Machine", "now");
+    assert_eq!(
+        preserved_condition(&lab).message,
+        Some(text(&lab)),
+        "the condition contains the new expiry"
+    );
+    assert_eq!(lab.settle(), [""; 0], "the condition is written once");
+    if kind.is_empty() {
+        lab.request("Machine", "now");
         lab.settle();
-        assert_eq!(told(&lab).reason.as_deref(), Some("Preserved by user."));
+        assert_eq!(preserved_condition(&lab).reason.as_deref(), Some("Preserved by user."));
     }
     lab.now = minute(500);
     lab.settle();
-    let told = told(&lab);
+    let condition = preserved_condition(&lab);
     assert_eq!(
-        (told.status.as_str(), told.reason.as_deref(), told.message.as_deref()),
+        (
+            condition.status.as_str(),
+            condition.reason.as_deref(),
+            condition.message.as_deref()
+        ),
         ("False", Some("Preservation stopped."), Some(""))
     );
 }
 
 #[test]
-fn a_node_that_was_never_told_of_a_preservation_is_not_told_of_its_end() {
+fn the_end_is_not_written_to_a_node_without_the_preserved_condition() {
     let mut lab = Lab::new(running());
     lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. } | Action::PatchNode { .. });
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     lab.refuses = |_| false;
-    lab.ask("Machine", "false");
+    lab.request("Machine", "false");
     let done = lab.settle();
-    assert!(!done.iter().any(|word| word.contains("condition")), "{done:?}");
+    assert!(!done.iter().any(|text| text.contains("condition")), "{done:?}");
     assert_eq!(lab.machine().status.preservation, None);
 }
 
 #[test]
-fn taints_of_others_stay() {
+fn foreign_taints_are_kept() {
     let others = || {
         let mut stricter = taint(keys::PRESERVED_TAINT);
         stricter.effect = "NoExecute".to_owned();
@@ -208,14 +214,10 @@ fn taints_of_others_stay() {
 #[rstest]
 #[case::now("now", "Running", true)]
 #[case::when_failed("when-failed", "Running", false)]
-fn in_the_dialect_of_upstream_only_now_keeps_what_recovered(
-    #[case] word: &str,
-    #[case] phase: &str,
-    #[case] stays: bool,
-) {
+fn in_the_upstream_dialect_only_now_outlives_a_recovery(#[case] value: &str, #[case] phase: &str, #[case] stays: bool) {
     let mut lab = failing();
     lab.settings.preservation = Dialect::Upstream;
-    lab.ask("Node", word);
+    lab.request("Node", value);
     lab.settle();
     let until = lab.expiry();
     assert!(until.is_some());
@@ -226,15 +228,15 @@ fn in_the_dialect_of_upstream_only_now_keeps_what_recovered(
     assert_eq!((lab.phase().as_str(), lab.expiry()), (phase, left));
     lab.now = minute(60);
     lab.settle();
-    assert_eq!(lab.expiry(), left, "and no longer");
+    assert_eq!(lab.expiry(), left, "the preservation stays or ends for good");
 }
 
 #[rstest]
 #[case::the_node("Node")]
 #[case::the_machine("Machine")]
-fn pods_begin_to_leave_as_soon_as_it_is_written_that_the_machine_failed(#[case] asker: &str) {
+fn the_drain_starts_right_after_the_failed_phase_is_written(#[case] kind: &str) {
     let mut lab = failing();
-    lab.ask(asker, "when-failed");
+    lab.request(kind, "when-failed");
     let writes = |plan: &Plan| plan.status.is_some();
     while !writes(&lab.decide()) {
         lab.carry_out(lab.decide());

@@ -1,4 +1,4 @@
-//! Preservation beside what a machine's plan does anyway: it comes last, and changes nothing of what comes first.
+//! Precedence of preservation in a machine's plan: it comes last and does not change the actions before it.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use mcm_core::machine::{Action, NodeView, Plan, Stage, View};
 use rstest::rstest;
 use serde_json::json;
 
-use super::lab::{CA, Lab, kept};
+use super::lab::{Lab, SCALE_DOWN_DISABLED, kept};
 use crate::fixtures::*;
 
-/// The machine waits for a pod that ends.
-fn drained_away() -> View {
+/// A machine being deleted whose drain waits for a terminating pod.
+fn draining_for_deletion() -> View {
     let mut conditions = healthy();
     conditions.push(condition("Terminating", "True"));
     let mut view = with_conditions(deleting(Stage::Drain.phrase()), &conditions);
@@ -26,8 +26,8 @@ fn drained_away() -> View {
     view
 }
 
-/// Its Node's annotation asks that it be deleted.
-fn ordered_away() -> View {
+/// A machine whose deletion is triggered by an annotation of its Node.
+fn deletion_triggered() -> View {
     let mut view = running();
     annotate_node(&mut view, keys::TRIGGER_DELETION_ANNOTATION, "true");
     view
@@ -45,61 +45,61 @@ fn annotate(view: &mut View, key: &str, value: &str) {
     annotations.insert(key.to_owned(), value.to_owned());
 }
 
-/// What it asks the cloud for comes first.
-fn asking() -> View {
+/// A machine with a cloud call as its next action.
+fn calling_the_cloud() -> View {
     let view = new_machine();
     let plan = decided(&view, minute(1));
     assert!(matches!(plan.actions.last(), Some(Action::Call(_))), "{plan:?}");
     view
 }
 
-/// What is done, whether a status is written, and when the machine is looked at again.
-fn done(view: &View) -> (Vec<String>, bool, Option<Duration>) {
+/// The actions of the plan, whether it writes a status, and its wake-up time.
+fn outcome(view: &View) -> (Vec<String>, bool, Option<Duration>) {
     let plan = decided(view, minute(1));
     (actions(&plan), plan.status.is_some(), plan.wake)
 }
 
 #[rstest]
-#[case::it_goes_and_waits(drained_away())]
-#[case::it_is_ordered_away(ordered_away())]
-#[case::it_asks(asking())]
-fn what_comes_first_is_as_if_nobody_asked(#[case] view: View) {
-    let plain = done(&view);
-    let mut asked = view.clone();
-    annotate(&mut asked, keys::PRESERVE_ANNOTATION, "now");
-    assert_eq!(done(&asked), plain);
+#[case::draining_for_deletion(draining_for_deletion())]
+#[case::deletion_triggered(deletion_triggered())]
+#[case::calling_the_cloud(calling_the_cloud())]
+fn a_request_does_not_change_actions_that_take_precedence(#[case] view: View) {
+    let plain = outcome(&view);
+    let mut by_machine = view.clone();
+    annotate(&mut by_machine, keys::PRESERVE_ANNOTATION, "now");
+    assert_eq!(outcome(&by_machine), plain);
     let mut by_node = view;
     annotate_node(&mut by_node, keys::PRESERVE_ANNOTATION, "now");
-    assert_eq!(done(&by_node), plain);
+    assert_eq!(outcome(&by_node), plain);
 }
 
 #[rstest]
-#[case::it_is_ordered_away(ordered_away())]
-#[case::it_asks(asking())]
-fn an_expiry_wakes_nobody_who_has_something_else_to_do(#[case] view: View) {
-    let plain = done(&view);
+#[case::deletion_triggered(deletion_triggered())]
+#[case::calling_the_cloud(calling_the_cloud())]
+fn an_expiry_does_not_change_the_wake_up_of_other_actions(#[case] view: View) {
+    let plain = outcome(&view);
     let mut kept = view;
     kept.machine.status.current_status.preserve_expiry_time = Some(Time(minute(1).checked_add(secs(1)).unwrap()));
-    assert_eq!(done(&kept), plain);
+    assert_eq!(outcome(&kept), plain);
 }
 
-fn tells(plan: &Plan, word: &str) -> bool {
-    let told = |action: &Action| matches!(action, Action::RecordEvent { reason, .. } if reason == word);
-    plan.actions.iter().any(told)
+fn records_event(plan: &Plan, expected: &str) -> bool {
+    let matching = |action: &Action| matches!(action, Action::RecordEvent { reason, .. } if reason == expected);
+    plan.actions.iter().any(matching)
 }
 
 #[test]
-fn that_a_failed_machine_recovered_is_told() {
+fn the_recovery_of_a_failed_machine_is_reported_by_an_event() {
     let mut lab = kept();
     lab.reports(healthy());
     lab.now = minute(60);
-    assert!(tells(&lab.decide(), "PreservedMachineRecovered"));
+    assert!(records_event(&lab.decide(), "PreservedMachineRecovered"));
 }
 
 #[test]
-fn a_machine_that_was_unknown_and_did_not_fail_keeps_its_record_as_it_is() {
+fn an_unknown_machine_that_recovers_keeps_its_preservation_record() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     let record = lab.machine().status.preservation.clone();
     lab.now = minute(5);
@@ -110,17 +110,17 @@ fn a_machine_that_was_unknown_and_did_not_fail_keeps_its_record_as_it_is() {
     lab.reports(healthy());
     let plan = lab.decide();
     assert_eq!(written(&plan).0, "Running:Preserved");
-    assert!(!tells(&plan, "PreservedMachineRecovered"));
+    assert!(!records_event(&plan, "PreservedMachineRecovered"));
     lab.settle();
     assert_eq!(lab.machine().status.preservation, record);
 }
 
 #[test]
-fn a_request_that_cannot_be_understood_leaves_the_record_of_the_one_before() {
+fn an_invalid_request_keeps_the_record_of_the_previous_request() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
-    lab.ask("Machine", "perhaps");
+    lab.request("Machine", "perhaps");
     lab.settle();
     let record = lab.machine().status.preservation.clone().unwrap();
     assert_eq!(
@@ -130,30 +130,30 @@ fn a_request_that_cannot_be_understood_leaves_the_record_of_the_one_before() {
 }
 
 #[test]
-fn an_expiry_is_a_whole_second_and_not_too_early() {
+fn an_expiry_is_rounded_up_to_a_whole_second() {
     let mut lab = Lab::new(running());
     lab.now = minute(1).checked_add(jiff::SignedDuration::from_millis(1)).unwrap();
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     let later = minute(1).checked_add(secs(1 + 72 * 60 * 60)).unwrap();
     assert_eq!(lab.expiry(), Some(later));
 }
 
 #[test]
-fn the_nodes_condition_says_until_when() {
+fn the_node_condition_contains_the_expiry() {
     let lab = kept();
     let node = lab.view.node.present().unwrap();
     let conditions = node.status.as_ref().unwrap().conditions.as_ref().unwrap();
-    let told = conditions
+    let preserved = conditions
         .iter()
         .find(|condition| condition.type_ == keys::PRESERVED_CONDITION);
     let text = format!("Machine preserved until {}.", lab.expiry().unwrap());
-    let said = told.and_then(|condition| condition.message.as_deref()).unwrap();
-    assert!(said.ends_with(&text), "{said}");
+    let message = preserved.and_then(|condition| condition.message.as_deref()).unwrap();
+    assert!(message.ends_with(&text), "{message}");
 }
 
-/// What is done before the driver is asked to update the VM.
-fn before_the_call(lab: &mut Lab) -> Plan {
+/// Performs plans until the next one ends with a cloud call; returns that plan.
+fn settle_until_call(lab: &mut Lab) -> Plan {
     for _ in 0..10 {
         let plan = lab.decide();
         if matches!(plan.actions.last(), Some(Action::Call(_))) {
@@ -161,44 +161,44 @@ fn before_the_call(lab: &mut Lab) -> Plan {
         }
         lab.carry_out(plan);
     }
-    panic!("the driver is not asked: {:?}", lab.decide());
+    panic!("the driver is not called: {:?}", lab.decide());
 }
 
-/// The machine's turn may come long after.
+/// The update call may stay due for a long time.
 #[test]
-fn a_preservation_begins_and_ends_while_the_driver_is_to_update_the_vm() {
+fn a_preservation_starts_and_ends_while_an_update_call_is_due() {
     let mut view = running();
     view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
     let mut lab = Lab::new(view);
-    assert_eq!(actions(&before_the_call(&mut lab)), ["call Update"]);
+    assert_eq!(actions(&settle_until_call(&mut lab)), ["call Update"]);
 
-    lab.ask("Machine", "now");
-    let call = before_the_call(&mut lab);
+    lab.request("Machine", "now");
+    let call = settle_until_call(&mut lab);
     assert_eq!(lab.phase(), "Running:Preserved");
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
     let ends = lab.expiry().unwrap();
     assert_eq!(call.expiry, Duration::try_from(ends.duration_since(lab.now)).ok());
 
     lab.now = ends;
-    let call = before_the_call(&mut lab);
+    let call = settle_until_call(&mut lab);
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
-    assert_eq!((lab.node(CA), call.expiry), (None, None));
+    assert_eq!((lab.node_annotation(SCALE_DOWN_DISABLED), call.expiry), (None, None));
 }
 
 #[test]
-fn the_driver_is_asked_to_update_a_vm_whose_node_cannot_be_told_of_the_preservation() {
+fn a_vm_is_updated_although_the_preserved_condition_cannot_be_written() {
     let mut view = running();
     view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
     let mut lab = Lab::new(view);
     lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. });
-    lab.ask("Machine", "now");
-    assert_eq!(actions(&before_the_call(&mut lab)), ["call Update"]);
+    lab.request("Machine", "now");
+    assert_eq!(actions(&settle_until_call(&mut lab)), ["call Update"]);
     assert_eq!(lab.phase(), "Running:Preserved");
 }
 
-/// It waits for others to be ready on its Node, and they are not.
+/// The machine waits for the critical components of its Node.
 #[test]
-fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {
+fn a_preserved_machine_that_never_ran_stays_failed_until_its_node_is_ready() {
     let mut view = with_conditions(with_vm(Phase::Pending), &healthy());
     if let NodeView::Present(node) = &mut view.node {
         node.spec.get_or_insert_default().taints = Some(vec![Taint {
@@ -213,12 +213,12 @@ fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
     let mut ended = lab.clone();
-    ended.ask("Machine", "false");
+    ended.request("Machine", "false");
     ended.settle();
     assert_eq!(
         (ended.phase().as_str(), ended.expiry()),
         ("Failed", None),
-        "it is replaced"
+        "the machine is replaced"
     );
     if let NodeView::Present(node) = &mut lab.view.node {
         node.spec.get_or_insert_default().taints = None;
@@ -227,18 +227,18 @@ fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {
     assert_eq!(lab.phase(), "Running:Preserved");
 }
 
-/// A person chose all nodes for the update, that of a failed machine among them.
+/// A user selects all nodes for the update, including the node of a failed machine.
 #[rstest]
-#[case::chosen("SelectedForUpdate")]
+#[case::selected("SelectedForUpdate")]
 #[case::drained("DrainSuccessful")]
-fn a_failed_machine_that_is_kept_is_not_updated_in_place(#[case] reason: &str) {
+fn a_preserved_failed_machine_is_not_updated_in_place(#[case] reason: &str) {
     let mut lab = kept();
-    let chosen = NodeCondition {
+    let update = NodeCondition {
         reason: Some(reason.to_owned()),
         ..condition(keys::IN_PLACE_UPDATE_CONDITION, "True")
     };
     let mut all = lab.machine().status.conditions.clone();
-    all.push(chosen);
+    all.push(update);
     lab.conditions(&all);
     if let NodeView::Present(node) = &mut lab.view.node {
         let labels = node.metadata.labels.get_or_insert_default();

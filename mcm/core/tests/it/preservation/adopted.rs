@@ -1,15 +1,15 @@
-//! What another controller began to preserve, or another dialect: there is an expiry, and no record says how it came.
+//! Preservations that another controller or dialect started: there is an expiry, and no record of its origin.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::preservation::Standing;
 use rstest::rstest;
 
-use super::lab::{CA, Lab};
+use super::lab::{Lab, SCALE_DOWN_DISABLED};
 use crate::fixtures::*;
 
-/// Preserved until minute 100 by somebody who kept no record.
-fn theirs(phase: Phase) -> Lab {
+/// Preserved until minute 100 by another controller, without a record.
+fn adopted(phase: Phase) -> Lab {
     let conditions = if phase == Phase::Failed { unhealthy() } else { healthy() };
     let mut lab = Lab::new(with_conditions(with_vm(phase), &conditions));
     lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(100)));
@@ -17,16 +17,16 @@ fn theirs(phase: Phase) -> Lab {
 }
 
 #[rstest]
-#[case::upstreams_word("Machine", "auto-preserved", PreservedBy::Auto)]
+#[case::upstream_mark("Machine", "auto-preserved", PreservedBy::Auto)]
 #[case::the_machines_request("Machine", "when-failed", PreservedBy::Machine)]
 #[case::the_nodes_request("Node", "when-failed", PreservedBy::Node)]
-fn a_failed_machine_is_drained_and_kept_until_its_expiry(
+fn an_adopted_failed_machine_is_drained_and_preserved_until_its_expiry(
     #[case] kind: &str,
-    #[case] word: &str,
+    #[case] value: &str,
     #[case] by: PreservedBy,
 ) {
-    let mut lab = theirs(Phase::Failed);
-    lab.ask(kind, word);
+    let mut lab = adopted(Phase::Failed);
+    lab.request(kind, value);
     let done = lab.settle();
     assert!(done.contains(&"[Failed Draining]".to_owned()), "{done:?}");
     assert_eq!(
@@ -40,11 +40,11 @@ fn a_failed_machine_is_drained_and_kept_until_its_expiry(
 #[rstest]
 #[case::the_machines_request("Machine", PreservedBy::Machine)]
 #[case::the_nodes_request("Node", PreservedBy::Node)]
-fn a_machine_that_serves_is_kept_until_its_expiry(#[case] kind: &str, #[case] by: PreservedBy) {
-    let mut lab = theirs(Phase::Running);
-    lab.ask(kind, "now");
+fn an_adopted_running_machine_is_preserved_until_its_expiry(#[case] kind: &str, #[case] by: PreservedBy) {
+    let mut lab = adopted(Phase::Running);
+    lab.request(kind, "now");
     let done = lab.settle();
-    assert!(!done.iter().any(|word| word.contains("Draining")), "{done:?}");
+    assert!(!done.iter().any(|text| text.contains("Draining")), "{done:?}");
     assert_eq!(
         (lab.phase().as_str(), lab.expiry()),
         ("Running:Preserved", Some(minute(100))),
@@ -55,36 +55,40 @@ fn a_machine_that_serves_is_kept_until_its_expiry(#[case] kind: &str, #[case] by
 }
 
 #[test]
-fn an_expiry_for_which_nobody_asks_ends() {
-    let mut lab = theirs(Phase::Running);
+fn an_adopted_expiry_without_a_request_ends() {
+    let mut lab = adopted(Phase::Running);
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION), None);
+    assert_eq!(lab.machine_annotation(keys::PRESERVE_ANNOTATION), None);
 }
 
 #[rstest]
 #[case::of_a_set_alone(false, true, None)]
 #[case::of_a_set_alone_and_ended_at_once(false, false, None)]
 #[case::of_a_rollout(true, true, Some("true"))]
-fn what_kept_the_autoscaler_away_goes_with_a_preservation_unless_a_rollout_wants_it(
+fn scale_down_annotations_are_removed_after_a_preservation_unless_a_rollout_needs_them(
     #[case] deployed: bool,
     #[case] kept: bool,
     #[case] left: Option<&str>,
 ) {
-    let mut lab = theirs(Phase::Running);
-    if let Standing::Known { deployed: known, .. } = &mut lab.view.ledger {
-        *known = deployed;
+    let mut lab = adopted(Phase::Running);
+    if let Standing::Known { deployed: current, .. } = &mut lab.view.ledger {
+        *current = deployed;
     }
-    lab.annotate("Node", CA, Some("true"));
+    lab.annotate("Node", SCALE_DOWN_DISABLED, Some("true"));
     lab.annotate("Node", keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION, Some("true"));
     if kept {
-        lab.ask("Machine", "now");
+        lab.request("Machine", "now");
         lab.settle();
-        assert_eq!(lab.node(CA).as_deref(), Some("true"));
+        assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
     }
-    lab.ask("Machine", "false");
+    lab.request("Machine", "false");
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), left);
-    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).as_deref(), left);
-    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), left);
+    assert_eq!(
+        lab.node_annotation(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)
+            .as_deref(),
+        left
+    );
+    assert_eq!(lab.node_annotation(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
 }

@@ -1,5 +1,6 @@
-//! Cells of the table once more, through the whole decision: from a machine, its Node, its set's list and the time to the
-//! first write that tells of preservation. Each with a healthy Node and with one that is not, where the phase allows both.
+//! The cells of the table through the full decision: from a machine, its Node, its owner's list and the time to the
+//! first write that concerns preservation. Each cell runs with a healthy and an unhealthy Node if the phase allows
+//! both.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +18,18 @@ use super::oracle::{Cell, outcome};
 use super::table::{cells, metadata};
 use crate::fixtures::*;
 
-/// Whether it is a cell of a machine with a VM and a set.
-fn is_told_by_views(cell: &Cell<'_>) -> bool {
+/// Whether a view of a machine with a VM and a set can represent the cell.
+fn is_representable(cell: &Cell<'_>) -> bool {
     let phase = matches!(
         cell.phase,
         "fails" | "recovers" | "Running" | "Failed" | "Unknown" | "Pending"
     );
-    // Without a Node nothing recovers, and what runs has one.
-    let node = cell.node != "gone" || !matches!(cell.phase, "recovers" | "Running");
+    // A machine that recovers or is Running has a Node.
+    let node = cell.node != "absent" || !matches!(cell.phase, "recovers" | "Running");
     let kept = !matches!(cell.kept, "no-vm" | "adopted");
-    // Before a preservation nobody remembers which Node it was that asked.
+    // Before a preservation, the Node that requested it is not recorded.
     let known = cell.kept != "free" || cell.node != "other" || cell.machine != "copied";
-    phase && node && kept && known && cell.limit != "nobody"
+    phase && node && kept && known && cell.limit != "no-owner"
 }
 
 fn record(kept: &str) -> Option<Preservation> {
@@ -54,11 +55,11 @@ fn record(kept: &str) -> Option<Preservation> {
     })
 }
 
-/// How healthy the Node may be in that phase. What becomes Failed or stays it is not, and what recovers is.
+/// The possible health of the Node: unhealthy if the machine fails or is Failed, healthy if it recovers.
 fn healths(cell: &Cell<'_>) -> &'static [bool] {
     match (cell.phase, cell.node) {
         ("recovers", _) => &[true],
-        ("fails" | "Failed", _) | (_, "gone") => &[false],
+        ("fails" | "Failed", _) | (_, "absent") => &[false],
         _ => &[true, false],
     }
 }
@@ -87,16 +88,16 @@ fn lab(cell: &Cell<'_>, dialect: Dialect, well: bool) -> Lab {
         .get_or_insert_default()
         .extend(metadata(cell.machine).annotations.unwrap_or_default());
     machine.status.preservation = record(cell.kept);
-    let away = match cell.expiry {
+    let remaining = match cell.expiry {
         "ahead" => Some(3600),
         "over" => Some(-1),
         _ => None,
     };
-    let ends = away.map(|seconds| Time(lab.now + SignedDuration::from_secs(seconds)));
+    let ends = remaining.map(|seconds| Time(lab.now + SignedDuration::from_secs(seconds)));
     machine.status.current_status.preserve_expiry_time = ends;
     match (&mut lab.view.node, cell.node) {
-        (node, "gone") => *node = NodeView::Absent,
-        (NodeView::Present(node), word) => asks(node, word),
+        (node, "absent") => *node = NodeView::Absent,
+        (NodeView::Present(node), value) => request_by(node, value),
         _ => {}
     }
     let entry = |kept: &str| PreservationEntry {
@@ -117,31 +118,31 @@ fn lab(cell: &Cell<'_>, dialect: Dialect, well: bool) -> Lab {
     lab
 }
 
-fn asks(node: &mut Node, word: &str) {
-    node.metadata.uid = Some(if word == "other" { "second" } else { "first" }.to_owned());
-    node.metadata.annotations = metadata(word).annotations;
+fn request_by(node: &mut Node, value: &str) {
+    node.metadata.uid = Some(if value == "other" { "second" } else { "first" }.to_owned());
+    node.metadata.annotations = metadata(value).annotations;
 }
 
-/// What the first status says that is written, in the table's words.
+/// The outcome of the first written status, in the terms of the table.
 fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate, well: bool) -> &'static str {
     let mut lab = lab(cell, dialect, well);
     for _ in 0..12 {
         let before = lab.machine().status.clone();
         let plan = lab.decide();
-        if let Some(word) = plan.status.as_ref().and_then(|after| change(&before, after)) {
-            return word;
+        if let Some(outcome) = plan.status.as_ref().and_then(|after| change(&before, after)) {
+            return outcome;
         }
         if plan.actions.is_empty() && plan.status.is_none() {
-            return rest(&before);
+            return settled(&before);
         }
-        // A person's request has a place whatever the maximum is.
+        // A user's request is accepted regardless of the maximum.
         lab.answer = match (plan.actions.last(), gate) {
             (Some(Action::Claim { again: true, .. }), Gate::Full) | (_, Gate::Open) => Ok(()),
             (_, gate) => Err(gate),
         };
         lab.carry_out(plan);
     }
-    panic!("it does not come to rest: {cell:?}");
+    panic!("the machine does not settle: {cell:?}");
 }
 
 fn stage(status: &MachineStatus) -> Option<&PreservationStage> {
@@ -153,7 +154,7 @@ fn change(before: &MachineStatus, after: &MachineStatus) -> Option<&'static str>
     let failed = |status: &MachineStatus| status.current_status.base() == Some(&Phase::Failed);
     let ends = stage(after) == Some(&Releasing) && stage(before) != Some(&Releasing);
     let ended = |status: &MachineStatus| status.current_status.preserve_expiry_time.is_none() && !status.is_kept();
-    let over = ended(after) && (!ended(before) || stage(after).is_none());
+    let finished = ended(after) && (!ended(before) || stage(after).is_none());
     match (failed(before), failed(after), stage(before), stage(after)) {
         (_, _, _, Some(Releasing)) if ends => Some("release"),
         (_, true, before, Some(Draining)) if before != Some(&Draining) => Some("keep-failed"),
@@ -162,13 +163,13 @@ fn change(before: &MachineStatus, after: &MachineStatus) -> Option<&'static str>
         (true, false, ..) => Some("run"),
         (_, _, Some(Draining), Some(Preserved)) => Some("drain"),
         (_, _, None | Some(Releasing), Some(Preserved)) => Some("start"),
-        (_, _, Some(Releasing), _) if over => Some("finish"),
+        (_, _, Some(Releasing), _) if finished => Some("finish"),
         _ => None,
     }
 }
 
-/// Nothing more is written.
-fn rest(status: &MachineStatus) -> &'static str {
+/// The outcome when nothing more is written.
+fn settled(status: &MachineStatus) -> &'static str {
     match stage(status) {
         None => "nothing",
         Some(PreservationStage::Releasing) => "finish",
@@ -178,22 +179,27 @@ fn rest(status: &MachineStatus) -> &'static str {
 }
 
 #[test]
-fn views_of_machines_are_decided_as_the_documents_say() {
-    let all = cells().filter(|(cell, ..)| is_told_by_views(cell));
+fn full_decisions_match_the_oracle() {
+    let all = cells().filter(|(cell, ..)| is_representable(cell));
     let all = all.flat_map(|(cell, dialect, gate)| {
         let each = healths(&cell).iter().copied();
         each.map(move |well| (outcome(&cell), decided(&cell, dialect, gate, well), cell, well))
     });
     let (right, wrong): (Vec<_>, Vec<_>) = all.partition(|((expected, _), decided, ..)| decided == expected);
     assert!(right.len() + wrong.len() > 90_000, "{} cells", right.len());
-    let told: Vec<_> = wrong
+    let listed: Vec<_> = wrong
         .iter()
         .take(30)
-        .map(|((expected, why), decided, cell, well)| {
-            let health = if *well { "healthy" } else { "unhealthy" };
-            format!("{cell:?}, {health}: {decided}, not {expected} ({why})")
+        .map(|((expected, citation), decided, cell, healthy)| {
+            let health = if *healthy { "healthy" } else { "unhealthy" };
+            format!("{cell:?}, {health}: {decided}, not {expected} ({citation})")
         })
         .collect();
     let all = right.len() + wrong.len();
-    assert!(wrong.is_empty(), "{} of {all} wrong:\n{}", wrong.len(), told.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {all} wrong:\n{}",
+        wrong.len(),
+        listed.join("\n")
+    );
 }

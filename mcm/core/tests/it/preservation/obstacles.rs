@@ -1,5 +1,5 @@
-//! Preservation where others stand in its way: a server that refuses writes, a template that wants the same annotations,
-//! a list that somebody else was entered in, a Node that is another one.
+//! Preservation with obstacles: an API server that refuses writes, a template with the same annotations, an owner's
+//! list with other entries, a replaced Node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use mcm_core::machine::{Action, Answer, Failure, MachinePatch, NodeView};
 use mcm_core::preservation::{Gate, Standing};
 use rstest::rstest;
 
-use super::lab::{CA, Lab, failing, kept, rolled, stuck};
+use super::lab::{Lab, SCALE_DOWN_DISABLED, failing, kept, rolled, stuck};
 use crate::fixtures::*;
 
-fn node_marks(action: &Action) -> bool {
+fn node_patches(action: &Action) -> bool {
     matches!(action, Action::PatchNode { .. })
 }
 
-fn annotations_of_machines(action: &Action) -> bool {
+fn machine_patches(action: &Action) -> bool {
     matches!(action, Action::PatchMachine(_))
 }
 
-fn conditions_of_nodes(action: &Action) -> bool {
+fn preserved_conditions(action: &Action) -> bool {
     matches!(action, Action::SetPreservedCondition { .. })
 }
 
-/// What the template wants of the Node, which the server refuses: its label stays away.
-fn labels_of_the_template(action: &Action) -> bool {
+/// Node patches with labels, which come from the template.
+fn label_patches(action: &Action) -> bool {
     matches!(action, Action::PatchNode { patch, .. } if !patch.labels.is_empty())
 }
 
@@ -45,9 +45,9 @@ fn template(lab: &mut Lab, labels: &[(&str, &str)], annotations: &[(&str, &str)]
 }
 
 #[rstest]
-#[case::marks_of_the_node(node_marks)]
-#[case::its_condition(conditions_of_nodes)]
-fn a_drain_does_not_hold_a_preservation_up_though_its_node_cannot_be_written(#[case] refuses: fn(&Action) -> bool) {
+#[case::marks_of_the_node(node_patches)]
+#[case::its_condition(preserved_conditions)]
+fn a_preservation_starts_after_the_drain_timeout_although_node_writes_fail(#[case] refuses: fn(&Action) -> bool) {
     let mut lab = failing();
     lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
     lab.refuses = refuses;
@@ -60,12 +60,12 @@ fn a_drain_does_not_hold_a_preservation_up_though_its_node_cannot_be_written(#[c
 }
 
 #[rstest]
-#[case::marks_of_the_node(node_marks)]
-#[case::its_condition(conditions_of_nodes)]
-#[case::annotations_of_the_machine(annotations_of_machines)]
-fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case] refuses: fn(&Action) -> bool) {
+#[case::marks_of_the_node(node_patches)]
+#[case::its_condition(preserved_conditions)]
+#[case::annotations_of_the_machine(machine_patches)]
+fn the_end_of_a_failed_machines_preservation_does_not_wait_for_refused_writes(#[case] refuses: fn(&Action) -> bool) {
     let mut lab = failing();
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
     lab.refuses = refuses;
     lab.now = lab.expiry().unwrap();
@@ -79,9 +79,9 @@ fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case]
     );
 }
 
-/// The update's own mark comes first, at every look.
+/// Every plan starts with the condition of the in-place update.
 #[test]
-fn the_end_of_a_failed_machine_does_not_wait_for_marks_of_an_update_that_are_refused() {
+fn the_end_of_a_failed_machines_preservation_does_not_wait_for_refused_update_conditions() {
     let mut lab = kept();
     if let NodeView::Present(node) = &mut lab.view.node {
         let labels = node.metadata.labels.get_or_insert_default();
@@ -98,10 +98,10 @@ fn the_end_of_a_failed_machine_does_not_wait_for_marks_of_an_update_that_are_ref
 }
 
 #[rstest]
-#[case::it_is_refused(false, false, true)]
-#[case::it_conflicts(true, false, false)]
-#[case::an_answer_waits(false, true, false)]
-fn an_end_goes_before_what_is_refused_and_after_what_is_decided_anew_or_recorded(
+#[case::refused(false, false, true)]
+#[case::conflict(true, false, false)]
+#[case::unrecorded_answer(false, true, false)]
+fn an_expiry_is_handled_before_refused_writes_and_after_conflicts_and_answers(
     #[case] conflict: bool,
     #[case] answered: bool,
     #[case] ends: bool,
@@ -124,13 +124,13 @@ fn an_end_goes_before_what_is_refused_and_after_what_is_decided_anew_or_recorded
     assert_eq!((plan.status.is_some(), plan.after_failure), (ends, !ends), "{plan:?}");
 }
 
-/// As often as it is looked at, and no oftener.
+/// A refused deletion is not repeated within the same pass.
 #[test]
-fn a_deletion_that_is_refused_is_asked_for_once_a_look() {
+fn a_refused_deletion_is_requested_once_per_pass() {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
     lab.view.ledger = Standing::Nobody;
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
     lab.refuses = |action| *action == Action::DeleteMachine;
     lab.now = lab.expiry().unwrap();
@@ -145,7 +145,7 @@ fn a_deletion_that_is_refused_is_asked_for_once_a_look() {
 }
 
 #[test]
-fn a_node_that_a_person_deletes_takes_its_machine_along_though_it_is_kept() {
+fn the_deletion_of_a_node_deletes_its_preserved_machine() {
     let mut lab = kept();
     if let NodeView::Present(node) = &mut lab.view.node {
         node.metadata.deletion_timestamp = Some(Time(minute(12)));
@@ -154,14 +154,14 @@ fn a_node_that_a_person_deletes_takes_its_machine_along_though_it_is_kept() {
 }
 
 #[rstest]
-#[case::marks_of_the_node(node_marks)]
-#[case::its_condition(conditions_of_nodes)]
-#[case::annotations_of_the_machine(annotations_of_machines)]
-fn a_failed_machine_of_no_set_is_deleted_at_its_end_whatever_is_refused(#[case] refuses: fn(&Action) -> bool) {
+#[case::marks_of_the_node(node_patches)]
+#[case::its_condition(preserved_conditions)]
+#[case::annotations_of_the_machine(machine_patches)]
+fn a_failed_standalone_machine_is_deleted_at_its_expiry_although_writes_fail(#[case] refuses: fn(&Action) -> bool) {
     let mut lab = failing();
     lab.view.machine.metadata.owner_references = None;
     lab.view.ledger = Standing::Nobody;
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
     lab.refuses = refuses;
@@ -176,15 +176,18 @@ fn a_failed_machine_of_no_set_is_deleted_at_its_end_whatever_is_refused(#[case] 
 }
 
 #[rstest]
-#[case::marks_of_the_node(node_marks)]
-#[case::its_condition(conditions_of_nodes)]
-fn a_place_is_free_once_its_machine_runs_again_though_its_node_cannot_be_written(#[case] refuses: fn(&Action) -> bool) {
+#[case::marks_of_the_node(node_patches)]
+#[case::its_condition(preserved_conditions)]
+fn a_recovered_machine_leaves_the_owners_list_although_node_writes_fail(#[case] refuses: fn(&Action) -> bool) {
     let mut lab = kept();
     assert!(lab.is_entered());
     lab.refuses = refuses;
     if let NodeView::Present(node) = &mut lab.view.node {
-        // So that there is something to write.
-        node.metadata.annotations.get_or_insert_default().remove(CA);
+        // Ensures that the plan has a Node patch.
+        node.metadata
+            .annotations
+            .get_or_insert_default()
+            .remove(SCALE_DOWN_DISABLED);
     }
     lab.reports(healthy());
     lab.conditions(&healthy());
@@ -194,10 +197,10 @@ fn a_place_is_free_once_its_machine_runs_again_though_its_node_cannot_be_written
 }
 
 #[test]
-fn an_expiry_does_not_wait_until_the_machine_says_what_its_node_asks() {
+fn an_expiry_does_not_wait_for_the_copy_of_the_node_annotation() {
     let mut lab = kept();
-    lab.refuses = annotations_of_machines;
-    lab.ask("Node", "when-failed");
+    lab.refuses = machine_patches;
+    lab.request("Node", "when-failed");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
     lab.now = lab.expiry().unwrap();
@@ -206,26 +209,29 @@ fn an_expiry_does_not_wait_until_the_machine_says_what_its_node_asks() {
 }
 
 #[test]
-fn a_machine_that_serves_is_let_go_once_its_node_can_be_written_again() {
+fn a_running_machine_is_released_when_node_writes_succeed_again() {
     let mut lab = Lab::new(running());
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
-    lab.refuses = node_marks;
+    lab.refuses = node_patches;
     lab.now = lab.expiry().unwrap();
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
     assert!(lab.machine().status.preservation.is_some());
     lab.refuses = |_| false;
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.node(CA)), ("Running", None));
+    assert_eq!(
+        (lab.phase().as_str(), lab.node_annotation(SCALE_DOWN_DISABLED)),
+        ("Running", None)
+    );
     assert_eq!(lab.machine().status.preservation, None);
 }
 
 #[test]
-fn what_the_template_wants_and_the_server_refuses_hinders_no_preservation() {
+fn a_refused_node_template_does_not_block_a_preservation() {
     let mut lab = failing();
     template(&mut lab, &[("pool", "not allowed")], &[]);
-    lab.refuses = labels_of_the_template;
+    lab.refuses = label_patches;
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
     assert!(lab.is_tainted());
@@ -236,7 +242,7 @@ fn what_the_template_wants_and_the_server_refuses_hinders_no_preservation() {
 }
 
 #[test]
-fn a_template_that_asks_for_preservation_asks_again_when_one_is_over() {
+fn a_preservation_request_in_the_template_applies_again_after_the_expiry() {
     let mut lab = failing();
     template(&mut lab, &[], &[(keys::PRESERVE_ANNOTATION, "when-failed")]);
     lab.settle();
@@ -251,14 +257,14 @@ fn a_template_that_asks_for_preservation_asks_again_when_one_is_over() {
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
     assert_eq!(
-        lab.own(keys::PRESERVE_ANNOTATION).as_deref(),
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
         Some("when-failed"),
-        "for the next failure"
+        "the annotation remains for the next failure"
     );
 }
 
 #[test]
-fn a_failed_machine_whose_template_asks_for_preservation_goes_when_its_time_is_over() {
+fn a_failed_machine_with_a_request_in_its_template_is_released_at_its_expiry() {
     let mut lab = failing();
     template(&mut lab, &[], &[(keys::PRESERVE_ANNOTATION, "when-failed")]);
     lab.settle();
@@ -266,34 +272,34 @@ fn a_failed_machine_whose_template_asks_for_preservation_goes_when_its_time_is_o
     lab.now = lab.expiry().unwrap();
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
-    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION), None);
+    assert_eq!(lab.node_annotation(keys::PRESERVE_ANNOTATION), None);
 }
 
 #[test]
-fn a_template_that_lets_the_autoscaler_in_does_so_before_and_after() {
+fn a_template_that_allows_scale_down_applies_before_and_after_a_preservation() {
     let mut lab = Lab::new(running());
-    template(&mut lab, &[], &[(CA, "false")]);
+    template(&mut lab, &[], &[(SCALE_DOWN_DISABLED, "false")]);
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("false"));
-    lab.ask("Machine", "now");
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("false"));
+    lab.request("Machine", "now");
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
     template(&mut lab, &[], &[]);
     lab.settle();
     assert_eq!(
-        lab.node(CA).as_deref(),
+        lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(),
         Some("true"),
-        "what changes meanwhile comes later"
+        "a template change applies after the preservation"
     );
-    lab.ask("Machine", "false");
+    lab.request("Machine", "false");
     lab.settle();
-    assert_eq!(lab.node(CA), None);
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED), None);
 }
 
 #[test]
-fn who_is_entered_for_a_person_is_not_kept_beyond_the_maximum_when_nobody_asks_any_more() {
+fn an_entry_of_a_withdrawn_request_does_not_exceed_the_maximum() {
     let mut lab = failing();
-    lab.entry(Some(mcm_api::PreservationEntry {
+    lab.set_entry(Some(mcm_api::PreservationEntry {
         by: PreservedBy::Machine,
         ..<_>::default()
     }));
@@ -303,9 +309,9 @@ fn who_is_entered_for_a_person_is_not_kept_beyond_the_maximum_when_nobody_asks_a
 }
 
 #[test]
-fn who_takes_a_request_back_while_the_list_is_asked_gets_no_place_beyond_the_maximum() {
+fn a_request_withdrawn_during_the_claim_does_not_exceed_the_maximum() {
     let mut lab = failing();
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     let claim = lab.decide();
     assert_eq!(actions(&claim), ["claim machine again"]);
     lab.carry_out(claim);
@@ -314,11 +320,11 @@ fn who_takes_a_request_back_while_the_list_is_asked_gets_no_place_beyond_the_max
     let done = lab.settle();
     assert!(done.contains(&"claim auto".to_owned()), "{done:?}");
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
-    assert!(!lab.is_entered(), "its place is free again");
+    assert!(!lab.is_entered(), "the machine left the list");
 }
 
 #[test]
-fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
+fn the_owner_decides_whether_a_rollout_is_in_progress() {
     let mut lab = failing();
     lab.view.ledger = Standing::Known {
         maximum: 1,
@@ -327,32 +333,33 @@ fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
         entry: None,
         others: BTreeSet::new(),
     };
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     let done = lab.settle();
     assert_eq!(
         done.first().map(String::as_str),
         Some("claim machine again"),
         "{done:?}"
     );
-    assert_eq!(lab.phase(), "Failed:Preserved", "the cache was late");
+    assert_eq!(lab.phase(), "Failed:Preserved", "the cache was stale");
 }
 
 #[test]
-fn the_autoscaler_stays_away_for_a_rollout_when_a_preservation_ends() {
+fn scale_down_stays_disabled_for_a_rollout_when_a_preservation_ends() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     if let Standing::Known { rolling, .. } = &mut lab.view.ledger {
         *rolling = true;
     }
-    lab.ask("Machine", "false");
+    lab.request("Machine", "false");
     lab.settle();
     assert_eq!(lab.phase(), "Running");
-    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(lab.node_annotation(SCALE_DOWN_DISABLED).as_deref(), Some("true"));
     assert_eq!(
-        lab.node(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).as_deref(),
+        lab.node_annotation(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)
+            .as_deref(),
         Some("true"),
-        "the rollout takes it away at its end"
+        "the rollout removes the annotation when it ends"
     );
 }
 
@@ -367,10 +374,10 @@ fn record_uid(lab: &Lab) -> String {
 }
 
 #[test]
-fn what_another_node_does_not_say_was_never_removed_from_it() {
+fn a_missing_annotation_of_another_node_is_not_a_removal() {
     let mut lab = failing();
     uid(&mut lab, "first");
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
     assert_eq!(
         (lab.phase().as_str(), record_uid(&lab).as_str()),
@@ -379,32 +386,41 @@ fn what_another_node_does_not_say_was_never_removed_from_it() {
     lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
     uid(&mut lab, "second");
     lab.settle();
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
     lab.reports(healthy());
     lab.settle();
     assert_eq!(
         (lab.phase().as_str(), record_uid(&lab).as_str()),
         ("Running:Preserved", "first")
     );
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
-    assert_eq!(record_uid(&lab), "second", "now it is that one that asks");
+    assert_eq!(record_uid(&lab), "second", "the request now comes from the second node");
     lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
 }
 
 #[test]
-fn another_node_takes_no_request_back_before_a_preservation_begins_nor_after() {
+fn another_node_does_not_withdraw_a_request_before_or_after_the_start_of_a_preservation() {
     let mut lab = Lab::new(running());
     uid(&mut lab, "first");
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.settle();
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
     lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
     uid(&mut lab, "second");
     lab.settle();
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
     lab.reports(unhealthy());
     lab.settle();
     lab.now = minute(11);
@@ -412,28 +428,31 @@ fn another_node_takes_no_request_back_before_a_preservation_begins_nor_after() {
     assert_eq!(
         (lab.phase().as_str(), record_uid(&lab).as_str()),
         ("Failed:Preserved", "second"),
-        "it is kept with the Node that it has"
+        "the machine is preserved with its current Node"
     );
     lab.reports(healthy());
     lab.settle();
     uid(&mut lab, "first");
     lab.settle();
     assert_eq!(
-        (lab.phase(), lab.own(keys::PRESERVE_ANNOTATION)),
+        (lab.phase(), lab.machine_annotation(keys::PRESERVE_ANNOTATION)),
         ("Running".to_owned(), None),
-        "the Node that asked is there again, and does not ask"
+        "the Node that requested the preservation is back without its annotation"
     );
-    assert_eq!(lab.own(keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION), None);
+    assert_eq!(lab.machine_annotation(keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION), None);
 }
 
 #[test]
-fn a_machine_that_had_no_node_when_it_failed_stays_kept_when_one_joins_that_does_not_ask() {
+fn a_machine_that_failed_without_a_node_stays_preserved_when_a_node_joins() {
     let mut lab = failing();
     uid(&mut lab, "first");
-    lab.ask("Node", "when-failed");
+    lab.request("Node", "when-failed");
     lab.now = minute(5);
     lab.settle();
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
     let mut node = std::mem::replace(&mut lab.view.node, NodeView::Absent);
     lab.now = minute(11);
     lab.settle();
@@ -448,39 +467,42 @@ fn a_machine_that_had_no_node_when_it_failed_stays_kept_when_one_joins_that_does
     uid(&mut lab, "second");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
-    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(
+        lab.machine_annotation(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed")
+    );
 }
 
 #[test]
-fn a_request_that_outlives_the_preservation_of_a_failed_machine_asks_for_no_other_one() {
+fn a_remaining_request_does_not_start_another_preservation() {
     let mut lab = rolled();
     lab.answer = Ok(());
     lab.settle();
     assert_eq!(
         (lab.phase().as_str(), lab.expiry()),
         ("Failed", None),
-        "the rollout is over, and nobody asked anew"
+        "the rollout has ended, and there is no new request"
     );
     lab.annotate("Machine", keys::PRESERVE_ANNOTATION, None);
     lab.settle();
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
 }
 
 #[test]
-fn a_failure_while_a_preservation_ends_is_a_new_one() {
+fn a_failure_during_the_end_of_a_preservation_starts_a_new_one() {
     let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
+    lab.request("Machine", "now");
     lab.settle();
     let ends = lab.expiry();
     lab.reports(unhealthy());
     lab.settle();
-    lab.ask("Machine", "false");
-    lab.refuses = node_marks;
+    lab.request("Machine", "false");
+    lab.refuses = node_patches;
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Unknown", ends));
-    lab.ask("Machine", "when-failed");
+    lab.request("Machine", "when-failed");
     lab.refuses = |_| false;
     lab.now = minute(30);
     lab.settle();
@@ -490,16 +512,16 @@ fn a_failure_while_a_preservation_ends_is_a_new_one() {
 }
 
 #[test]
-fn what_is_kept_stays_kept_when_its_entry_is_lost() {
+fn a_preserved_machine_claims_its_lost_entry_again() {
     let mut lab = kept();
-    lab.entry(None);
+    lab.set_entry(None);
     let done = lab.settle();
     assert_eq!(done, ["claim auto again"]);
     assert_eq!(lab.phase(), "Failed:Preserved");
 }
 
 #[test]
-fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_leave() {
+fn a_removed_node_label_is_restored_before_pods_are_evicted() {
     let mut lab = stuck();
     lab.settle();
     assert_eq!(lab.phase(), "Failed");
@@ -514,9 +536,9 @@ fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_lea
     assert_eq!(patch.node, name);
 }
 
-/// The Node of that name is one that another machine left.
+/// The Node with the recorded name belongs to a former machine.
 #[test]
-fn a_machine_without_a_vm_takes_no_node_however_long_it_is_kept() {
+fn a_preserved_machine_without_a_vm_records_no_node() {
     let mut lab = stuck();
     lab.settle();
     lab.view.machine.spec.provider_id.clear();
@@ -527,11 +549,11 @@ fn a_machine_without_a_vm_takes_no_node_however_long_it_is_kept() {
     assert!(!lab.decide().actions.iter().any(names), "{:?}", lab.decide());
 }
 
-/// Only by it is known where to take the marks from.
+/// The label identifies the Node from which the preservation must be removed.
 #[test]
-fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends() {
+fn a_removed_node_label_is_restored_before_a_preservation_ends() {
     let mut lab = Lab::new(running());
-    lab.ask("Node", "now");
+    lab.request("Node", "now");
     lab.settle();
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
     let name = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
@@ -548,11 +570,17 @@ fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends()
     lab.view.node = node;
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
-    assert_eq!((lab.node(CA), lab.node(keys::PRESERVE_ANNOTATION)), (None, None));
+    assert_eq!(
+        (
+            lab.node_annotation(SCALE_DOWN_DISABLED),
+            lab.node_annotation(keys::PRESERVE_ANNOTATION)
+        ),
+        (None, None)
+    );
 }
 
 #[test]
-fn the_label_of_a_machine_that_nobody_keeps_is_not_preservations_matter() {
+fn preservation_does_not_restore_the_node_label_of_an_unpreserved_machine() {
     let mut lab = Lab::new(running());
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
     lab.view.labelled_node = labels.remove(keys::NODE_LABEL).and_then(NodeName::new);
