@@ -61,7 +61,7 @@ async fn start(data: Option<&std::path::Path>) -> Result<Process> {
     let address = line
         .strip_prefix("fakecloud serves on ")
         .and_then(|rest| rest.split(';').next());
-    let address = format!("grpc://{}", address.context("it says no address")?);
+    let address = format!("grpc://{}", address.context("it prints no address")?);
     Ok(Process {
         child,
         address,
@@ -143,7 +143,7 @@ async fn measure(name: &str, data: Option<&std::path::Path>) -> Result<()> {
         let all = begin.elapsed();
         took.sort();
         if took.len() as u64 != VMS {
-            bail!("{} calls were answered", took.len());
+            bail!("{} calls succeeded", took.len());
         }
         let p99 = took[took.len() * 99 / 100];
         println!(

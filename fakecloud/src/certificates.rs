@@ -70,7 +70,7 @@ impl fmt::Debug for Pair {
 #[non_exhaustive]
 pub enum CertificateError {
     /// A name is invalid for a Service.
-    #[error("{field} {value:?} is no name of Kubernetes: write up to 63 of a-z, 0-9 and - between them")]
+    #[error("{field} {value:?} is not a Kubernetes name: write up to 63 of a-z and 0-9, with - between them")]
     Name {
         /// The field.
         field: &'static str,
@@ -78,10 +78,10 @@ pub enum CertificateError {
         value: String,
     },
     /// A certificate cannot be created.
-    #[error("no certificate can be made: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Making(#[from] rcgen::Error),
     /// The Secrets cannot be serialized.
-    #[error("the Secrets cannot be written as YAML: {0}")]
+    #[error("cannot write the Secrets as YAML: {0}")]
     Yaml(String),
     /// A file cannot be written.
     #[error("cannot write {}: {reason}", path.display())]

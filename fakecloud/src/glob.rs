@@ -1,4 +1,4 @@
-//! Globs on names: `*` stands for any characters, `?` for one.
+//! Globs on names: `*` matches any characters, `?` one character.
 
 use wildmatch::WildMatch;
 

@@ -75,7 +75,7 @@ struct Shared {
     /// Creation time of the ledger, and the ID of this cloud.
     opened: Timestamp,
     instance: String,
-    /// None: the ledger is lost with the process.
+    /// `None`: the ledger does not outlive the process.
     journal: Option<Journal>,
     /// Where healthy kubelets announce pulses.
     pulses: OnceLock<Pulses>,

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(options) => start(*options),
         Command::Certificates(options) => certificates(options),
-        Command::Control(control) => ask(control),
+        Command::Control(control) => run_control(control),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,7 +82,7 @@ fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn ask(control: Control) -> anyhow::Result<()> {
+async fn run_control(control: Control) -> anyhow::Result<()> {
     // Collects the output first, so that a pipe that closes early does not interrupt the command.
     let mut text = Vec::new();
     let done = control.perform(&mut text).await;
@@ -122,5 +122,5 @@ async fn ended(token: CancellationToken) -> anyhow::Result<()> {
         }
         token.cancel();
     }
-    anyhow::bail!("ended by a second signal")
+    anyhow::bail!("stopped by a second signal")
 }

@@ -93,7 +93,7 @@ impl Metrics {
         let mut text = String::new();
         let registry = self.0.registry.lock();
         if prometheus_client::encoding::text::encode(&mut text, &registry).is_err() {
-            tracing::error!("the metrics cannot be written");
+            tracing::error!("cannot write the metrics");
         }
         text
     }

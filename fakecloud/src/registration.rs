@@ -86,7 +86,7 @@ impl RegisterOptions {
         let channel = match channel::patient(address, self.tls()) {
             Ok(channel) => channel,
             Err(error) => {
-                tracing::error!(%error, "it registers nowhere");
+                tracing::error!(%error, "cannot register with machine controllers");
                 return;
             }
         };

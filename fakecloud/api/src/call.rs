@@ -14,16 +14,16 @@ pub enum CloudCall {
     InitializeMachine,
     /// Deletes a VM.
     DeleteMachine,
-    /// Looks for a VM.
+    /// Looks up a VM.
     GetMachineStatus,
     /// Lists VMs.
     ListMachines,
-    /// Returns the ids of volumes.
+    /// Returns the IDs of volumes.
     #[serde(rename = "getVolumeIDs")]
     GetVolumeIds,
     /// Applies a changed provider spec to a VM; also `UpdateVm` of the control contract.
     UpdateMachine,
-    /// Attaches a volume, of the cloud or of a cluster's storage; the machine is the one whose Node asks for it.
+    /// Attaches a volume of the cloud or of a cluster's storage to the machine whose Node requests it.
     AttachVolume,
     /// Detaches a volume.
     DetachVolume,
@@ -41,14 +41,14 @@ const NAMES: [(CloudCall, &str, &str); 9] = [
     (CloudCall::AttachVolume, "attachVolume", "attach"),
     (CloudCall::DetachVolume, "detachVolume", "detach"),
 ];
-const WORDS: [&str; NAMES.len()] = {
-    let mut words = [""; NAMES.len()];
+const FILE_NAMES: [&str; NAMES.len()] = {
+    let mut names = [""; NAMES.len()];
     let mut index = 0;
-    while index < words.len() {
-        words[index] = NAMES[index].1;
+    while index < names.len() {
+        names[index] = NAMES[index].1;
         index += 1;
     }
-    words
+    names
 };
 
 impl CloudCall {
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for AnyCall {
         let entry = NAMES.into_iter().find(|entry| entry.1 == text || entry.2 == text);
         entry
             .map(|entry| Self(entry.0))
-            .ok_or_else(|| serde::de::Error::unknown_variant(&text, &WORDS))
+            .ok_or_else(|| serde::de::Error::unknown_variant(&text, &FILE_NAMES))
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_has_one_name_in_files_and_is_read_by_its_old_name_too() {
+    fn every_call_has_one_name_in_files_and_is_also_read_by_its_old_name() {
         for (call, name, old) in NAMES {
             assert_eq!(serde_json::to_value(call).unwrap(), name);
             assert_eq!(serde_json::from_value::<CloudCall>(name.into()).unwrap(), call);
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!((CloudCall::renamed(old), CloudCall::renamed(name)), (Some(name), None));
             assert!(call.rpc().eq_ignore_ascii_case(name));
         }
-        let unknown = serde_json::from_value::<AnyCall>("made".into())
+        let unknown = serde_json::from_value::<AnyCall>("unknown".into())
             .unwrap_err()
             .to_string();
         assert!(

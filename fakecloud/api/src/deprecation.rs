@@ -1,7 +1,7 @@
 //! Old spellings in a file, which are reported once per file and field.
 //!
-//! A collector looks at the file's tree beside the parser, so that neither the parser nor the parsed value has to carry
-//! them.
+//! [`Deprecations`] inspects the file's tree separately from the parser, so that neither the parser nor the parsed
+//! value stores them.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Deprecation {
         let Self { file, old, new } = self;
         write!(
             f,
-            "{file}: {old} is now {new}; the old spelling goes with the next release"
+            "{file}: {old} is now {new}; the old spelling is removed in the next release"
         )
     }
 }
@@ -36,7 +36,7 @@ impl fmt::Display for Deprecation {
 pub struct Deprecations(Vec<Deprecation>);
 
 impl Deprecations {
-    /// Notes an old spelling, unless it is known of that file.
+    /// Records an old spelling, unless it is already recorded for that file.
     pub fn add(&mut self, file: &str, old: impl Into<String>, new: impl Into<String>) {
         let deprecation = Deprecation {
             file: file.to_owned(),
@@ -48,13 +48,13 @@ impl Deprecations {
         }
     }
 
-    /// Notes the old spellings of a fault rule that the file has at `place`, such as `inject`; empty: the rule is the
-    /// whole document.
+    /// Records the old spellings of a fault rule at `place` in the file, such as `inject`; empty: the rule is the whole
+    /// document.
     pub fn add_rule(&mut self, file: &str, place: &str, rule: &Value) {
         self.add_moved_rule(file, place, place, rule);
     }
 
-    /// The same of a rule that belongs at another place now.
+    /// The same for a rule that has moved to another place.
     pub fn add_moved_rule(&mut self, file: &str, old_place: &str, new_place: &str, rule: &Value) {
         let at = |place: &str, field: &str| match place {
             "" => field.to_owned(),
@@ -68,7 +68,7 @@ impl Deprecations {
         }
     }
 
-    /// Notes the old name of a call as the value of the field `path`.
+    /// Records the old name of a call as the value of the field `path`.
     pub fn add_call(&mut self, file: &str, path: &str, call: &Value) {
         let old = call.as_str().unwrap_or_default();
         if let Some(new) = CloudCall::renamed(old) {
@@ -99,21 +99,23 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "a.yaml: inject.call is now inject.match.call; the old spelling goes with the next release",
-                "a.yaml: inject.effect is now inject.action.partial: nics; the old spelling goes with the next release",
-                "b.yaml: inject.call is now inject.match.call; the old spelling goes with the next release",
-                "b.yaml: inject.effect is now inject.action.partial: nics; the old spelling goes with the next release",
+                "a.yaml: inject.call is now inject.match.call; the old spelling is removed in the next release",
+                "a.yaml: inject.effect is now inject.action.partial: nics; the old spelling is removed in the next \
+                 release",
+                "b.yaml: inject.call is now inject.match.call; the old spelling is removed in the next release",
+                "b.yaml: inject.effect is now inject.action.partial: nics; the old spelling is removed in the next \
+                 release",
             ]
         );
     }
 
     #[test]
-    fn an_old_name_of_a_call_is_reported_wherever_it_is() {
+    fn an_old_name_of_a_call_is_reported_in_every_place() {
         let mut found = Deprecations::default();
         found.add_rule("a.yaml", "", &json!({"match": {"call": "get_status"}}));
         found.add_rule("b.yaml", "", &json!({"operation": "list"}));
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
-        let end = "; the old spelling goes with the next release";
+        let end = "; the old spelling is removed in the next release";
         assert_eq!(
             lines,
             [
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_in_the_new_spelling_has_nothing_to_report() {
+    fn a_rule_in_the_new_spelling_is_not_reported() {
         let mut found = Deprecations::default();
         let rule = json!({"name": "a", "match": {"call": "createMachine"}, "action": {"code": "Internal"}});
         found.add_rule("a.yaml", "inject", &rule);

@@ -1,16 +1,19 @@
-//! The schema of the cloud's fault rules: what a file may contain, its checks, and its old spellings.
+//! The schema of the cloud's fault rules: what a file may contain, its checks, and its old spellings; and the states of a
+//! VM.
 //!
-//! `fakecloud` and the scenarios of the harness share it, so that a rule reads the same in every file. The rules of the
-//! API server have the same shape: a name, `match` and `action`. What a rule does to a call is decided in `fakecloud`.
+//! `fakecloud` and the scenarios of the harness share it, so that a rule has the same form in every file. The rules of
+//! the API server have the same shape: a name, `match` and `action`. `fakecloud` decides what a rule does to a call.
 
 mod call;
 mod delay;
 pub mod deprecation;
 mod rate;
 mod rule;
+mod vm_state;
 
 pub use call::{AnyCall, CloudCall};
 pub use delay::Delay;
 pub use deprecation::{Deprecation, Deprecations};
 pub use rate::{RateError, check_rate};
 pub use rule::{Action, At, FaultRule, FaultRuleError, Match, Partial, RuleReader, Stale, Throttle, Trouble, Window};
+pub use vm_state::VmState;

@@ -91,7 +91,7 @@ impl Action {
                     Shown::Json => Format::Json,
                     Shown::Yaml => {
                         let rules: Vec<&FaultRule> = rows.iter().map(|row| &row.rule).collect();
-                        let text = serde_saphyr::to_string(&rules).context("the rules are no YAML")?;
+                        let text = serde_saphyr::to_string(&rules).context("cannot write the rules as YAML")?;
                         return out
                             .write_all(text.as_bytes())
                             .context("cannot write to standard output");
@@ -153,7 +153,7 @@ async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> an
                         .await
                         .is_err()
                     {
-                        bail!("{error}; and the rule {id} was added and cannot be removed again");
+                        bail!("{error}; the rule {id} was added before, and removing it failed too");
                     }
                 }
                 return Err(error);

@@ -53,7 +53,8 @@ pub enum Zone {
         latency: Option<Delay>,
     },
     /// End a failure
-    Mend {
+    #[command(alias = "mend")]
+    Restore {
         /// The glob with which the zone failed
         zone: String,
     },
@@ -86,7 +87,7 @@ impl Row for OutageRow {
 
 fn show_zones(list: proto::ZoneList, format: Format, out: &mut impl Write) -> anyhow::Result<()> {
     let row = |outage: proto::ZoneOutage| OutageRow {
-        failure: failure_word(outage.failure()).to_owned(),
+        failure: failure_name(outage.failure()).to_owned(),
         zone: outage.zone,
         since: output::time(outage.since_unix_nanos),
         until: output::time(outage.until_unix_nanos),
@@ -96,8 +97,8 @@ fn show_zones(list: proto::ZoneList, format: Format, out: &mut impl Write) -> an
     output::print(format, &rows, out)
 }
 
-/// A failure as `--failure` has it.
-fn failure_word(failure: proto::ZoneFailure) -> &'static str {
+/// The name of a failure for `--failure`.
+fn failure_name(failure: proto::ZoneFailure) -> &'static str {
     match failure {
         proto::ZoneFailure::Unspecified => "unknown",
         proto::ZoneFailure::Api => "api",
@@ -107,8 +108,8 @@ fn failure_word(failure: proto::ZoneFailure) -> &'static str {
     }
 }
 
-/// A name of the contract as people write it.
-fn word(name: &str, prefix: &str) -> String {
+/// A name of the contract in the form that users write.
+fn display_name(name: &str, prefix: &str) -> String {
     name.trim_start_matches(prefix).to_lowercase().replace('_', "-")
 }
 
@@ -137,7 +138,7 @@ impl Zone {
                 };
                 show_zones(call(client.fail_zone(request)).await?, Format::Table, out)
             }
-            Self::Mend { zone } => {
+            Self::Restore { zone } => {
                 let list = call(client.mend_zone(proto::MendZoneRequest { zone })).await?;
                 show_zones(list, Format::Table, out)
             }
@@ -319,7 +320,7 @@ impl RecordRow {
         Self {
             number: record.sequence,
             time: output::time(record.time_unix_nanos),
-            kind: word(record.kind().as_str_name(), "RECORD_KIND_"),
+            kind: display_name(record.kind().as_str_name(), "RECORD_KIND_"),
             caller,
             operation: record.operation,
             machine: record.machine,
@@ -400,7 +401,7 @@ impl Ledger {
         };
         let list = call(client.audit_ledger(request)).await?;
         let row = |finding: proto::Finding| FindingRow {
-            finding: word(finding.kind().as_str_name(), "FINDING_KIND_"),
+            finding: display_name(finding.kind().as_str_name(), "FINDING_KIND_"),
             subject: finding.subject,
             machine: finding.machine,
             machine_uid: finding.machine_uid,

@@ -24,7 +24,7 @@ use crate::proto::cloud_client::CloudClient;
 
 /// Timeout of one call.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Maximum size of an answer: a page of the log or a list of VMs.
+/// Maximum size of a response: a page of the log or a list of VMs.
 const ANSWER: usize = 256 << 20;
 
 type Client = CloudClient<Channel>;
@@ -143,7 +143,7 @@ impl Connection {
                 server_name: self.tls_server_name.clone(),
             }),
             (None, None, None) => None,
-            _ => bail!("--tls-ca, --tls-cert and --tls-key go together"),
+            _ => bail!("--tls-ca, --tls-cert and --tls-key must be given together"),
         };
         let channel = channel::channel(&self.cloud, tls).map_err(|error| anyhow!("--cloud: {error}"))?;
         Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER))
@@ -152,7 +152,7 @@ impl Connection {
     fn refused(&self, status: &tonic::Status) -> anyhow::Error {
         match status.code() {
             tonic::Code::Unavailable => anyhow!(
-                "no cloud answers at {}: start one by `fakecloud serve`, or name another by --cloud ({})",
+                "no cloud responds at {}: start one with `fakecloud serve`, or select another one with --cloud ({})",
                 self.cloud,
                 status.message()
             ),
@@ -164,6 +164,6 @@ impl Connection {
 /// One call, with a timeout.
 async fn call<T>(call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> anyhow::Result<T> {
     let answer = tokio::time::timeout(LIMIT, call).await;
-    let answer = answer.with_context(|| format!("the cloud did not answer within {} s", LIMIT.as_secs()))?;
+    let answer = answer.with_context(|| format!("the cloud did not respond within {} s", LIMIT.as_secs()))?;
     Ok(answer?.into_inner())
 }

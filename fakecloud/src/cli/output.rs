@@ -28,7 +28,7 @@ pub(super) trait Row: Serialize {
 /// Prints the rows.
 pub(super) fn print<R: Row>(format: Format, rows: &[R], out: &mut impl Write) -> anyhow::Result<()> {
     let text = match format {
-        Format::Json => serde_json::to_string_pretty(rows).context("the rows are no JSON")? + "\n",
+        Format::Json => serde_json::to_string_pretty(rows).context("cannot write the rows as JSON")? + "\n",
         Format::Table => table(R::COLUMNS, rows.iter().map(Row::cells).collect()),
     };
     out.write_all(text.as_bytes())
@@ -62,7 +62,7 @@ fn table(columns: &[&str], rows: Vec<Vec<String>>) -> String {
     text
 }
 
-/// A time in messages; empty: none.
+/// A time of a message; empty: none.
 pub(super) fn time(nanos: i64) -> String {
     if nanos == 0 {
         return String::new();

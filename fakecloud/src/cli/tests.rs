@@ -18,7 +18,7 @@ struct Line {
     control: Control,
 }
 
-/// Serves a cloud, and runs the story with its address.
+/// Serves a cloud, and runs `story` with its address.
 async fn with_cloud(story: impl AsyncFnOnce(&Fakecloud, &str)) {
     let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -35,12 +35,12 @@ async fn with_cloud(story: impl AsyncFnOnce(&Fakecloud, &str)) {
 }
 
 async fn run(address: &str, line: &str) -> anyhow::Result<String> {
-    let words = ["fakecloud"]
+    let arguments = ["fakecloud"]
         .into_iter()
         .chain(line.split(' '))
         .chain(["--cloud", address]);
     let mut out = Vec::new();
-    let done = Line::try_parse_from(words)?.control.perform(&mut out).await;
+    let done = Line::try_parse_from(arguments)?.control.perform(&mut out).await;
     let text = String::from_utf8(out).unwrap();
     match done {
         Ok(()) => Ok(text),
@@ -49,7 +49,7 @@ async fn run(address: &str, line: &str) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn vms_are_listed_and_driven() {
+async fn vms_are_listed_and_controlled() {
     with_cloud(async |cloud, address| {
         cloud.driver().create_machine(request("a")).await.unwrap();
         cloud.driver().create_machine(request("b")).await.unwrap();
@@ -136,11 +136,13 @@ async fn zones_quotas_the_log_and_the_ledger_are_shown() {
             .unwrap();
         assert!(failed.contains("local-*") && failed.contains("api"), "{failed}");
         cloud.driver().create_machine(request("a")).await.unwrap_err();
-        assert_eq!(run(address, "zone mend local-*").await.unwrap().lines().count(), 1);
-        for word in ["brownOut", "brown-out"] {
-            let failed = run(address, &format!("zone fail far --failure {word}")).await.unwrap();
+        assert_eq!(run(address, "zone restore local-*").await.unwrap().lines().count(), 1);
+        for failure in ["brownOut", "brown-out"] {
+            let failed = run(address, &format!("zone fail far --failure {failure}"))
+                .await
+                .unwrap();
             assert!(failed.contains("brownOut"), "{failed}");
-            run(address, "zone mend far").await.unwrap();
+            run(address, "zone restore far").await.unwrap();
         }
         run(address, "quota set 1 --machine-type small").await.unwrap();
         cloud.driver().create_machine(request("a")).await.unwrap();
@@ -179,7 +181,7 @@ async fn a_missing_cloud_is_a_one_line_error() {
         error
             .root_cause()
             .to_string()
-            .starts_with("no cloud answers at grpc://127.0.0.1"),
+            .starts_with("no cloud responds at grpc://127.0.0.1"),
         "{error:#}"
     );
     let error = run("127.0.0.1:1", "vms").await.unwrap_err();

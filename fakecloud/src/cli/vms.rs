@@ -235,7 +235,7 @@ impl Action {
 }
 
 fn first(reply: proto::HoldReply) -> anyhow::Result<proto::Vm> {
-    reply.vms.into_iter().next().context("the VM is gone")
+    reply.vms.into_iter().next().context("the VM no longer exists")
 }
 
 fn state(vm: &proto::Vm) -> String {

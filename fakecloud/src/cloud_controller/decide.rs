@@ -1,4 +1,4 @@
-//! What a Node needs from its cloud, as a pure function of Node and ledger.
+//! Decides about a Node, as a pure function of Node and ledger.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -106,7 +106,7 @@ pub(super) struct Completion {
 pub(super) enum Reason {
     #[error("its VM is terminated")]
     Terminated,
-    #[error("its VM is not there")]
+    #[error("its VM does not exist")]
     Absent,
     #[error("its VM is stopped")]
     Stopped,
@@ -294,11 +294,11 @@ mod tests {
     #[case::our_own(Some("ours"), 100, true, true)]
     #[case::our_own_though_old(Some("ours"), -100, true, true)]
     #[case::of_another_cloud(Some("other"), 100, true, false)]
-    #[case::made_by_hand(None, 100, true, true)]
+    #[case::created_by_hand(None, 100, true, true)]
     #[case::older_than_the_ledger(None, -100, true, false)]
     #[case::within_the_second_of_the_opening(None, 0, true, false)]
     #[case::the_ledger_was_never_used(None, 100, false, false)]
-    fn a_node_without_a_vm_is_deleted_only_if_this_ledger_would_know_the_vm(
+    fn a_node_without_a_vm_is_deleted_only_if_this_ledger_would_contain_the_vm(
         #[case] cloud: Option<&str>,
         #[case] created: i64,
         #[case] used: bool,
@@ -321,7 +321,9 @@ mod tests {
     #[case::of_another_cloud(json!({"providerID": "aws:///z/i-1"}), "fakecloud:///z/vm-1", None)]
     #[case::of_no_cloud(json!({}), "fakecloud:///z/vm-1", None)]
     #[case::uninitialized(
-        json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "fakecloud:///z/vm-1", Some("fakecloud:///z/vm-1")
+        json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}),
+        "fakecloud:///z/vm-1",
+        Some("fakecloud:///z/vm-1")
     )]
     #[case::uninitialized_of_another(json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "4711", None)]
     fn only_nodes_of_this_kind_of_cloud_are_considered(

@@ -221,9 +221,9 @@ impl Controller {
             Ok(()) => {
                 let vm = node.provider_id.rsplit('/').next().unwrap_or_default();
                 let (operation, message) = match action {
-                    Action::Initialize(_) => ("NodeInitialized", format!("the Node {name} is completed")),
+                    Action::Initialize(_) => ("NodeInitialized", format!("the Node {name} is initialized")),
                     Action::Delete(reason) => ("NodeDeleted", format!("the Node {name} is deleted: {reason}")),
-                    Action::Taint(reason, _) => ("NodeTainted", format!("the Node {name} has other taints: {reason}")),
+                    Action::Taint(reason, _) => ("NodeTainted", format!("the Node {name} gets other taints: {reason}")),
                 };
                 cloud.step(|cloud, now| cloud.controller_reports(vm, operation, &message, now));
                 if self.nodes.contains_key(&name) {

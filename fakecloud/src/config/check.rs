@@ -1,4 +1,4 @@
-//! What makes no sense in a configuration, beyond its shape.
+//! Semantic checks of a configuration, beyond its syntax.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use super::{Config, ConfigError};
 use crate::syntax::{is_quantity, is_zone};
 
 impl Config {
-    /// Checks what the shape alone does not.
+    /// Checks values and combinations of fields.
     ///
     /// # Errors
-    /// With the first field whose value makes no sense.
+    /// The first field with an invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |field: String, reason: &str| {
             Err(ConfigError::Value {
@@ -52,7 +52,7 @@ impl Config {
         if kubelet.external_cloud_provider && !self.cloud_controller.enabled {
             return wrong(
                 "kubelet.externalCloudProvider".to_owned(),
-                "needs cloudController.enabled: without it no Node is ever initialized",
+                "needs cloudController.enabled: without it Nodes are never initialized",
             );
         }
         for (name, machine_type) in &self.machine_types {
@@ -95,7 +95,7 @@ impl Config {
                 return wrong(field, "must consist of lower-case letters, digits and dashes");
             }
             if !seen.insert(zone) {
-                return wrong(field, "stands there twice; a zone has one region");
+                return wrong(field, "is in several regions; a zone has one region");
             }
         }
         for (index, limit) in self.rate_limits.iter().enumerate() {

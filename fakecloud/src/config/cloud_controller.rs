@@ -1,4 +1,4 @@
-//! How the cloud controller manager's part is set.
+//! The configuration of the cloud controller.
 
 use std::time::Duration;
 
@@ -7,16 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::cloud_controller::Settings;
 
-/// What a cloud controller manager does for the Nodes of this cloud.
+/// The cloud controller manager for the Nodes of this cloud.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CloudControllerSettings {
     /// Whether it runs.
     pub enabled: bool,
-    /// How long after a VM's end, or its stop, its Node is looked at.
+    /// Time from a VM's end or stop until its Node is checked.
     pub monitor_period: GoDuration,
-    /// Whether the Node of a VM that is gone stays while its Ready condition is True, as upstream
-    /// has it.
+    /// Whether the Node of a terminated VM stays while its Ready condition is True, as in upstream.
     pub wait_for_not_ready: bool,
 }
 

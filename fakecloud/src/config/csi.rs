@@ -1,4 +1,4 @@
-//! How the storage of a fake cloud is set.
+//! The configuration of the cloud's storage.
 
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use crate::csi::Settings;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CsiSettings {
-    /// Whether the cloud's storage works for the cluster.
+    /// Whether the cloud's storage serves the cluster.
     pub enabled: bool,
-    /// How long making a volume takes.
+    /// Duration of creating a volume.
     pub provision_delay: GoDuration,
-    /// How long removing a volume takes.
+    /// Duration of deleting a volume.
     pub delete_delay: GoDuration,
-    /// How long attaching a volume to a VM takes.
+    /// Duration of attaching a volume to a VM.
     pub attach_delay: GoDuration,
-    /// How long detaching a volume from a VM takes.
+    /// Duration of detaching a volume from a VM.
     pub detach_delay: GoDuration,
-    /// How long a call that failed rests before it is made again.
+    /// Pause before a failed call is retried.
     pub retry_delay: GoDuration,
-    /// How many volumes a VM can have at once.
+    /// Maximum number of volumes of a VM.
     pub volumes_per_node: u32,
 }
 

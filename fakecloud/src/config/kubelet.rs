@@ -1,4 +1,4 @@
-//! How simulated kubelets are set.
+//! The configuration of simulated kubelets.
 
 use std::time::Duration;
 
@@ -12,28 +12,28 @@ use crate::kubelet::Settings;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KubeletSettings {
-    /// From the VM's boot to the kubelet's first call.
+    /// Time from the VM's boot to the kubelet's first call.
     pub start_delay: GoDuration,
-    /// How often the Lease is renewed.
+    /// Period of Lease renewals.
     pub lease_period: GoDuration,
     /// `spec.leaseDurationSeconds` of the Lease; rounded up to whole seconds.
     pub lease_duration: GoDuration,
-    /// How often the Node's status is written when nothing changes.
+    /// Period of status writes of an unchanged Node.
     pub status_period: GoDuration,
-    /// The shortest time between two status writes that mend a change made by others.
+    /// Minimum time between two status writes that revert changes of other writers.
     pub status_sync: GoDuration,
-    /// How long a kubelet waits after it was refused, before it tries to join again.
+    /// Pause before a rejected kubelet tries to join again.
     pub join_retry: GoDuration,
-    /// From a pod's binding to Running.
+    /// Time from a pod's binding to Running.
     pub pod_start_delay: GoDuration,
-    /// How long a pod takes to end; never longer than its grace period.
+    /// How long a pod takes to terminate; limited by its grace period.
     pub pod_stop_delay: GoDuration,
-    /// How many API calls are under way at once, over all kubelets.
+    /// Maximum number of concurrent API calls of all kubelets.
     pub concurrency: usize,
-    /// Whether Nodes register without provider id, addresses and topology, and with the taint
+    /// Whether Nodes register without provider ID, addresses and topology, and with the taint
     /// `node.cloudprovider.kubernetes.io/uninitialized`, for the cloud controller to complete them.
     pub external_cloud_provider: bool,
-    /// What is wrong with kubelets, by machine and time.
+    /// Faults of kubelets, by machine and time.
     pub faults: Vec<KubeletFaultRule>,
 }
 

@@ -1,4 +1,4 @@
-//! Faults of kubelets as a configuration writes them.
+//! Faults of kubelets in the configuration.
 
 use jiff::SignedDuration;
 use mcm_api::duration::GoDuration;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Down, Flapping, KubeletFault, KubeletFaultError, PlannedKubeletFault};
 
-/// A fault that the configuration gives to kubelets.
+/// A scheduled fault of some kubelets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletFaultRule {
@@ -16,27 +16,27 @@ pub struct KubeletFaultRule {
     /// A glob on the zone. Absent: all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,
-    /// From the VM's first boot to the fault's beginning.
+    /// Time from the VM's first boot to the fault.
     #[serde(default)]
     pub after: GoDuration,
-    /// How long it lasts. Absent: until it is mended.
+    /// Duration. Absent: until it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<GoDuration>,
-    /// What is wrong.
+    /// The kind of fault.
     pub mode: KubeletMode,
-    /// Of `slow` and `slowRecovery`: for how long.
+    /// For `slow` and `slowRecovery`: the duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<GoDuration>,
-    /// Of `clockAhead` and `clockBehind`: by how much.
+    /// For `clockAhead` and `clockBehind`: the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<GoDuration>,
-    /// Of `flapping`.
+    /// For `flapping`: the length of one cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<GoDuration>,
-    /// Of `flapping`; 50 when absent.
+    /// For `flapping`: the share of the period in which the kubelet is up. Absent: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_percent: Option<u32>,
-    /// Of `flapping`: what down means; `partitioned` when absent.
+    /// For `flapping`: the fault while the kubelet is down. Absent: `partitioned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Down>,
 }
@@ -67,7 +67,7 @@ pub enum KubeletMode {
     TakeOver,
 }
 
-/// Why a rule for kubelets makes no sense.
+/// Why a scheduled fault is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeletFaultRuleError {
     /// A field of another mode is given.
@@ -82,16 +82,16 @@ pub enum KubeletFaultRuleError {
     /// The fault ends when it begins.
     #[error("lasts must be longer than zero; leave it out for a fault without end")]
     Lasts,
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error(transparent)]
     Fault(#[from] KubeletFaultError),
 }
 
 impl KubeletFaultRule {
-    /// The fault that the rule gives.
+    /// The fault of the rule.
     ///
     /// # Errors
-    /// With the field that is missing, does not belong to the mode or makes no sense.
+    /// The field that is missing, does not belong to the mode or is invalid.
     pub fn fault(&self) -> Result<KubeletFault, KubeletFaultRuleError> {
         let mode = self.mode;
         let fields = [
@@ -142,7 +142,7 @@ impl KubeletFaultRule {
         Ok(fault)
     }
 
-    /// `None` for a rule that makes no sense.
+    /// `None` for an invalid rule.
     pub(super) fn translate(&self) -> Option<PlannedKubeletFault> {
         Some(PlannedKubeletFault {
             machine: self.machine.clone(),
@@ -169,14 +169,14 @@ mod tests {
     #[case("{mode: zombie, down: frozen}", "belong to the mode flapping")]
     #[case("{mode: clockAhead}", "by is missing")]
     #[case("{mode: stopped, lasts: 0s}", "lasts must be longer")]
-    fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
+    fn an_invalid_rule_is_rejected_with_its_fix(#[case] rule: &str, #[case] expected: &str) {
         let rule: KubeletFaultRule = serde_saphyr::from_str(rule).unwrap();
         let error = rule.fault().unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]
-    fn a_rule_gives_the_fault_that_it_names() {
+    fn a_rule_gives_the_fault_of_its_mode() {
         let rule: KubeletFaultRule =
             serde_saphyr::from_str("{machine: a-*, mode: clockBehind, by: 2m, after: 1h, lasts: 10m}").unwrap();
         assert_eq!(

@@ -1,11 +1,11 @@
-//! Limits as a configuration writes them.
+//! Limits in the configuration.
 
 use fakecloud_api::{AnyCall, CloudCall, RateError, check_rate};
 use serde::{Deserialize, Serialize};
 
 use crate::model;
 
-/// What one VM can have at most, and each tag.
+/// Limits of one VM and of its tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PartLimits {
@@ -45,16 +45,16 @@ impl PartLimits {
     }
 }
 
-/// How often some calls may be made.
+/// A rate limit of some calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "WrittenRateLimit")]
 pub struct RateLimit {
     /// Absent: all calls together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CloudCall>,
-    /// So many calls in a second in the long run; more than 0.
+    /// Calls per second on average; more than 0.
     pub per_second: f64,
-    /// So many at once after a rest; at least 1.
+    /// Burst after a pause; at least 1.
     pub burst: u32,
 }
 
@@ -89,10 +89,10 @@ fn one() -> u32 {
 }
 
 impl RateLimit {
-    /// Says what makes no sense.
+    /// Checks the rate.
     ///
     /// # Errors
-    /// With the field and the fix.
+    /// The field and the fix.
     pub fn check(&self) -> Result<(), RateError> {
         check_rate(self.per_second, self.burst)
     }

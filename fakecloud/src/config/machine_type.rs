@@ -1,4 +1,4 @@
-//! Machine types, and how long their VMs take to boot, as a configuration writes them.
+//! Machine types and boot delays in the configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ pub struct MachineType {
     pub cpu: String,
     /// For example `16Gi`.
     pub memory: String,
-    /// Capacity of `nvidia.com/gpu`; none when absent.
+    /// Capacity of `nvidia.com/gpu`. Absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
-    /// How many pods the Node takes.
+    /// Maximum number of pods of the Node.
     #[serde(default = "default_pods")]
     pub pods: u32,
     /// `amd64` or `arm64`.
     #[serde(default = "default_architecture")]
     pub architecture: String,
-    /// What an hour costs, in whatever currency; a decimal number.
+    /// Price of an hour in any currency; a decimal number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<String>,
 }

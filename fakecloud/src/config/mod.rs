@@ -1,7 +1,7 @@
-//! How a fake cloud is set: zones, machine types, delays, switches, fault rules.
+//! The configuration of a fake cloud: zones, machine types, delays, switches, fault rules.
 //!
-//! What lives here: the configuration file's shape, its defaults, its checks, and its translation into the plain settings
-//! that model, kubelets, storage and cloud controller take. These do not know it. What must not live here: state.
+//! This module holds the file format, defaults, checks, and the translation into plain settings of model, kubelets,
+//! storage and cloud controller, which do not depend on it. It holds no state.
 
 mod check;
 mod cloud_controller;
@@ -35,47 +35,47 @@ use crate::model::{DuplicateCreates, FaultRule, Token, VmLimit};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Config {
-    /// The region of VMs whose provider spec names none, and of zones that stand below no region.
+    /// The region of VMs whose provider spec has none, and of zones without a region.
     pub region: String,
-    /// The zones that exist; empty, and `regions` too: any zone that a provider spec names.
+    /// The existing zones; empty, like `regions`: any zone is accepted.
     pub zones: Vec<String>,
     /// Regions with their zones.
     pub regions: BTreeMap<String, Vec<String>>,
-    /// The images that exist; empty: any image that a provider spec names.
+    /// The existing images; empty: any image is accepted.
     pub images: Vec<String>,
-    /// Tags without which no VM is made.
+    /// Tags that every VM must have.
     pub required_tags: Vec<String>,
-    /// What one VM can have at most.
+    /// Limits of one VM.
     pub limits: PartLimits,
-    /// How many VMs the account may have.
+    /// Quotas of VMs.
     pub quotas: Vec<VmLimit>,
-    /// For how many VMs there is room.
+    /// Capacities of VMs.
     pub capacity: Vec<VmLimit>,
-    /// How often calls may be made.
+    /// Rate limits of calls.
     pub rate_limits: Vec<RateLimit>,
     /// The credentials that are accepted; empty: any that have not expired.
     pub api_tokens: Vec<Token>,
     /// The machine types that exist.
     pub machine_types: BTreeMap<String, MachineType>,
-    /// How long a VM is pending.
+    /// Boot delay: how long a VM is pending.
     pub boot_delay: Delay,
-    /// Other boot delays for some types and zones; the first that matches holds.
+    /// Boot delays for some types and zones; the first match applies.
     pub boot_delays: Vec<BootDelay>,
     /// How long a deleted VM is stopping.
     pub termination_delay: GoDuration,
-    /// What a second creation for the same machine does.
+    /// Result of a second creation for the same machine.
     pub duplicate_creates: DuplicateCreates,
-    /// Whether a new VM is uninitialised until `InitializeMachine`.
+    /// Whether a new VM is uninitialized until `InitializeMachine`.
     pub require_initialize: bool,
-    /// How long the reply to every driver call takes.
+    /// Delay of the reply to every driver call.
     pub call_latency: GoDuration,
-    /// The simulated kubelets.
+    /// Simulated kubelets.
     pub kubelet: KubeletSettings,
-    /// The storage.
+    /// The cloud's storage.
     pub csi: CsiSettings,
-    /// The cloud controller manager's part.
+    /// The cloud controller.
     pub cloud_controller: CloudControllerSettings,
-    /// Rules by which driver calls fail.
+    /// Fault rules of driver calls.
     pub faults: Vec<FaultRule>,
 }
 
@@ -109,23 +109,23 @@ impl Default for Config {
     }
 }
 
-/// Why a configuration cannot be used.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The text is no YAML, or not of the right shape. The cause names line and field.
+    /// The text is not a valid configuration in YAML. The cause names line and field.
     #[error("{file}: {cause}")]
     Syntax {
-        /// Where the text came from.
+        /// The source of the text.
         file: String,
-        /// What is wrong with it, and where.
+        /// The error and its position.
         cause: String,
     },
-    /// A value makes no sense.
+    /// A value is invalid.
     #[error("{field}: {reason}")]
     Value {
         /// Path of the field.
         field: String,
-        /// What is wrong and how to mend it.
+        /// The error and the fix.
         reason: String,
     },
 }
@@ -134,7 +134,7 @@ impl Config {
     /// Reads a YAML text; `file` is named in errors.
     ///
     /// # Errors
-    /// With line and field when the text is not a configuration.
+    /// Line and field of the error, if the text is not a configuration.
     pub fn from_yaml(file: &str, text: &str) -> Result<Self, ConfigError> {
         let config = serde_saphyr::from_str::<Self>(text).map_err(|error| ConfigError::Syntax {
             file: file.to_owned(),
@@ -148,7 +148,7 @@ impl Config {
 /// Reads fault rules from a YAML text: one, or a list of them. `file` is named in errors.
 ///
 /// # Errors
-/// With line and field when the text is none, and with the rule when one makes no sense.
+/// Line and field of a syntax error, or the rule that is invalid.
 pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError> {
     let begin = text
         .lines()
@@ -177,8 +177,8 @@ pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError>
     Ok(rules)
 }
 
-/// The old spellings in a configuration or a file of rules; `file` is named in the warnings. None in a text that is no
-/// YAML, which its parser reports.
+/// The old spellings in a configuration or a file of rules; `file` is named in the warnings. Empty if the text
+/// is not YAML, which the parser reports.
 pub fn deprecations(file: &str, text: &str) -> Deprecations {
     let mut found = Deprecations::default();
     let Ok(document) = serde_saphyr::from_str::<Value>(text) else {
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_configuration_is_sound_and_survives_yaml() {
+    fn the_default_configuration_is_valid_and_survives_yaml() {
         let config = Config::default();
         config.check().unwrap();
         let text = serde_saphyr::to_string(&config).unwrap();
@@ -242,12 +242,12 @@ mod tests {
     #[case::bad_delay("bootDelay: 60s-10s\n", "60s-10s")]
     #[case::bad_kubelet_fault("kubelet:\n  faults: [{mode: slow}]\n", "kubelet.faults[0]: delay is missing")]
     #[case::bad_monitor("cloudController:\n  monitorPeriod: 0s\n", "cloudController.monitorPeriod")]
-    #[case::nobody_initializes(
+    #[case::no_initialization(
         "kubelet:\n  externalCloudProvider: true\ncloudController:\n  enabled: false\n",
         "kubelet.externalCloudProvider: needs"
     )]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
-    #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: stands there twice")]
+    #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: is in several regions")]
     #[case::bad_price(
         "machineTypes:\n  big: {cpu: '1', memory: 1Gi, price: cheap}\n",
         "machineTypes.big.price"
@@ -257,9 +257,9 @@ mod tests {
     #[case::bad_code("faults:\n- {name: a, action: {code: Broken}}\n", "Broken")]
     #[case::two_spellings("faults:\n- {id: a, name: a}\n", "`name` beside `id`")]
     #[case::two_spellings_of_a_call("rateLimits: [{operation: list, call: listMachines, perSecond: 1}]\n", "line 1")]
-    fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {
+    fn an_invalid_field_is_named(#[case] text: &str, #[case] expected: &str) {
         let error = Config::from_yaml("cloud.yaml", text).unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]
@@ -281,19 +281,19 @@ mod tests {
     )]
     #[case(
         "- {name: a, action: {code: Internal}}\n- {name: b}\n",
-        "rules.yaml: rule b: the rule changes nothing"
+        "rules.yaml: rule b: the rule has no effect"
     )]
     #[case(
         "{match: {probability: 7}, action: {code: Internal}}",
         "rules.yaml: rule 1: match.probability is 7"
     )]
-    fn a_file_of_rules_that_cannot_be_used_says_where(#[case] text: &str, #[case] said: &str) {
+    fn an_invalid_file_of_rules_is_rejected_with_the_position(#[case] text: &str, #[case] expected: &str) {
         let error = read_rules("rules.yaml", text).unwrap_err().to_string();
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
-    fn an_old_configuration_is_the_new_one_with_a_warning_for_each_old_field() {
+    fn an_old_configuration_equals_the_new_one_with_a_warning_for_each_old_field() {
         let old = "rateLimits: [{operation: list, perSecond: 1}]\n\
                    faults:\n- {id: a, operation: create, code: Internal}\n- {id: b, code: Aborted}\n";
         let new = "rateLimits: [{call: listMachines, perSecond: 1}]\n\
@@ -312,7 +312,7 @@ mod tests {
             "faults.code is now faults.action.code",
             "faults.match.call: create is now faults.match.call: createMachine",
         ]
-        .map(|line| format!("old.yaml: {line}; the old spelling goes with the next release"));
+        .map(|line| format!("old.yaml: {line}; the old spelling is removed in the next release"));
         assert_eq!(lines, expected);
         assert_eq!(deprecations("new.yaml", new), Deprecations::default());
         let written = serde_saphyr::to_string(&Config::from_yaml("old", old).unwrap()).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_file_of_rules_is_the_new_one_with_warnings() {
+    fn an_old_file_of_rules_equals_the_new_one_with_warnings() {
         let old = "- {id: a, caller: x, lostReply: true}\n";
         let new = "- {name: a, match: {client: x}, action: {lostReply: true}}\n";
         assert_eq!(read_rules("old", old).unwrap(), read_rules("new", new).unwrap());
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_boot_delay_that_matches_holds() {
+    fn the_first_matching_boot_delay_applies() {
         let text = "bootDelay: 2s\nbootDelays:\n- {machineType: gpu-*, delay: 60s}\n- {zone: far, delay: 9s}\n";
         let config = Config::from_yaml("cloud.yaml", text).unwrap().settings().cloud;
         let seconds = |seconds| Delay::Constant(Duration::from_secs(seconds));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_in_the_readme_is_good() {
+    fn the_configuration_in_the_readme_is_valid() {
         let readme = include_str!("../../README.md");
         let sample = readme
             .split("```yaml\n")

@@ -1,4 +1,4 @@
-//! A configuration as the settings of the cloud's parts.
+//! Translates a configuration into the settings of the cloud's parts.
 
 use super::{BootDelay, Config, KubeletFaultRule, RateLimit};
 use crate::{cloud_controller, csi, kubelet, model};
@@ -8,14 +8,14 @@ use crate::{cloud_controller, csi, kubelet, model};
 pub(crate) struct Settings {
     pub(crate) cloud: model::Settings,
     pub(crate) kubelet: kubelet::Settings,
-    /// `None`: the cloud's storage does not work for the cluster.
+    /// `None`: the cloud's storage does not serve the cluster.
     pub(crate) csi: Option<csi::Settings>,
-    /// `None`: it does not run.
+    /// `None`: the cloud controller does not run.
     pub(crate) cloud_controller: Option<cloud_controller::Settings>,
 }
 
 impl Config {
-    /// What the configuration, which should have passed [`Config::check`], sets.
+    /// The settings of a configuration, which [`Config::check`] must have accepted.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             cloud: self.cloud(),

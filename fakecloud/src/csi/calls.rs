@@ -24,7 +24,7 @@ pub(super) async fn perform(client: Client, action: &Action) -> bool {
         }
         Err(_) => {
             tracing::debug!(
-                "the API server did not answer the storage within {} s",
+                "the API server did not respond to the storage within {} s",
                 TIMEOUT.as_secs()
             );
             false

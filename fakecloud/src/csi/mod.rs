@@ -84,8 +84,8 @@ struct Tasks {
     world: World,
     due: BTreeMap<Task, Timestamp>,
     busy: BTreeSet<Task>,
-    /// Recent registrations, and until when they are not repeated: a client that reverts one knows more, for example
-    /// that its Node was deleted, and this cache will learn it soon.
+    /// Recent registrations, and until when they are not repeated: a client that reverts one may have newer
+    /// information, for example that the Node was deleted, which this cache observes soon.
     done: BTreeMap<Task, Timestamp>,
 }
 

@@ -132,7 +132,9 @@ fn a_volume_without_a_node_is_created_where_the_class_allows() {
 }
 
 #[rstest]
-#[case::of_another_provisioner(json!({ "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "x" } } }))]
+#[case::of_another_provisioner(
+    json!({ "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "x" } } })
+)]
 #[case::bound(json!({ "spec": { "volumeName": "pv" } }))]
 #[case::deleted(json!({ "metadata": { "deletionTimestamp": "2030-01-01T00:00:00Z" } }))]
 #[case::of_no_class(json!({ "spec": { "storageClassName": "none" } }))]
@@ -146,7 +148,10 @@ fn no_volume_is_created_for_a_claim(#[case] change: Value) {
 #[rstest]
 #[case::released(json!({ "status": { "phase": "Released" } }), true)]
 #[case::bound(json!({}), false)]
-#[case::kept(json!({ "status": { "phase": "Released" }, "spec": { "persistentVolumeReclaimPolicy": "Retain" } }), false)]
+#[case::kept(
+    json!({ "status": { "phase": "Released" }, "spec": { "persistentVolumeReclaimPolicy": "Retain" } }),
+    false
+)]
 #[case::created_by_hand(
     json!({ "status": { "phase": "Released" }, "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": null } } }),
     false
@@ -155,7 +160,7 @@ fn a_released_volume_is_removed(#[case] mut change: Value, #[case] expected: boo
     let mut world = world();
     if change["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"].is_null() && change["metadata"].is_object()
     {
-        change["metadata"]["annotations"] = json!({ "pv.kubernetes.io/provisioned-by": "somebody" });
+        change["metadata"]["annotations"] = json!({ "pv.kubernetes.io/provisioned-by": "other" });
     }
     volume(&mut world, change);
     let task = Task::Delete("pv".to_owned());
@@ -201,7 +206,7 @@ fn a_volume_is_attached_if_the_cloud_allows_it() {
     assert!(
         error(world.decide(&here, &all_run))
             .unwrap()
-            .contains("which is the most it can have")
+            .contains("which is its maximum")
     );
 }
 
@@ -269,7 +274,7 @@ fn simulated_nodes_publish_their_volume_limit() {
     assert_eq!(world.decide(&Task::Register("real".to_owned()), &all_run), None);
 }
 
-/// The garbage collector deletes it because its Node is gone, which this cache has not observed yet.
+/// The garbage collector deletes it because its Node was deleted, which this cache has not observed yet.
 #[test]
 fn a_reverted_registration_is_not_repeated_at_once() {
     let mut tasks = Tasks {

@@ -360,7 +360,7 @@ impl World {
             .filter(attached)
             .count();
         (count >= self.settings.volumes_per_node as usize)
-            .then(|| format!("node {target:?} has {count} volumes, which is the most it can have"))
+            .then(|| format!("node {target:?} has {count} volumes, which is its maximum"))
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Files {
     /// Lengths of the log of changes and of the last whole ledger, in bytes.
     length: u64,
     whole: u64,
-    /// The lock, held until the process ends.
+    /// The lock, until the process ends.
     _lock: File,
 }
 
@@ -117,7 +117,7 @@ fn private() -> OpenOptions {
 
 impl Files {
     pub(super) fn open(folder: &Path) -> Result<Opened, JournalError> {
-        std::fs::create_dir_all(folder).map_err(failed("make the folder", folder))?;
+        std::fs::create_dir_all(folder).map_err(failed("create the folder", folder))?;
         let lock_path = folder.join(LOCK);
         let lock = private().create(true).truncate(false).write(true).open(&lock_path);
         let lock = lock.map_err(failed("open", &lock_path))?;
@@ -144,7 +144,7 @@ impl Files {
                 frame.changes.into_iter().for_each(|change| state.apply(change));
             }
         }
-        // A frame that was being written when the process died is truncated: no caller got its answer.
+        // A frame that was being written when the process died is truncated: no caller got its response.
         changes.set_len(length).map_err(failed("cut", &path))?;
         changes.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
         let path = folder.join(AUDIT);
@@ -270,7 +270,7 @@ fn read_whole(path: &Path) -> Result<(Option<Snapshot>, u64, u64), JournalError>
         .map(|end| (&text[..end], &text[end + 1..]))
         .ok_or_else(|| damaged(1, "it has no second line".to_owned()))?;
     let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
-    let number = number.ok_or_else(|| damaged(1, "it is no number".to_owned()))?;
+    let number = number.ok_or_else(|| damaged(1, "it is not a number".to_owned()))?;
     let state = serde_json::from_slice(state).map_err(|error| damaged(2, error.to_string()))?;
     Ok((Some(state), number, text.len() as u64))
 }
@@ -295,7 +295,7 @@ fn read_frames(file: &mut File, path: &Path) -> Result<(Vec<Frame>, u64), Journa
                 return Err(JournalError::Damaged {
                     path: path.to_owned(),
                     line,
-                    reason: "its checksum does not fit, and lines after it are good".to_owned(),
+                    reason: "its checksum is wrong, and later lines are valid".to_owned(),
                 });
             }
             (None, Some(_)) => {}

@@ -1,4 +1,4 @@
-//! The ledger on disk: every change is written to a log before its caller gets the answer, and from time to time the
+//! The ledger on disk: every change is written to a log before its caller gets the response, and from time to time the
 //! whole ledger, so that the log stays short.
 //!
 //! This module collects changes, writes them in groups, and reports when they are durable. `model` defines the content
@@ -28,7 +28,7 @@ pub(crate) struct Journal(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     pending: Mutex<Pending>,
-    /// Number of the last frame that an answer must wait for.
+    /// Number of the last frame that a response must wait for.
     needed: AtomicU64,
     /// Number of the last durable frame.
     safe: watch::Sender<u64>,
@@ -151,7 +151,7 @@ impl Journal {
 
 /// The ledger cannot be written any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the ledger cannot be written to its folder, and the process ends")]
+#[error("cannot write the ledger to its folder; the process ends")]
 pub(crate) struct Unsafe;
 
 impl Writer {

@@ -80,7 +80,7 @@ pub(super) enum Effect {
     },
 }
 
-/// What to do with a call that is about to be made.
+/// What to do with a pending call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,

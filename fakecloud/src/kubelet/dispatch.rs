@@ -25,7 +25,7 @@ impl Fleet {
         let outcome = match kubelet.availability {
             Availability::Up => outcome,
             Availability::Stopped => return,
-            Availability::Partitioned => Outcome::Failed("the API server is out of reach".to_owned()),
+            Availability::Partitioned => Outcome::Failed("the API server is unreachable".to_owned()),
             Availability::Frozen => return kubelet.held.push((request.clone(), outcome)),
         };
         match request {

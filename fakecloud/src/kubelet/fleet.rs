@@ -44,7 +44,7 @@ pub(super) enum Stage {
     /// Not registered yet, or rejected.
     Joining,
     /// A call for joining is in flight, possibly with the token that it checks.
-    Asking(Option<Token>),
+    Calling(Option<Token>),
     /// Registered as this Node.
     Registered(Box<NodeFacts>),
     /// The Node of the running kubelet was deleted; the kubelet's next start registers it again.
@@ -199,7 +199,7 @@ impl Fleet {
             self.done(
                 run,
                 &request,
-                Outcome::Failed("the API server is out of reach".to_owned()),
+                Outcome::Failed("the API server is unreachable".to_owned()),
                 now,
             );
         }
@@ -328,7 +328,7 @@ impl Kubelet {
     pub(super) fn registered(&self) -> Option<&NodeFacts> {
         match &self.stage {
             Stage::Registered(known) => Some(known),
-            Stage::Off | Stage::Joining | Stage::Asking(_) | Stage::NodeGone => None,
+            Stage::Off | Stage::Joining | Stage::Calling(_) | Stage::NodeGone => None,
         }
     }
 

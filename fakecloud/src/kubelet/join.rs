@@ -21,7 +21,7 @@ impl Fleet {
             Credentials::None => self.register(vm, now),
             Credentials::Token(token) => {
                 let name = token.secret_name();
-                kubelet.stage = Stage::Asking(Some(token));
+                kubelet.stage = Stage::Calling(Some(token));
                 self.call(vm, Request::ReadSecret { name }, now);
             }
             // Nothing changes until the VM is replaced, so a retry is useless.
@@ -34,7 +34,7 @@ impl Fleet {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
-        kubelet.stage = Stage::Asking(None);
+        kubelet.stage = Stage::Calling(None);
         match kubelet.host.node(&self.cloud, external, kubelet.faults.clock(now)) {
             Ok(node) => self.call(vm, Request::Register { node: Box::new(node) }, now),
             Err(error) => self.reject(vm, &format!("its Node cannot be built: {error}"), None),
@@ -45,7 +45,7 @@ impl Fleet {
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
-        let Stage::Asking(Some(token)) = std::mem::replace(&mut kubelet.stage, Stage::Joining) else {
+        let Stage::Calling(Some(token)) = std::mem::replace(&mut kubelet.stage, Stage::Joining) else {
             return;
         };
         match outcome {
@@ -78,13 +78,13 @@ impl Fleet {
                 self.deliver_missed_pods(&name, now);
             }
             Outcome::Node(facts) if kubelet.faults.take_over() => {
-                kubelet.stage = Stage::Asking(None);
+                kubelet.stage = Stage::Calling(None);
                 let message = format!("it deletes the Node {name} of {:?}", facts.provider_id);
                 self.report(vm, "TakesOver", &message);
                 self.call(vm, Request::DeleteNode { name, uid: facts.uid }, now);
             }
             Outcome::Node(facts) => {
-                let message = format!("a Node {name} is there with the provider id {:?}", facts.provider_id);
+                let message = format!("a Node {name} exists with the provider id {:?}", facts.provider_id);
                 self.reject(vm, &message, Some(now));
             }
             _ => self.join_later(vm, now),

@@ -58,8 +58,8 @@ pub(crate) use self::view::KubeletView;
 use crate::Fakecloud;
 use crate::model::{Cloud, Vm};
 
-/// The running kubelets, for queries and for actions on their pods. Clones are the same kubelets. There are none before
-/// [`run`] starts and after it ends.
+/// The running kubelets, for queries and for actions on their pods. Clones share the kubelets. They exist only
+/// while [`run`] runs.
 #[derive(Clone, Default)]
 pub(crate) struct Kubelets(Arc<Shared>);
 
@@ -168,7 +168,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
                 Some(Gate::Open) => calls.push(perform(client.clone(), run, request)),
                 Some(Gate::Unreachable) => {
                     lost = true;
-                    let outcome = Outcome::Failed("the API server is out of reach".to_owned());
+                    let outcome = Outcome::Failed("the API server is unreachable".to_owned());
                     kubelets.with(|fleet| fleet.done(run, &request, outcome, now));
                 }
                 Some(Gate::Dropped) | None => {}

@@ -55,9 +55,9 @@ impl Fleet {
     fn report_outage(&mut self, vm: u64, target: Availability) {
         match target {
             Availability::Partitioned => {
-                self.report(vm, "Partitioned", "the kubelet does not reach the API server");
+                self.report(vm, "Partitioned", "the kubelet cannot reach the API server");
             }
-            Availability::Frozen => self.report(vm, "Frozen", "the kubelet does nothing"),
+            Availability::Frozen => self.report(vm, "Frozen", "the kubelet is frozen"),
             Availability::Up | Availability::Stopped => {}
         }
     }
@@ -151,7 +151,7 @@ impl Fleet {
                 (true, false) => &[Timer::Status(vm)],
                 (true, true) => &[],
             },
-            Stage::Off | Stage::Joining | Stage::Asking(_) | Stage::NodeGone => &[],
+            Stage::Off | Stage::Joining | Stage::Calling(_) | Stage::NodeGone => &[],
         };
         for timer in missed {
             if !self.timers.is_set(timer) {

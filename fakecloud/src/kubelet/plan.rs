@@ -212,7 +212,7 @@ impl<'a> Notes<'a> {
             };
             if !ABOUT_CONTAINERS.contains(&base) && (container.is_some() || !ABOUT_PODS.contains(&base)) {
                 let known = [&ABOUT_PODS[..], &ABOUT_CONTAINERS[..]].concat().join(", ");
-                return Err(wrong(format!("there is no such key; there are {known}")));
+                return Err(wrong(format!("the key does not exist; the keys are {known}")));
             }
             if let Some(container) = container.filter(|container| !names.contains(container)) {
                 return Err(wrong(format!(

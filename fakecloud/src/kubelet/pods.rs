@@ -9,7 +9,7 @@ use super::facts::{PodFacts, PodKey, PodPhase};
 use super::fleet::{Fleet, Timer};
 use super::objects::PodStatusData;
 use super::pod::status;
-use super::tracked::{Tracked, Unheard, Volumes};
+use super::tracked::{MissedEvent, Tracked, Volumes};
 use crate::model::later;
 
 impl Fleet {
@@ -33,17 +33,17 @@ impl Fleet {
                 number
             }
         };
-        let hears = self
+        let is_delivered = self
             .kubelet_of(&facts.node)
             .is_some_and(super::fleet::Kubelet::receives_events);
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
-        if hears {
-            let differs = pod.hear(facts);
-            self.heard(number, differs, now);
+        if is_delivered {
+            let differs = pod.observe(facts);
+            self.observed(number, differs, now);
         } else {
-            pod.unheard = Some(Unheard::Changed(Box::new(facts)));
+            pod.missed = Some(MissedEvent::Changed(Box::new(facts)));
         }
     }
 
@@ -65,7 +65,7 @@ impl Fleet {
             .filter_map(|vm| self.kubelets.get(vm));
         let away = kubelet.into_iter().any(|kubelet| !kubelet.receives_events());
         if away && pod.run.is_some() {
-            pod.unheard = Some(Unheard::Gone);
+            pod.missed = Some(MissedEvent::Deleted);
             return;
         }
         self.drop_pod(key);
@@ -85,7 +85,7 @@ impl Fleet {
         let gone = self
             .pods
             .of(node)
-            .filter(|pod| matches!(pod.unheard, Some(Unheard::Gone)));
+            .filter(|pod| matches!(pod.missed, Some(MissedEvent::Deleted)));
         let keys: Vec<PodKey> = gone.map(|pod| pod.key.clone()).collect();
         for key in keys {
             self.drop_pod(&key);
@@ -106,15 +106,15 @@ impl Fleet {
             let Some(pod) = self.pods.tracked.get_mut(&number) else {
                 continue;
             };
-            match pod.unheard.take() {
-                Some(Unheard::Gone) => {
+            match pod.missed.take() {
+                Some(MissedEvent::Deleted) => {
                     released |= matches!(&pod.volumes, Volumes::Known(names) if !names.is_empty());
                     let key = pod.key.clone();
                     self.drop_pod(&key);
                 }
-                Some(Unheard::Changed(facts)) => {
-                    let differs = pod.hear(*facts);
-                    self.heard(number, differs, now);
+                Some(MissedEvent::Changed(facts)) => {
+                    let differs = pod.observe(*facts);
+                    self.observed(number, differs, now);
                 }
                 None => self.consider(number, now),
             }
@@ -152,7 +152,7 @@ impl Fleet {
             if let Some(pod) = self.pods.tracked.get_mut(number) {
                 pod.dirty |= pod.under_way;
                 pod.under_way = false;
-                if pod.volumes == Volumes::Asking {
+                if pod.volumes == Volumes::Reading {
                     pod.volumes = Volumes::Unknown;
                 }
             }
@@ -199,7 +199,7 @@ impl Fleet {
     }
 
     /// The kubelet has observed a pod.
-    fn heard(&mut self, number: u64, differs: bool, now: Timestamp) {
+    fn observed(&mut self, number: u64, differs: bool, now: Timestamp) {
         if differs && let Some(pod) = self.pods.tracked.get_mut(&number) {
             pod.dirty = true;
             pod.conditions.forget_ready();
@@ -221,7 +221,7 @@ impl Fleet {
         else {
             return;
         };
-        if !pod.heard {
+        if !pod.observed {
             return;
         }
         let vm = kubelet.run.vm;

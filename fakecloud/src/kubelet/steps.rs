@@ -107,7 +107,7 @@ impl Fleet {
         let may_call = !pod.under_way && pod.retry_at.is_none_or(|at| at <= now);
         let retry = pod.retry_at.filter(|at| *at > now);
         if ask && may_call && run.finish.is_none() {
-            pod.volumes = Volumes::Asking;
+            pod.volumes = Volumes::Reading;
             let (key, claims) = (pod.key.clone(), plan.claims.clone());
             self.call(
                 vm,
@@ -162,7 +162,7 @@ impl Fleet {
         let kubelet = self.kubelet_of(&pod.facts.node)?;
         let (_, run) = pod.run.as_ref()?;
         let plan = pod.facts.plan.as_ref().ok()?;
-        let volumes = !matches!(pod.volumes, Volumes::Unknown | Volumes::Asking) || plan.claims.is_empty();
+        let volumes = !matches!(pod.volumes, Volumes::Unknown | Volumes::Reading) || plan.claims.is_empty();
         let host_ip = kubelet.host.address.clone();
         let starts = pod.ip.is_none() && (run.has_run(plan) || run.initialized);
         let ip = match &pod.ip {
@@ -261,7 +261,7 @@ impl Fleet {
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
-        if pod.volumes != Volumes::Asking {
+        if pod.volumes != Volumes::Reading {
             return;
         }
         if let Outcome::Volumes(Some(names)) = outcome {

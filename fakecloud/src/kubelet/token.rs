@@ -40,7 +40,7 @@ pub(super) enum Credentials {
 /// Why a token is rejected. The texts never contain the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("the user data still holds the place of the bootstrap token: it was not templated")]
+    #[error("the user data still contains the placeholder of the bootstrap token: it was not templated")]
     Placeholder,
     #[error("its bootstrap token is unknown: there is no such Secret in kube-system")]
     Unknown,
@@ -48,7 +48,7 @@ pub(super) enum Refusal {
     Wrong,
     #[error("its bootstrap token has expired")]
     Expired,
-    #[error("its bootstrap token has an expiration that is no RFC 3339 time")]
+    #[error("its bootstrap token has an expiration that is not an RFC 3339 time")]
     BadExpiration,
     #[error("its bootstrap token is not for authentication: usage-bootstrap-authentication is not true")]
     Usage,
@@ -137,9 +137,15 @@ mod tests {
     #[case::good_for_an_hour(&[("token-secret", "0123456789abcdef"), ("expiration", "1970-01-01T01:00:00Z")], Ok(()))]
     #[case::wrong(&[("token-secret", "0123456789abcdee")], Err(Refusal::Wrong))]
     #[case::empty(&[], Err(Refusal::Wrong))]
-    #[case::expired(&[("token-secret", "0123456789abcdef"), ("expiration", "1970-01-01T00:00:10Z")], Err(Refusal::Expired))]
+    #[case::expired(
+        &[("token-secret", "0123456789abcdef"), ("expiration", "1970-01-01T00:00:10Z")],
+        Err(Refusal::Expired)
+    )]
     #[case::bad_time(&[("token-secret", "0123456789abcdef"), ("expiration", "soon")], Err(Refusal::BadExpiration))]
-    #[case::usage(&[("token-secret", "0123456789abcdef"), ("usage-bootstrap-authentication", "false")], Err(Refusal::Usage))]
+    #[case::usage(
+        &[("token-secret", "0123456789abcdef"), ("usage-bootstrap-authentication", "false")],
+        Err(Refusal::Usage)
+    )]
     fn a_token_is_checked_against_its_secret(#[case] data: &[(&str, &str)], #[case] expected: Result<(), Refusal>) {
         let data = data
             .iter()

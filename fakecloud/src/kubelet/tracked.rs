@@ -20,9 +20,9 @@ pub(super) struct Pods {
 
 /// Pod events that its kubelet has not received.
 #[derive(Debug)]
-pub(super) enum Unheard {
+pub(super) enum MissedEvent {
     Changed(Box<PodFacts>),
-    Gone,
+    Deleted,
 }
 
 /// State of a pod's volumes.
@@ -30,7 +30,7 @@ pub(super) enum Unheard {
 pub(super) enum Volumes {
     /// Not read yet.
     Unknown,
-    Asking,
+    Reading,
     /// Names of the volumes that must be attached.
     Known(Vec<String>),
     /// They were mounted and have been unmounted.
@@ -41,9 +41,9 @@ pub(super) enum Volumes {
 pub(super) struct Tracked {
     pub(super) key: PodKey,
     pub(super) facts: PodFacts,
-    pub(super) unheard: Option<Unheard>,
+    pub(super) missed: Option<MissedEvent>,
     /// Whether its kubelet has observed it.
-    pub(super) heard: bool,
+    pub(super) observed: bool,
     /// Its run, and the VM of the run.
     pub(super) run: Option<(u64, PodRun)>,
     pub(super) volumes: Volumes,
@@ -67,8 +67,8 @@ impl Tracked {
         Self {
             key,
             facts,
-            unheard: None,
-            heard: false,
+            missed: None,
+            observed: false,
             run: None,
             volumes: Volumes::Unknown,
             conditions: Conditions::default(),
@@ -83,8 +83,8 @@ impl Tracked {
     }
 
     /// Applies observed facts. Returns whether the status differs from the written one.
-    pub(super) fn hear(&mut self, facts: PodFacts) -> bool {
-        self.heard = true;
+    pub(super) fn observe(&mut self, facts: PodFacts) -> bool {
+        self.observed = true;
         self.dirty |= self.written.is_some() && facts.gates != self.facts.gates;
         self.facts = facts;
         let facts = &self.facts;

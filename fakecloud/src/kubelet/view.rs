@@ -33,7 +33,7 @@ impl Fleet {
             stage: match (&kubelet.stage, &kubelet.refused) {
                 (Stage::Off, _) => "off",
                 (Stage::Joining, Some(_)) => "refused",
-                (Stage::Joining | Stage::Asking(_), _) => "joining",
+                (Stage::Joining | Stage::Calling(_), _) => "joining",
                 (Stage::Registered(_), _) => "registered",
                 (Stage::NodeGone, _) => "node gone",
             },

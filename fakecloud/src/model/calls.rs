@@ -14,7 +14,7 @@ use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_api::{MachineName, NodeName, ProviderId};
 use mcm_driver::MachineRequest;
 
-use super::faults::{Asked, Effect, Fired};
+use super::faults::{CallInfo, Effect, Fired};
 use super::update::VmUpdate;
 use super::{
     Caller, Cloud, CloudCall, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData, Vm,
@@ -145,7 +145,7 @@ impl Cloud {
     ) -> Reply<BTreeMap<ProviderId, MachineName>> {
         self.advance(now);
         let name = class.metadata.name.as_deref().unwrap_or_default();
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation: CloudCall::ListMachines,
             machine: None,
             class: name,
@@ -232,7 +232,7 @@ impl Cloud {
     /// The volume handles of this cloud's volumes.
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], client: &str, now: Timestamp) -> Reply<Vec<String>> {
         self.advance(now);
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation: CloudCall::GetVolumeIds,
             machine: None,
             class: "",
@@ -255,11 +255,11 @@ impl Cloud {
         })
     }
 
-    /// A call about one machine: time passes, and what strikes the call is decided.
+    /// Starts a call for one machine: advances time, and decides which fault hits the call.
     fn begin(&mut self, operation: CloudCall, request: &MachineRequest, client: &str, now: Timestamp) -> Call {
         self.advance(now);
         let machine = owner(request).key();
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation,
             machine: Some(&machine),
             class: class_of(request),
@@ -276,11 +276,11 @@ impl Cloud {
     }
 
     /// Determines what hits a call, in this order: a failure of its zone, a rate limit, a fault rule.
-    pub(super) fn admit(&mut self, asked: &Asked<'_>) -> Option<Fired> {
-        if let Some(fired) = self.zone_hit(asked.zone) {
+    pub(super) fn admit(&mut self, info: &CallInfo<'_>) -> Option<Fired> {
+        if let Some(fired) = self.zone_hit(info.zone) {
             return Some(fired);
         }
-        if let Some(place) = self.over_rate(asked.operation, asked.now) {
+        if let Some(place) = self.over_rate(info.operation, info.now) {
             return Some(Fired {
                 id: format!("rate-limit/{place}"),
                 code: Trouble::Throttled.code(),
@@ -289,7 +289,7 @@ impl Cloud {
                 effect: Effect::Plain,
             });
         }
-        self.faults.decide(asked, &self.seed, self.opened)
+        self.faults.decide(info, &self.seed, self.opened)
     }
 
     /// Performs a call whose fault is determined: effect and log.
@@ -408,18 +408,15 @@ impl Cloud {
         let Some(token) = secret.get(API_TOKEN).filter(|token| !token.0.is_empty()) else {
             return refused(
                 Code::InvalidArgument,
-                "is missing; any value will do, unless the cloud is set to accept some only",
+                "is missing; any value is accepted, unless the cloud has a list of accepted tokens",
             );
         };
         if token.0 == EXPIRED_TOKEN.as_bytes() {
-            return refused(Code::Unauthenticated, "has expired; put a new token there");
+            return refused(Code::Unauthenticated, "has expired; put a new token into it");
         }
         let accepted = &self.settings.api_tokens;
         if !accepted.is_empty() && !accepted.iter().any(|accepted| accepted.is(&token.0)) {
-            return refused(
-                Code::Unauthenticated,
-                "is not known here; put one there that the cloud is set to accept",
-            );
+            return refused(Code::Unauthenticated, "is unknown; use one that the cloud accepts");
         }
         Ok(())
     }
@@ -434,7 +431,7 @@ fn identity_of(vm: &Vm, effect: Effect) -> VmIdentity {
     identity
 }
 
-/// The reply for a VM that was not created although the reply says so.
+/// The reply of a creation that reports success without creating a VM.
 fn fictitious_vm(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
     VmIdentity {
         provider_id: ProviderId::new(format!("fakecloud:///{}/vm-{}", spec.zone, owner.name)),
@@ -462,8 +459,8 @@ fn not_found(machine: &str) -> DriverError {
     DriverError::new(Code::NotFound, format!("machine {machine} has no VM"))
 }
 
-/// Whether a deletion targets the one VM of a provider ID, whatever its machine: the request has no uid. A controller
-/// deletes orphans this way.
+/// Whether a deletion targets the one VM of a provider ID, regardless of its machine: the request has no uid. A
+/// controller deletes orphans this way.
 fn targets_one_vm(request: &MachineRequest) -> bool {
     request.machine.metadata.uid.is_none() && !request.machine.spec.provider_id.is_empty()
 }

@@ -38,7 +38,7 @@ pub enum CommandError {
     #[error("there is no VM of {0}")]
     NotFound(Reference),
     /// Several VMs match.
-    #[error("{reference} has several VMs, name one by its id: {}", ids.join(", "))]
+    #[error("{reference} has several VMs; select one by its id: {}", ids.join(", "))]
     Several {
         /// The reference.
         reference: Reference,
@@ -46,7 +46,7 @@ pub enum CommandError {
         ids: Vec<String>,
     },
     /// The VM is in the wrong state.
-    #[error("VM {vm} is {state}, and must be {needed} for that")]
+    #[error("VM {vm} is {state}, and must be {needed} for this command")]
     State {
         /// The VM's id.
         vm: String,
@@ -56,13 +56,13 @@ pub enum CommandError {
         needed: &'static str,
     },
     /// The hold does not exist.
-    #[error("nothing is held by {0:?}")]
+    #[error("there is no hold {0:?}")]
     NoHold(String),
     /// A value of the command is invalid.
     #[error("{0}")]
     Unusable(String),
     /// The failure does not exist.
-    #[error("no failure of {0:?} is under way: name it as it was failed")]
+    #[error("{0:?} has no active failure: use the glob of the command that made it fail")]
     NoOutage(String),
     /// The zone's hosts are down.
     #[error("VM {vm} cannot boot: the hosts of its zone {zone} are down")]
@@ -72,7 +72,7 @@ pub enum CommandError {
         /// Its zone.
         zone: String,
     },
-    /// There is no capacity for it.
+    /// The cloud has no capacity for the VM.
     #[error("{0}")]
     NoRoom(String),
     /// A hold needs a pattern.
@@ -203,7 +203,7 @@ impl Cloud {
     /// Performs the next transition of a VM immediately, held or not.
     ///
     /// # Errors
-    /// No single VM matches, it has no transition of its own, or its zone is down when it would boot.
+    /// No single VM matches, it has no pending transition, or its zone is down and it would boot.
     pub fn step_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         self.advance(now);
         let vm = self.find(reference)?;

@@ -27,12 +27,12 @@ impl Cloud {
             let condition = NodeCondition {
                 status: "True".to_owned(),
                 reason: "Preempted".to_owned(),
-                message: format!("the cloud takes the VM back in {}", GoDuration(notice)),
+                message: format!("the cloud preempts the VM in {}", GoDuration(notice)),
             };
             vm.conditions.insert(TERMINATION_SCHEDULED.to_owned(), Some(condition));
         }
         self.planned.insert((due, ordinal, Planned::Preempt));
-        let text = format!("it is taken back in {}", GoDuration(notice));
+        let text = format!("it is preempted in {}", GoDuration(notice));
         self.say(ordinal, Caller::Control, "PreemptionNotice", &text, now);
         self.advance(now);
         self.answer(ordinal, reference)

@@ -1,4 +1,4 @@
-//! The rules in force: which call which of them strikes, and their counters.
+//! The active fault rules: which rule hits a call, and their counters.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -27,39 +27,39 @@ pub struct Fault {
 
 /// A call as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct CallInfo<'a> {
     pub(super) operation: CloudCall,
     pub(super) machine: Option<&'a str>,
-    /// The machine class's name and zone; empty where there is none.
+    /// The machine class's name and zone; empty: none.
     pub(super) class: &'a str,
     pub(super) zone: &'a str,
-    /// Empty where it is not known.
+    /// Empty: unknown.
     pub(super) caller: &'a str,
     pub(super) now: Timestamp,
 }
 
-/// What a call does instead of its work after a hit.
+/// The effect of a call that a rule hits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Effect {
-    /// Its work, if it is to succeed; nothing, if it is to fail.
+    /// The usual effect if the call succeeds, none if it fails.
     Plain,
-    /// Its work, and then it fails.
+    /// The usual effect, then the call fails.
     Done,
-    /// A part of its work, and then it fails.
+    /// A part of the effect, then the call fails.
     Part(Partial),
-    /// Its work, so much later.
+    /// The usual effect after this delay.
     Later(Duration),
-    /// Its work, of which the last step never comes.
+    /// The usual effect without its last transition.
     Stuck,
-    /// Nothing, and it says that it did.
+    /// None, and the reply reports success.
     Lie,
-    /// Its work, and the answer does not name the node.
+    /// The usual effect, and the reply does not name the node.
     Nameless,
-    /// It looks at the ledger as it was then.
+    /// The reply shows the ledger as it was at this time.
     Stale(Timestamp),
 }
 
-/// What a rule that fired does to a call.
+/// The consequences of a hit for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fired {
     pub(super) id: String,
@@ -69,35 +69,35 @@ pub(super) struct Fired {
     pub(super) effect: Effect,
 }
 
-/// Why a rule was not accepted.
+/// Why a rule was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FaultError {
-    /// The rule makes no sense.
+    /// The rule is invalid.
     #[error("the fault rule is not usable: {0}")]
     Unusable(#[from] FaultRuleError),
-    /// There is such a rule already.
+    /// A rule with this name exists.
     #[error("there is a fault rule {0:?} already: remove it first, or leave the name out")]
     Exists(String),
-    /// There is no such rule.
+    /// The rule does not exist.
     #[error("there is no fault rule {0:?}")]
     Unknown(String),
 }
 
-/// All rules in the order in which they are asked.
+/// All rules in the order in which they are evaluated.
 #[derive(Debug, Default)]
 pub struct Faults {
     faults: Vec<Fault>,
     added: u64,
     buckets: BTreeMap<String, Bucket>,
-    /// When the last matching calls of rules about stale answers were.
+    /// Times of the last matching calls of rules with stale replies.
     calls: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 impl Faults {
-    /// Adds a rule behind the others.
+    /// Appends a rule.
     ///
     /// # Errors
-    /// When it makes no sense, or its name is taken.
+    /// The rule is invalid, or its name exists.
     pub fn add(&mut self, mut rule: FaultRule, now: Timestamp) -> Result<&Fault, FaultError> {
         rule.check()?;
         while rule.name.is_empty() {
@@ -119,10 +119,10 @@ impl Faults {
         Ok(&self.faults[self.faults.len() - 1])
     }
 
-    /// Removes a rule and answers its counters.
+    /// Removes a rule and returns its counters.
     ///
     /// # Errors
-    /// When there is no such rule.
+    /// The rule does not exist.
     pub fn remove(&mut self, name: &str) -> Result<Fault, FaultError> {
         let index = self.faults.iter().position(|fault| fault.rule.name == name);
         let fault = index
@@ -138,19 +138,19 @@ impl Faults {
         &self.faults
     }
 
-    /// Puts rules with their counters back in force.
+    /// Restores rules with their counters.
     pub(super) fn restore(&mut self, faults: Vec<Fault>, added: u64) {
         self.faults = faults;
         self.added = added;
     }
 
-    /// How many names were given.
+    /// Number of generated names.
     pub(super) fn given(&self) -> u64 {
         self.added
     }
 
-    /// What happens to a call. The first rule that fires decides; rules after it do not see it.
-    pub(super) fn decide(&mut self, asked: &Asked<'_>, seed: &Seed, opened: Timestamp) -> Option<Fired> {
+    /// Decides what happens to a call. The first rule that hits it decides; later rules do not count it.
+    pub(super) fn decide(&mut self, info: &CallInfo<'_>, seed: &Seed, opened: Timestamp) -> Option<Fired> {
         for Fault {
             rule,
             seen,
@@ -158,14 +158,14 @@ impl Faults {
             added,
         } in &mut self.faults
         {
-            if !matches(rule, asked) || !is_in_force(rule, asked.now, opened) {
+            if !matches(rule, info) || !is_active(rule, info.now, opened) {
                 continue;
             }
             *seen += 1;
             if *seen <= rule.matches.skip || rule.matches.times.is_some_and(|times| *hits >= times) {
                 continue;
             }
-            // The draws of a rule's matching calls are its own, and need no memory of earlier ones.
+            // Each matching call of each rule has its own random stream, independent of earlier calls.
             let mut stream = seed.stream(&format!("fault/{}/{seen}", rule.name));
             if rule
                 .matches
@@ -176,16 +176,16 @@ impl Faults {
             }
             if let Some(throttle) = rule.matches.throttle {
                 let bucket = self.buckets.entry(rule.name.clone()).or_default();
-                if bucket.take(throttle.per_second, throttle.burst, asked.now) {
+                if bucket.take(throttle.per_second, throttle.burst, info.now) {
                     continue;
                 }
             }
             *hits += 1;
             let effect = match rule.action.stale {
-                Some(Stale::By(by)) => Effect::Stale(earlier(asked.now, by.0)),
+                Some(Stale::By(by)) => Effect::Stale(earlier(info.now, by.0)),
                 Some(Stale::Calls(back)) => {
                     let calls = self.calls.entry(rule.name.clone()).or_default();
-                    calls.push_back(asked.now);
+                    calls.push_back(info.now);
                     let full = calls.len() > back as usize;
                     Effect::Stale(if full {
                         calls.pop_front().unwrap_or(*added)
@@ -198,7 +198,7 @@ impl Faults {
             return Some(Fired {
                 id: rule.name.clone(),
                 code: rule.answered(),
-                message: message(rule, asked.operation),
+                message: message(rule, info.operation),
                 latency: rule.action.latency.unwrap_or_default().draw(&mut stream),
                 effect,
             });
@@ -207,27 +207,26 @@ impl Faults {
     }
 }
 
-/// `now` less `by`; the beginning of time when that is before it.
+/// `now - by`, saturating.
 fn earlier(now: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     now.saturating_sub(by).unwrap_or(Timestamp::MIN)
 }
 
-fn matches(rule: &FaultRule, asked: &Asked<'_>) -> bool {
+fn matches(rule: &FaultRule, info: &CallInfo<'_>) -> bool {
     let wanted = &rule.matches;
     let fits = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|it| glob::matches(it, text));
-    wanted.call.is_none_or(|call| call == asked.operation)
+    wanted.call.is_none_or(|call| call == info.operation)
         && wanted.machine.as_deref().is_none_or(|pattern| {
-            asked
-                .machine
+            info.machine
                 .is_some_and(|machine| glob::matches_machine(pattern, machine))
         })
-        && fits(&wanted.class, asked.class)
-        && fits(&wanted.zone, asked.zone)
-        && fits(&wanted.client, asked.caller)
+        && fits(&wanted.class, info.class)
+        && fits(&wanted.zone, info.zone)
+        && fits(&wanted.client, info.caller)
 }
 
-fn is_in_force(rule: &FaultRule, now: Timestamp, opened: Timestamp) -> bool {
+fn is_active(rule: &FaultRule, now: Timestamp, opened: Timestamp) -> bool {
     rule.matches.window.is_none_or(|window| {
         now >= later(opened, window.from.unwrap_or_default().0)
             && window.until.is_none_or(|until| now < later(opened, until.0))
@@ -275,8 +274,8 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
     }
 
-    fn asked(operation: CloudCall, machine: Option<&str>) -> Asked<'_> {
-        Asked {
+    fn info(operation: CloudCall, machine: Option<&str>) -> CallInfo<'_> {
+        CallInfo {
             operation,
             machine,
             class: "pool",
@@ -300,12 +299,12 @@ mod tests {
 
     fn fired(faults: &mut Faults, operation: CloudCall, machine: Option<&str>) -> Option<Code> {
         faults
-            .decide(&asked(operation, machine), &Seed::new(1), at(0))
+            .decide(&info(operation, machine), &Seed::new(1), at(0))
             .map(|fired| fired.code)
     }
 
     #[test]
-    fn a_rule_skips_then_fires_so_often_then_rests() {
+    fn a_rule_hits_a_limited_number_of_calls_after_the_skipped_ones() {
         let mut faults = rules([FaultRule::of("a", CloudCall::CreateMachine)
             .code(Code::Internal)
             .skip(1)
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_fire_one_after_the_other() {
+    fn exhausted_rules_let_the_next_rule_hit() {
         let once = |id, code| FaultRule::of(id, CloudCall::CreateMachine).code(code).times(1);
         let mut faults = rules([
             once("a", Code::ResourceExhausted),
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_gets_a_name_and_keeps_it_to_itself() {
+    fn a_rule_gets_a_generated_name_and_names_are_unique() {
         let mut faults = Faults::default();
         let rule = FaultRule::new("").code(Code::Internal);
         assert_eq!(faults.add(rule.clone(), at(0)).unwrap().rule.name, "fault-1");
@@ -380,23 +379,23 @@ mod tests {
         ] {
             let matches = format!("{{class: '{class}', zone: '{zone}', client: '{caller}'}}");
             let mut faults = rules([read(&format!("{{match: {matches}, action: {{code: Internal}}}}"))]);
-            let fired = faults.decide(&asked(CloudCall::ListMachines, None), &Seed::new(1), at(0));
+            let fired = faults.decide(&info(CloudCall::ListMachines, None), &Seed::new(1), at(0));
             assert_eq!(fired.is_some(), expected, "{class} {zone} {caller}");
         }
     }
 
     #[test]
-    fn a_rule_is_in_force_within_its_window_only() {
+    fn a_rule_is_active_only_within_its_window() {
         let rule = read("{match: {window: {from: 60s, until: 120s}}, action: {code: Internal}}");
         let mut faults = rules([rule]);
         let hits: Vec<i64> = [59, 60, 119, 120]
             .into_iter()
             .filter(|second| {
-                let asked = Asked {
+                let info = CallInfo {
                     now: at(*second),
-                    ..asked(CloudCall::ListMachines, None)
+                    ..info(CloudCall::ListMachines, None)
                 };
-                faults.decide(&asked, &Seed::new(1), at(0)).is_some()
+                faults.decide(&info, &Seed::new(1), at(0)).is_some()
             })
             .collect();
         assert_eq!(hits, [60, 119]);
@@ -404,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_strikes_by_chance_as_often_as_it_says_and_other_rules_change_nothing() {
+    fn a_rule_hits_with_its_probability_independently_of_other_rules() {
         let rule = |name| {
             read(&format!(
                 "{{name: {name}, match: {{call: createMachine, probability: 0.3}}, action: {{code: Internal}}}}"
@@ -427,34 +426,34 @@ mod tests {
     }
 
     #[test]
-    fn a_throttle_lets_so_many_calls_pass_and_strikes_the_others() {
+    fn a_throttle_passes_calls_up_to_its_rate_and_hits_the_others() {
         let rule = read("{match: {throttle: {perSecond: 0.5, burst: 2}}, action: {code: Unavailable}}");
         let mut faults = rules([rule]);
         let passed: Vec<i64> = [0, 0, 0, 1, 2, 3, 10, 10, 10]
             .into_iter()
             .filter(|second| {
-                let asked = Asked {
+                let info = CallInfo {
                     now: at(*second),
-                    ..asked(CloudCall::ListMachines, None)
+                    ..info(CloudCall::ListMachines, None)
                 };
-                faults.decide(&asked, &Seed::new(1), at(0)).is_none()
+                faults.decide(&info, &Seed::new(1), at(0)).is_none()
             })
             .collect();
         assert_eq!(passed, [0, 0, 2, 10, 10]);
     }
 
     #[test]
-    fn a_stale_answer_by_calls_shows_the_call_so_many_before() {
+    fn a_reply_that_is_stale_by_calls_shows_the_state_at_an_earlier_call() {
         let rule = read("{match: {call: listMachines}, action: {stale: {calls: 2}}}");
         let mut faults = rules([rule]);
         let shown: Vec<Effect> = [10, 20, 30, 40]
             .into_iter()
             .filter_map(|second| {
-                let asked = Asked {
+                let info = CallInfo {
                     now: at(second),
-                    ..asked(CloudCall::ListMachines, None)
+                    ..info(CloudCall::ListMachines, None)
                 };
-                faults.decide(&asked, &Seed::new(1), at(0)).map(|fired| fired.effect)
+                faults.decide(&info, &Seed::new(1), at(0)).map(|fired| fired.effect)
             })
             .collect();
         assert_eq!(shown, [at(0), at(0), at(10), at(20)].map(Effect::Stale));
@@ -477,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_changes_nothing_is_refused() {
+    fn a_rule_without_an_effect_is_rejected() {
         let error = Faults::default().add(FaultRule::new("a"), at(0)).unwrap_err();
         assert!(error.to_string().contains("action.latency"), "{error}");
     }

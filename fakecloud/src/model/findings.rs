@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cloud, CloudCall, VmState, later};
 
-/// Maximum number of remembered findings about past calls; later ones are only counted.
+/// Maximum number of recorded findings about past calls; later ones are only counted.
 const REMEMBERED: usize = 10_000;
 
 /// Kind of a finding.
@@ -63,7 +63,7 @@ pub struct Finding {
     pub machine_uid: String,
     /// Time of the event, or start of the state.
     pub time: Timestamp,
-    /// A message for people.
+    /// A human-readable message.
     pub message: String,
 }
 
@@ -114,7 +114,7 @@ impl Cloud {
                 machine: vm.owner.key(),
                 machine_uid: vm.owner.uid.clone(),
                 time: vm.created,
-                message: format!("VM {} is {}, and its machine is not there", vm.id, vm.state),
+                message: format!("VM {} is {}, and its machine does not exist", vm.id, vm.state),
             }));
         }
         let mut of_machine: BTreeMap<(&str, String), Vec<&super::Vm>> = BTreeMap::new();
@@ -173,7 +173,7 @@ impl Cloud {
         self.remembered.frozen
     }
 
-    /// A driver's call changes VMs: what only this moment tells is remembered.
+    /// Records findings about a driver's call that changes VMs, because the ledger does not show them later.
     pub(super) fn watch_call(&mut self, operation: CloudCall, request: &MachineRequest, caller: &str, now: Timestamp) {
         let owner = super::calls::owner(request);
         let by = if caller.is_empty() {
@@ -188,7 +188,7 @@ impl Cloud {
                 machine: owner.key(),
                 machine_uid: owner.uid.clone(),
                 time: now,
-                message: format!("{operation}{by} while no VM may be made or deleted"),
+                message: format!("{operation}{by} while creations and deletions are forbidden"),
             });
         }
         if operation != CloudCall::DeleteMachine || request.machine.metadata.deletion_timestamp.is_some() {
@@ -206,7 +206,7 @@ impl Cloud {
             let machine_uid = self.vm(&id).map(|vm| vm.owner.uid.clone()).unwrap_or_default();
             self.remember(Finding {
                 kind: FindingKind::HealthyVmDeleted,
-                message: format!("VM {id} ran and was deleted{by}, though its machine was not being deleted"),
+                message: format!("VM {id} ran and was deleted{by}, although its machine was not being deleted"),
                 subject: id,
                 machine: owner.key(),
                 machine_uid,

@@ -227,7 +227,7 @@ impl KubeletFaults {
     }
 
     /// Removes the fault of a kind.
-    pub fn mend(&mut self, kind: FaultKind) {
+    pub fn remove(&mut self, kind: FaultKind) {
         match kind {
             FaultKind::Outage => self.outage = None,
             FaultKind::Slow => self.slow = Duration::ZERO,
@@ -314,7 +314,7 @@ pub struct NodeCondition {
     pub status: String,
     /// Empty: the default for type and status.
     pub reason: String,
-    /// A message for people; empty: the default.
+    /// A human-readable message; empty: the default.
     pub message: String,
 }
 
@@ -323,12 +323,12 @@ pub(super) fn check_condition(kind: &str, condition: &NodeCondition) -> Result<(
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
     if kind.is_empty() || kind.len() > 253 || !kind.bytes().all(known) {
         return Err(format!(
-            "type: {kind:?} is no condition type; write one such as DiskPressure or KernelDeadlock"
+            "type: {kind:?} is not a condition type; write one such as DiskPressure or KernelDeadlock"
         ));
     }
     if !["True", "False", "Unknown"].contains(&condition.status.as_str()) {
         return Err(format!(
-            "status: {:?} is none; write True, False or Unknown",
+            "status: {:?} is not a status; write True, False or Unknown",
             condition.status
         ));
     }
@@ -377,8 +377,8 @@ mod tests {
         faults.set(KubeletFault::Frozen, at(1));
         assert_eq!(faults.list(), [KubeletFault::Frozen, KubeletFault::Zombie]);
         assert!(!faults.is_stopped());
-        faults.mend(FaultKind::Outage);
-        faults.mend(FaultKind::Zombie);
+        faults.remove(FaultKind::Outage);
+        faults.remove(FaultKind::Zombie);
         assert_eq!(faults, KubeletFaults::default());
     }
 
@@ -399,7 +399,7 @@ mod tests {
             let mut faults = KubeletFaults::default();
             faults.set(fault, at(0));
             assert_eq!(faults.list(), [fault]);
-            faults.mend(fault.kind());
+            faults.remove(fault.kind());
             assert_eq!(faults, KubeletFaults::default());
         }
     }

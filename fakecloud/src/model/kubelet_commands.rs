@@ -111,7 +111,7 @@ impl Cloud {
             .filter(|set| set.is_some())
         else {
             return Err(CommandError::Unusable(format!(
-                "type: no condition {kind:?} was set; set one first, or look at the list of kubelets"
+                "type: no condition {kind:?} was set; set one first, or list the kubelets with their conditions"
             )));
         };
         *set = None;
@@ -139,7 +139,7 @@ impl Cloud {
     pub(super) fn mend_now(&mut self, ordinal: u64, kind: FaultKind) {
         self.forget_end(ordinal, kind);
         if let Some(vm) = self.vms.get_mut(&ordinal) {
-            vm.kubelet.mend(kind);
+            vm.kubelet.remove(kind);
         }
     }
 
@@ -168,7 +168,7 @@ impl Cloud {
         match planned {
             Planned::End(kind) => {
                 self.mend_now(ordinal, kind);
-                self.say(ordinal, Caller::Cloud, "KubeletMended", "the fault's time is over", now);
+                self.say(ordinal, Caller::Cloud, "KubeletMended", "the fault has ended", now);
             }
             Planned::Preempt => {
                 if self.vms.get(&ordinal).is_some_and(|vm| vm.preempted == Some(now)) {

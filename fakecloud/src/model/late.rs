@@ -9,7 +9,7 @@ use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
 use super::calls::{Call, class_of, owner, zone_of};
-use super::faults::{Asked, Effect, Fired};
+use super::faults::{CallInfo, Effect, Fired};
 use super::{Cloud, CloudCall, Reply, later};
 
 /// A creation that takes effect later.
@@ -81,7 +81,7 @@ impl Cloud {
         self.advance(now);
         let machine = owner(request).key();
         self.watch_call(CloudCall::CreateMachine, request, client, now);
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation: CloudCall::CreateMachine,
             machine: Some(&machine),
             class: class_of(request),

@@ -119,7 +119,8 @@ impl Cloud {
                         reached.vms, reached.machine_type, reached.zone
                     ),
                     LimitKind::Capacity => format!(
-                        "there is no capacity for machine type {machine_type} in zone {zone}: room for {} VMs of {} in {} is taken; try another type or zone, or later",
+                        "there is no capacity for machine type {machine_type} in zone {zone}: all capacity for {} VMs \
+                         of {} in {} is used; try another type or zone, or retry later",
                         reached.vms, reached.machine_type, reached.zone
                     ),
                 };

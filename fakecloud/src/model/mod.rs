@@ -1,7 +1,7 @@
 //! The cloud as a pure model: a ledger of VMs that calls, commands and time change.
 //!
 //! This module holds every rule of the cloud's behaviour. Each step gets an event and the time, commits its effect at
-//! once and logs it. It knows no clock, runtime, gRPC or Kubernetes API.
+//! once and logs it. It does not use a clock, runtime, gRPC or the Kubernetes API.
 
 mod calls;
 mod commands;
@@ -112,7 +112,7 @@ impl Cloud {
         let mut faults = Faults::default();
         for rule in &settings.faults {
             if let Err(error) = faults.add(rule.clone(), opened) {
-                tracing::warn!(%error, "a configured fault rule is left out");
+                tracing::warn!(%error, "skipping a configured fault rule");
             }
         }
         Self {

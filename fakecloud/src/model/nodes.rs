@@ -105,7 +105,7 @@ impl Cloud {
         let max_length = NAME_LIMIT - 1 - (self.live_count() + MAX_NODES as usize).to_string().len();
         if !is_zone(&spec.prefix) || spec.prefix.len() > max_length {
             let reason = format!(
-                "{:?} begins no Node's name: write lower-case letters, digits and dashes, at most {max_length}",
+                "{:?} is not a valid prefix: write lower-case letters, digits and dashes, at most {max_length}",
                 spec.prefix
             );
             return wrong("name_prefix", reason);
@@ -118,7 +118,7 @@ impl Cloud {
         }
         for (index, zone) in spec.zones.iter().enumerate() {
             if !is_zone(zone) {
-                let reason = format!("{zone:?} is none: write lower-case letters, digits and dashes");
+                let reason = format!("{zone:?} is not a valid zone: write lower-case letters, digits and dashes");
                 return wrong(&format!("zones[{index}]"), reason);
             }
             let known = self.settings.all_zones();
@@ -141,27 +141,27 @@ impl Cloud {
             if !is_key(key) {
                 return wrong(
                     &field,
-                    "the key is none; write one such as pool or example.com/pool".to_owned(),
+                    "the key is invalid; write one such as pool or example.com/pool".to_owned(),
                 );
             }
             if !is_value(value) {
-                return wrong(&field, format!("{value:?} is no label's value: {VALUES}"));
+                return wrong(&field, format!("{value:?} is not a label value: {VALUES}"));
             }
         }
         for (index, taint) in spec.taints.iter().enumerate() {
             let field = |name: &str| format!("taints[{index}].{name}");
             if !is_key(&taint.key) {
-                let reason = format!("{:?} is none; write one such as dedicated", taint.key);
+                let reason = format!("{:?} is not a taint key; write one such as dedicated", taint.key);
                 return wrong(&field("key"), reason);
             }
             if !is_value(&taint.value) {
                 return wrong(
                     &field("value"),
-                    format!("{:?} is no taint's value: {VALUES}", taint.value),
+                    format!("{:?} is not a taint value: {VALUES}", taint.value),
                 );
             }
             if !EFFECTS.contains(&taint.effect.as_str()) {
-                let reason = format!("{:?} is none; write {}", taint.effect, EFFECTS.join(", "));
+                let reason = format!("{:?} is not an effect; write {}", taint.effect, EFFECTS.join(", "));
                 return wrong(&field("effect"), reason);
             }
         }
@@ -275,17 +275,38 @@ mod tests {
     #[rstest]
     #[case::none(|spec: &mut NodesSpec| spec.count = 0, "count: is 0, and must be from 1 to 10000")]
     #[case::too_many(|spec: &mut NodesSpec| spec.count = 10_001, "count: is 10001")]
-    #[case::bad_prefix(|spec: &mut NodesSpec| spec.prefix = "Node".to_owned(), "name_prefix: \"Node\" begins no Node's name")]
+    #[case::bad_prefix(
+        |spec: &mut NodesSpec| spec.prefix = "Node".to_owned(),
+        "name_prefix: \"Node\" is not a valid prefix"
+    )]
     #[case::long_prefix(|spec: &mut NodesSpec| spec.prefix = "n".repeat(58), "at most 57")]
-    #[case::bad_zone(|spec: &mut NodesSpec| spec.zones = vec!["near".to_owned(), "A/b".to_owned()], "zones[1]: \"A/b\" is none")]
-    #[case::unknown_zone(|spec: &mut NodesSpec| spec.zones = vec!["far".to_owned()], "zones[0]: \"far\" is unknown; this cloud has near")]
-    #[case::no_type(|spec: &mut NodesSpec| spec.machine_type.clear(), "machine_type: \"\" is unknown; this cloud has large, medium, small")]
-    #[case::bad_label(|spec: &mut NodesSpec| drop(spec.labels.insert("a/b/c".to_owned(), String::new())), "labels[a/b/c]: the key is none")]
-    #[case::bad_value(|spec: &mut NodesSpec| drop(spec.labels.insert("example.com/pool".to_owned(), "a b".to_owned())), "labels[example.com/pool]: \"a b\" is no label's value")]
-    #[case::no_taint(|spec: &mut NodesSpec| spec.taints = vec![Taint::default()], "taints[0].key: \"\" is none")]
+    #[case::bad_zone(
+        |spec: &mut NodesSpec| spec.zones = vec!["near".to_owned(), "A/b".to_owned()],
+        "zones[1]: \"A/b\" is not a valid zone"
+    )]
+    #[case::unknown_zone(
+        |spec: &mut NodesSpec| spec.zones = vec!["far".to_owned()],
+        "zones[0]: \"far\" is unknown; this cloud has near"
+    )]
+    #[case::no_type(
+        |spec: &mut NodesSpec| spec.machine_type.clear(),
+        "machine_type: \"\" is unknown; this cloud has large, medium, small"
+    )]
+    #[case::bad_label(
+        |spec: &mut NodesSpec| drop(spec.labels.insert("a/b/c".to_owned(), String::new())),
+        "labels[a/b/c]: the key is invalid"
+    )]
+    #[case::bad_value(
+        |spec: &mut NodesSpec| drop(spec.labels.insert("example.com/pool".to_owned(), "a b".to_owned())),
+        "labels[example.com/pool]: \"a b\" is not a label value"
+    )]
+    #[case::no_taint(
+        |spec: &mut NodesSpec| spec.taints = vec![Taint::default()],
+        "taints[0].key: \"\" is not a taint key"
+    )]
     #[case::bad_effect(
         |spec: &mut NodesSpec| spec.taints = vec![Taint { key: "a".to_owned(), value: "b".to_owned(), effect: "No".to_owned() }],
-        "taints[0].effect: \"No\" is none; write NoSchedule"
+        "taints[0].effect: \"No\" is not an effect; write NoSchedule"
     )]
     fn an_invalid_field_is_named_and_no_vm_is_created(
         #[case] spoil: impl FnOnce(&mut NodesSpec),
@@ -317,8 +338,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case::at_the_length_limit(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".")), true)]
-    #[case::too_long(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(62)].join(".")), false)]
+    #[case::at_the_length_limit(
+        format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".")),
+        true
+    )]
+    #[case::too_long(
+        format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(62)].join(".")),
+        false
+    )]
     #[case::no_domain("/a".into(), false)]
     #[case::two_slashes("a/b/c".into(), false)]
     fn domains_of_keys_are_validated_as_kubernetes_does(#[case] text: String, #[case] expected: bool) {

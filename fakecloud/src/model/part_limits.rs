@@ -17,7 +17,7 @@ pub struct PartLimits {
     pub tag_value: usize,
 }
 
-/// The first invalid tag: its key, if one is at fault, and the error.
+/// The first invalid tag: its key, if the error concerns one, and the error.
 pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), (Option<String>, String)> {
     at_most("tags", tags.len(), limits.tags).map_err(|reason| (None, reason))?;
     for (key, value) in tags {
@@ -25,7 +25,7 @@ pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -
             let length = text.chars().count();
             if length > limit {
                 let shown = key.chars().take(40).collect();
-                let reason = format!("the {what} has {length} characters; at most {limit} are possible");
+                let reason = format!("the {what} has {length} characters; at most {limit} are allowed");
                 return Err((Some(shown), reason));
             }
         }
@@ -39,7 +39,7 @@ pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -
 /// Checks the number of something.
 pub(super) fn at_most(what: &str, count: usize, limit: usize) -> Result<(), String> {
     if count > limit {
-        return Err(format!("there are {count} {what}; at most {limit} are possible"));
+        return Err(format!("there are {count} {what}; at most {limit} are allowed"));
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ pub struct Record {
     pub previous: Option<VmState>,
     /// The code of the reply, for a call.
     pub code: Option<Code>,
-    /// A message for people.
+    /// A human-readable message.
     pub message: String,
     /// The delay of the reply, for a call.
     pub latency: Duration,

@@ -146,7 +146,7 @@ impl VmLimit {
 pub struct RateLimit {
     /// Absent: all calls together.
     pub call: Option<CloudCall>,
-    /// So many calls in a second in the long run; more than 0.
+    /// Calls per second on average; more than 0.
     pub per_second: f64,
     /// Burst after a rest; at least 1.
     pub burst: u32,

@@ -175,7 +175,7 @@ impl ProviderSpec {
             return Err(wrong("image", &reason));
         }
         if let Some(missing) = settings.required_tags.iter().find(|key| !spec.tags.contains_key(*key)) {
-            let reason = "is missing; this cloud makes no VM without this tag";
+            let reason = "is missing; this cloud requires this tag on every VM";
             return Err(wrong(&format!("tags[{missing}]"), reason));
         }
         Ok(spec)
@@ -214,7 +214,7 @@ fn disks(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<DiskSpe
         if disk.boot && disks.iter().any(|other| other.boot) {
             return Err(wrong(
                 &format!("{path}.boot"),
-                "is set for a second disk; a VM boots from one",
+                "is set for a second disk; a VM has one boot disk",
             ));
         }
         unique(disks.iter().map(|other| other.name.as_str()), &disk.name, &path)?;
@@ -296,7 +296,7 @@ fn flag(item: &Map<String, Value>, path: &str, field: &str, default: bool) -> Re
 
 fn unique<'a>(mut others: impl Iterator<Item = &'a str>, name: &str, path: &str) -> Result<(), DriverError> {
     if others.any(|other| other == name) {
-        let reason = format!("{name:?} stands there twice; names are unique");
+        let reason = format!("{name:?} is in the list twice; names are unique");
         return Err(wrong(&format!("{path}.name"), &reason));
     }
     Ok(())
@@ -423,19 +423,55 @@ mod tests {
     #[case::no_object(json!("small"), "providerSpec: must be an object")]
     #[case::unknown_field(json!({"machinetype": "small"}), "providerSpec.machinetype: is unknown")]
     #[case::missing(json!({"machineType": "small", "zone": "a"}), "providerSpec.image: is missing")]
-    #[case::unknown_type(json!({"machineType": "huge", "image": "i", "zone": "a"}), "this cloud has large, medium, small")]
+    #[case::unknown_type(
+        json!({"machineType": "huge", "image": "i", "zone": "a"}),
+        "this cloud has large, medium, small"
+    )]
     #[case::bad_zone(json!({"machineType": "small", "image": "i", "zone": "A/b"}), "providerSpec.zone: must consist")]
-    #[case::bad_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"n": 1}}), "providerSpec.tags[n]")]
-    #[case::bad_disk(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": []}]}), "providerSpec.disks[0].size")]
-    #[case::same_name(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"name": "a"}, {"name": "a"}]}), "disks[1].name")]
-    #[case::unknown_disk_field(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"sise": "1Gi"}]}), "disks[0].sise: is unknown; the fields are name, size, type, boot, tags")]
-    #[case::bad_size(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": "big"}]}), "disks[0].size: must be a positive quantity")]
-    #[case::two_to_boot(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"boot": true}, {"boot": true}]}), "disks[1].boot")]
-    #[case::bad_flag(json!({"machineType": "small", "image": "i", "zone": "a", "nics": [{"ipv6": "yes"}]}), "nics[0].ipv6: must be true or false")]
-    #[case::bad_disk_tag(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"tags": {"a": 1}}]}), "providerSpec.disks[0].tags[a]")]
-    #[case::long_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"a": "x".repeat(257)}}), "providerSpec.tags[a]: the value has 257 characters; at most 256")]
-    #[case::bad_taint(json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}), "taints[0].effect")]
-    #[case::bad_prefix(json!({"machineType": "small", "image": "i", "zone": "a", "nodeNamePrefix": "Ip-"}), "providerSpec.nodeNamePrefix: must consist")]
+    #[case::bad_tag(
+        json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"n": 1}}),
+        "providerSpec.tags[n]"
+    )]
+    #[case::bad_disk(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": []}]}),
+        "providerSpec.disks[0].size"
+    )]
+    #[case::same_name(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"name": "a"}, {"name": "a"}]}),
+        "disks[1].name"
+    )]
+    #[case::unknown_disk_field(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"sise": "1Gi"}]}),
+        "disks[0].sise: is unknown; the fields are name, size, type, boot, tags"
+    )]
+    #[case::bad_size(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": "big"}]}),
+        "disks[0].size: must be a positive quantity"
+    )]
+    #[case::two_to_boot(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"boot": true}, {"boot": true}]}),
+        "disks[1].boot"
+    )]
+    #[case::bad_flag(
+        json!({"machineType": "small", "image": "i", "zone": "a", "nics": [{"ipv6": "yes"}]}),
+        "nics[0].ipv6: must be true or false"
+    )]
+    #[case::bad_disk_tag(
+        json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"tags": {"a": 1}}]}),
+        "providerSpec.disks[0].tags[a]"
+    )]
+    #[case::long_tag(
+        json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"a": "x".repeat(257)}}),
+        "providerSpec.tags[a]: the value has 257 characters; at most 256"
+    )]
+    #[case::bad_taint(
+        json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}),
+        "taints[0].effect"
+    )]
+    #[case::bad_prefix(
+        json!({"machineType": "small", "image": "i", "zone": "a", "nodeNamePrefix": "Ip-"}),
+        "providerSpec.nodeNamePrefix: must consist"
+    )]
     fn an_invalid_field_is_named_with_its_fix(#[case] value: Value, #[case] expected: &str) {
         let error = ProviderSpec::read(&value, &configured("")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
@@ -445,12 +481,9 @@ mod tests {
     #[rstest]
     #[case::image("images: [linux-1]", "providerSpec.image: \"i\" is unknown; this cloud has linux-1")]
     #[case::required_tag("requiredTags: [owner]", "providerSpec.tags[owner]: is missing")]
-    #[case::too_many_nics("limits: {nics: 1}", "providerSpec.nics: there are 2 nics; at most 1 are possible")]
-    #[case::too_many_disks(
-        "limits: {disks: 1}",
-        "providerSpec.disks: there are 2 disks; at most 1 are possible"
-    )]
-    #[case::too_many_tags("limits: {tags: 1}", "providerSpec.tags: there are 2 tags; at most 1 are possible")]
+    #[case::too_many_nics("limits: {nics: 1}", "providerSpec.nics: there are 2 nics; at most 1 are allowed")]
+    #[case::too_many_disks("limits: {disks: 1}", "providerSpec.disks: there are 2 disks; at most 1 are allowed")]
+    #[case::too_many_tags("limits: {tags: 1}", "providerSpec.tags: there are 2 tags; at most 1 are allowed")]
     #[case::other_region(
         "regions: {near: [a], far: [b]}",
         "providerSpec.region: \"far\" is not the region of zone a, which is near"

@@ -73,7 +73,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
     /// Rows are inconsistent.
-    #[error("the ledger contradicts itself: {0}; restore its folder from a copy, or begin with an empty one")]
+    #[error("the ledger is inconsistent: {0}; restore its folder from a copy, or start with an empty one")]
     Contradiction(String),
 }
 
@@ -120,7 +120,6 @@ impl Cloud {
     ///
     /// # Errors
     /// The state is inconsistent.
-    /// When the state contradicts itself.
     pub fn restored(
         settings: Settings,
         seed: Seed,
@@ -139,7 +138,7 @@ impl Cloud {
         cloud.faults.restore(state.small.faults, state.small.fault_ids);
         for rule in added {
             if let Err(error) = cloud.faults.add(rule, now) {
-                tracing::warn!(%error, "a configured fault rule is left out");
+                tracing::warn!(%error, "skipping a configured fault rule");
             }
         }
         cloud.settings.faults = settings.faults;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 
 use super::Partial;
-use super::faults::{Asked, Effect};
+use super::faults::{CallInfo, Effect};
 use super::part_limits::check_tags;
 use super::spec::NicFlags;
 use super::{Caller, Cloud, CloudCall, Record, RecordKind, Reference, Vm};
@@ -34,7 +34,7 @@ impl Cloud {
             .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
         let machine = vm.owner.key();
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation: CloudCall::UpdateMachine,
             machine: Some(&machine),
             class: &vm.owner.class,
@@ -60,14 +60,14 @@ impl Cloud {
         result?;
         self.vms
             .get(&vm.ordinal)
-            .ok_or_else(|| DriverError::new(Code::NotFound, format!("VM {} is gone", vm.id)))
+            .ok_or_else(|| DriverError::new(Code::NotFound, format!("VM {} is deleted", vm.id)))
     }
 
     pub(super) fn apply(&mut self, vm: &Vm, update: &VmUpdate, tags_only: bool) -> Result<(), DriverError> {
         let wrong = |text: String| DriverError::new(Code::InvalidArgument, text);
         if !vm.state.is_live() {
             let text = format!(
-                "VM {} is {}, and must be pending, running or stopped for that",
+                "VM {} is {}, and must be pending, running or stopped for an update",
                 vm.id, vm.state
             );
             return Err(DriverError::new(Code::FailedPrecondition, text));

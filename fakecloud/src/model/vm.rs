@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use fakecloud_api::VmState;
 use jiff::Timestamp;
 use mcm_api::cloud::VmIdentity;
 use mcm_api::{NodeName, ProviderId};
@@ -10,45 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::kubelet::{FaultKind, KubeletFaults, NodeCondition};
 use super::spec::{ProviderSpec, Taint};
-
-/// The state of a VM: pending → running ⇄ stopped → stopping → terminated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum VmState {
-    /// Created, not booted yet.
-    Pending,
-    /// Booted.
-    Running,
-    /// Switched off, dead or pre-empted; it still exists.
-    Stopped,
-    /// Being deleted.
-    Stopping,
-    /// Deleted; kept for the record only.
-    Terminated,
-}
-
-impl VmState {
-    /// Whether the VM counts for "at most one live VM per machine".
-    pub fn is_live(self) -> bool {
-        matches!(self, Self::Pending | Self::Running | Self::Stopped)
-    }
-
-    /// The name of the state in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Stopping => "stopping",
-            Self::Terminated => "terminated",
-        }
-    }
-}
-
-impl fmt::Display for VmState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// User data of the machine's class. It contains a bootstrap token, so it is never shown; only the files of the ledger
 /// contain it.
@@ -194,6 +156,6 @@ impl Vm {
         fields
             .into_iter()
             .find(|(_, is, wanted)| is != wanted)
-            .map(|(field, is, wanted)| format!("its {field} is {is:?}, and {wanted:?} was asked for"))
+            .map(|(field, is, wanted)| format!("its {field} is {is:?}, and the request has {wanted:?}"))
     }
 }

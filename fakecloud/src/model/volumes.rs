@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
-use super::faults::{Asked, Effect};
+use super::faults::{CallInfo, Effect};
 use super::{Cloud, CloudCall, Record, Reference, Vm};
 use crate::syntax::{is_quantity, is_zone};
 
@@ -48,7 +48,7 @@ impl Cloud {
         }
         if !is_zone(zone) {
             return wrong(format!(
-                "zone: {zone:?} is none: write lower-case letters, digits and dashes"
+                "zone: {zone:?} is not a valid zone: write lower-case letters, digits and dashes"
             ));
         }
         if !is_quantity(size) {
@@ -118,7 +118,7 @@ impl Cloud {
         }
         if attached >= limit {
             return refused(format!(
-                "VM {} has {attached} volumes; at most {limit} are possible",
+                "VM {} has {attached} volumes; at most {limit} are allowed",
                 vm.id
             ));
         }
@@ -164,7 +164,7 @@ impl Cloud {
     /// Whether the cloud carries out a request of a cluster's storage: no fault rule refuses it. The log has it either
     /// way.
     pub fn lets_storage(&mut self, operation: CloudCall, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation,
             machine: Some(node),
             class: "",
@@ -213,7 +213,7 @@ impl Cloud {
         now: Timestamp,
         effect: impl FnOnce(&mut Self) -> Result<(), DriverError>,
     ) -> Result<Volume, DriverError> {
-        let fired = self.admit(&Asked {
+        let fired = self.admit(&CallInfo {
             operation,
             machine: Some(machine).filter(|machine| !machine.is_empty()),
             class: "",

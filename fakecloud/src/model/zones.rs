@@ -17,13 +17,13 @@ use crate::glob;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ZoneFailure {
-    /// Calls about VMs of the zone answer Unavailable; the VMs run.
+    /// Calls for VMs of the zone return Unavailable; the VMs run.
     Api,
     /// The VMs stop, and none boots; calls are answered.
     Compute,
     /// API and compute.
     Both,
-    /// Some calls about VMs of the zone answer Unavailable, the others are slow; the VMs run.
+    /// Some calls for VMs of the zone return Unavailable, the others are slow; the VMs run.
     BrownOut,
 }
 
@@ -215,7 +215,7 @@ impl Cloud {
                     outage.seen += 1;
                     let mut stream = self.seed.stream(&format!("zone/{}/{}", outage.zone, outage.seen));
                     if stream.below(100) < u64::from(outage.error_percent) {
-                        return refused(outage, "is in trouble: try again");
+                        return refused(outage, "is unreliable: retry the call");
                     }
                     outage.hits += 1;
                     return Some(Fired {

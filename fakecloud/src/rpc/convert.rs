@@ -11,13 +11,29 @@ use crate::model::{
 };
 use crate::proto;
 
-pub(super) fn state(state: VmState) -> proto::VmState {
-    match state {
-        VmState::Pending => proto::VmState::Pending,
-        VmState::Running => proto::VmState::Running,
-        VmState::Stopped => proto::VmState::Stopped,
-        VmState::Stopping => proto::VmState::Stopping,
-        VmState::Terminated => proto::VmState::Terminated,
+impl From<VmState> for proto::VmState {
+    fn from(state: VmState) -> Self {
+        match state {
+            VmState::Pending => Self::Pending,
+            VmState::Running => Self::Running,
+            VmState::Stopped => Self::Stopped,
+            VmState::Stopping => Self::Stopping,
+            VmState::Terminated => Self::Terminated,
+        }
+    }
+}
+
+impl proto::VmState {
+    /// The state that a message contains; `None`: it contains none.
+    pub fn known(self) -> Option<VmState> {
+        match self {
+            Self::Unspecified => None,
+            Self::Pending => Some(VmState::Pending),
+            Self::Running => Some(VmState::Running),
+            Self::Stopped => Some(VmState::Stopped),
+            Self::Stopping => Some(VmState::Stopping),
+            Self::Terminated => Some(VmState::Terminated),
+        }
     }
 }
 
@@ -30,7 +46,7 @@ pub(super) fn vm(cloud: &Cloud, vm: &Vm) -> proto::Vm {
         machine_uid: vm.owner.uid.clone(),
         node: vm.node_name.clone(),
         machine_class: vm.owner.class.clone(),
-        state: state(vm.state).into(),
+        state: proto::VmState::from(vm.state).into(),
         state_reason: vm.reason.clone(),
         initialized: vm.initialized,
         held: cloud.is_held(vm),
@@ -60,7 +76,7 @@ pub(super) fn record(record: &Record) -> proto::Record {
         RecordKind::Kubelet => proto::RecordKind::Kubelet,
         RecordKind::Part => proto::RecordKind::Part,
     };
-    let state_of = |of: Option<VmState>| of.map_or(proto::VmState::Unspecified, state).into();
+    let state_of = |of: Option<VmState>| of.map_or(proto::VmState::Unspecified, Into::into).into();
     proto::Record {
         sequence: record.sequence,
         time_unix_nanos: time(record.time),

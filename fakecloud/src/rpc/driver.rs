@@ -71,7 +71,7 @@ impl Driver for FakeDriver {
             Some(reply) => self.answer(reply).await,
             None => Err(DriverError::new(
                 Code::Internal,
-                "the creation was under way and has left no result",
+                "the creation was in progress and has no result",
             )),
         }
     }

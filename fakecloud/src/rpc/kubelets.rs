@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
-use super::{convert, units};
+use super::units;
 use crate::kubelet::{KubeletView, PodError};
 use crate::model::{Availability, Down, FaultKind, Flapping, KubeletFault, NodeCondition, Vm};
 use crate::proto::kubelet_fault::Fault;
@@ -43,7 +43,7 @@ pub(super) fn kubelet(vm: &Vm, view: Option<KubeletView>, now: Timestamp) -> pro
         node: vm.node_name.clone(),
         machine_namespace: vm.owner.namespace.clone(),
         provider_id: vm.provider_id.clone(),
-        vm_state: convert::state(vm.state).into(),
+        vm_state: proto::VmState::from(vm.state).into(),
         stage: view.stage.to_owned(),
         state: state(if view.stage == "off" {
             Availability::Stopped
@@ -137,9 +137,9 @@ pub(super) fn read_kinds(kinds: &[i32]) -> Result<Vec<FaultKind>, Status> {
         Ok(KubeletFaultKind::ClockSkew) => Ok(FaultKind::ClockSkew),
         Ok(KubeletFaultKind::Zombie) => Ok(FaultKind::Zombie),
         Ok(KubeletFaultKind::TakeOver) => Ok(FaultKind::TakeOver),
-        Ok(KubeletFaultKind::Unspecified) | Err(_) => {
-            Err(Status::invalid_argument(format!("kinds: {kind} is none; 1 to 6 are")))
-        }
+        Ok(KubeletFaultKind::Unspecified) | Err(_) => Err(Status::invalid_argument(format!(
+            "kinds: {kind} is unknown; use 1 to 6"
+        ))),
     };
     kinds.iter().map(read).collect()
 }

@@ -19,7 +19,7 @@ pub(super) fn fill(old: &Value, class: MachineClass) -> Result<MachineClass, Dri
     let mut spec = spec.clone();
     let mut reference = |field: &str| {
         let found = spec.remove(field).map(serde_json::from_value).transpose();
-        found.map_err(|error| invalid(format!("spec.{field} is no reference to a Secret: {error}")))
+        found.map_err(|error| invalid(format!("spec.{field} is not a reference to a Secret: {error}")))
     };
     let secret_ref = reference("secretRef")?;
     let credentials_secret_ref = reference("credentialsSecretRef")?;

@@ -65,7 +65,7 @@ async fn a_vm_is_created_watched_killed_and_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_answers_with_its_code_and_counts_its_hits() {
+async fn a_fault_returns_its_code_and_counts_its_hits() {
     let (cloud, driver, mut control) = world(Config::default());
     let fault = proto::Fault {
         operation: proto::Operation::Create.into(),

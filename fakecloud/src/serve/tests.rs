@@ -26,7 +26,10 @@ fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing:
 
 #[rstest]
 #[case::not_encrypted(&["--address=0.0.0.0:0"], "--tls-cert, --tls-key and --tls-client-ca")]
-#[case::unreadable(&["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"], "/no/ca")]
+#[case::unreadable(
+    &["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"],
+    "/no/ca"
+)]
 #[tokio::test]
 async fn other_addresses_than_loopback_require_valid_certificates(#[case] arguments: &[&str], #[case] expected: &str) {
     let options = parse(&[arguments, &["--without-kubelets"]].concat()).unwrap();

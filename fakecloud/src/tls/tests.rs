@@ -175,7 +175,7 @@ async fn a_rejected_client_certificate_is_named(#[case] is_expired: bool) {
     let mut tls = client_files(&other);
     tls.files.ca = ours.path().join("ca.crt");
     let error = serving.call(tls).await.unwrap_err();
-    assert_rejected(&error, &["refuses the client certificate", "client.crt"]);
+    assert_rejected(&error, &["rejects the client certificate", "client.crt"]);
 }
 
 fn assert_rejected(error: &DriverError, parts: &[&str]) {
@@ -233,7 +233,7 @@ async fn a_server_without_tls_is_named() {
     let task = tokio::spawn(async move { server.serve_with_incoming(incoming).await.unwrap() });
     let serving = Serving { address, task };
     let error = serving.call(client_files(folder.path())).await.unwrap_err();
-    assert_rejected(&error, &["does not speak TLS"]);
+    assert_rejected(&error, &["does not use TLS"]);
 }
 
 #[tokio::test]

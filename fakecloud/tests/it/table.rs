@@ -38,7 +38,7 @@ const fn byzantine(what: &'static str, meaning: &'static str, tests: &'static [&
     }
 }
 
-/// Which calls a rule strikes; each is given with an action to make a whole rule of it.
+/// Fields that select calls. A test adds an action to each, so that it is a complete rule.
 const MATCHES: [Row; 10] = [
     legal(
         "match: {call: createMachine}",
@@ -62,7 +62,7 @@ const MATCHES: [Row; 10] = [
     ),
     legal(
         "match: {client: 'mcm-*'}",
-        "who calls",
+        "the caller",
         &[
             "a_rule_hits_only_matching_callers",
             "the_log_names_the_caller_of_a_grpc_call",
@@ -70,32 +70,32 @@ const MATCHES: [Row; 10] = [
     ),
     legal(
         "match: {skip: 1}",
-        "so many matching calls pass first",
-        &["a_rule_skips_then_fires_so_often_then_rests"],
+        "number of matching calls that pass first",
+        &["a_rule_hits_a_limited_number_of_calls_after_the_skipped_ones"],
     ),
     legal(
         "match: {times: 2}",
         "the maximum number of hits",
         &[
-            "a_rule_skips_then_fires_so_often_then_rests",
-            "rules_fire_one_after_the_other",
+            "a_rule_hits_a_limited_number_of_calls_after_the_skipped_ones",
+            "exhausted_rules_let_the_next_rule_hit",
         ],
     ),
     legal(
         "match: {probability: 0.3}",
         "the probability of a hit",
-        &["a_rule_strikes_by_chance_as_often_as_it_says_and_other_rules_change_nothing"],
+        &["a_rule_hits_with_its_probability_independently_of_other_rules"],
     ),
     legal(
         "match: {window: {from: 5m, until: 7m}}",
-        "when, since the ledger began",
-        &["a_rule_is_in_force_within_its_window_only"],
+        "when, relative to the creation of the ledger",
+        &["a_rule_is_active_only_within_its_window"],
     ),
     legal(
         "match: {throttle: {perSecond: 2, burst: 5}}",
-        "so many calls pass; only those beyond are hit",
+        "rate of calls that pass; only calls beyond it are hit",
         &[
-            "a_throttle_lets_so_many_calls_pass_and_strikes_the_others",
+            "a_throttle_passes_calls_up_to_its_rate_and_hits_the_others",
             "a_throttle_rule_limits_the_rate_of_calls",
         ],
     ),
@@ -105,16 +105,16 @@ const MATCHES: [Row; 10] = [
 const EFFECTS: [Row; 27] = [
     legal(
         "action: {code: Internal}",
-        "any of the machine codes 1 to 17, before anything is done",
+        "any of the machine codes 1 to 17, without an effect",
         &[
             "every_machine_code_can_be_returned",
-            "a_fault_answers_with_its_code_and_counts_its_hits",
+            "a_fault_returns_its_code_and_counts_its_hits",
         ],
     ),
     legal(
         "{action: {code: Internal, message: text}}",
-        "what the error says",
-        &["a_fault_answers_with_its_code_and_counts_its_hits"],
+        "the message of the error",
+        &["a_fault_returns_its_code_and_counts_its_hits"],
     ),
     legal(
         "action: {error: quota}",
@@ -123,12 +123,12 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "action: {error: capacity}",
-        "ResourceExhausted: the zone has no room",
+        "ResourceExhausted: the zone has no capacity",
         &["a_named_error_has_its_code_and_message"],
     ),
     legal(
         "action: {error: throttled}",
-        "Unavailable: too many calls",
+        "Unavailable: the rate limit is exceeded",
         &["a_named_error_has_its_code_and_message"],
     ),
     legal(
@@ -153,7 +153,7 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "action: {latency: 1s-10s}",
-        "the reply is late by a draw from this delay; the effect is not",
+        "the reply, but not the effect, is delayed by a draw from this distribution",
         &[
             "the_latency_of_a_reply_is_drawn_for_each_call",
             "a_slow_call_commits_at_once_and_replies_late",
@@ -161,22 +161,22 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "{action: {code: Internal, at: afterCommit}}",
-        "the work is done, and the reply is the error",
+        "the effect commits, and the reply is the error",
         &["an_error_after_the_effect_leaves_a_vm_behind"],
     ),
     legal(
         "action: {lostReply: true}",
-        "the work is done, and the caller sees its connection end",
+        "the effect commits, and the caller's connection ends without a reply",
         &["a_lost_reply_leaves_the_vm_behind"],
     ),
     legal(
         "{match: {call: createMachine}, action: {effectDelay: 5m}}",
-        "the VM is made later, whether or not the caller still waits",
+        "the VM is created later, whether or not the caller still waits",
         &["a_delayed_creation_takes_effect_even_if_its_caller_gave_up"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {effectDelay: 10m}}",
-        "the VM is stopping for so long",
+        "the VM is stopping for this long",
         &["a_slow_deletion_ends_after_its_delay_and_a_stuck_one_never_ends"],
     ),
     legal(
@@ -191,7 +191,7 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "{match: {call: createMachine}, action: {partial: nics, error: quota}}",
-        "network interfaces are made, no disks and no VM",
+        "network interfaces are created, but no disks and no VM",
         &[
             "a_partial_creation_leaves_parts_that_the_next_attempt_uses",
             "a_driver_that_reuses_no_parts_leaks_them_at_every_attempt",
@@ -199,17 +199,17 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "{match: {call: createMachine}, action: {partial: disks, error: capacity}}",
-        "network interfaces and disks are made, no VM",
+        "network interfaces and disks are created, but no VM",
         &["a_partial_creation_leaves_parts_that_the_next_attempt_uses"],
     ),
     legal(
         "{match: {call: deleteMachine}, action: {partial: vm, code: Internal}}",
-        "the VM goes, its disks and network interfaces stay",
+        "the VM is deleted, its disks and network interfaces are left behind",
         &["a_partial_deletion_leaves_disks_and_interfaces_until_the_next_attempt"],
     ),
     legal(
         "{match: {call: initializeMachine}, action: {partial: nics, code: Internal}}",
-        "the first network interface is switched, the others are not",
+        "the first network interface is changed, the others are not",
         &["a_partial_initialization_changes_one_interface_and_the_vm_stays_uninitialized"],
     ),
     legal(
@@ -219,20 +219,20 @@ const EFFECTS: [Row; 27] = [
     ),
     legal(
         "{match: {call: getMachineStatus}, action: {stale: {by: 30s}}}",
-        "the answer shows the ledger as it was so long ago; list too",
+        "the reply shows the ledger as it was this long ago; also for listMachines",
         &["a_stale_reply_shows_the_ledger_of_an_earlier_time"],
     ),
     legal(
         "{match: {call: listMachines}, action: {stale: {calls: 3}}}",
-        "the answer shows the ledger as it was so many matching calls ago; get_status too",
+        "the reply shows the ledger as it was this many matching calls ago; also for getMachineStatus",
         &[
-            "a_stale_answer_by_calls_shows_the_call_so_many_before",
+            "a_reply_that_is_stale_by_calls_shows_the_state_at_an_earlier_call",
             "a_stale_reply_shows_the_ledger_before_earlier_calls",
         ],
     ),
     legal(
         "{match: {call: attachVolume}, action: {code: Internal}}",
-        "a volume is not attached, detach too; by the storage of a cluster neither, and it tries again",
+        "a volume is not attached; also for detachVolume. The storage of a cluster retries",
         &[
             "attaching_and_detaching_volumes_can_fail",
             "rules_also_hit_the_storage_of_a_cluster",
@@ -240,17 +240,17 @@ const EFFECTS: [Row; 27] = [
     ),
     byzantine(
         "{match: {call: deleteMachine}, action: {lie: true}}",
-        "nothing is done, and the reply says that it was; create and initialize too",
+        "the reply reports success without an effect; also for createMachine and initializeMachine",
         &["a_lying_cloud_reports_success_without_an_effect"],
     ),
     byzantine(
         "{match: {call: getMachineStatus}, action: {lie: true}}",
-        "a VM that lives is not found; list too",
+        "an existing VM is not found; also for listMachines",
         &["a_lying_cloud_reports_success_without_an_effect"],
     ),
     byzantine(
         "{match: {call: createMachine}, action: {nameless: true}}",
-        "the work is done, and the answer does not name the node; get_status too",
+        "the effect commits, and the reply does not name the node; also for getMachineStatus",
         &["a_reply_may_lack_the_node_name"],
     ),
 ];
@@ -269,7 +269,7 @@ const EVENTS: [Row; 22] = [
         "fakecloud vm stop VM",
         "it is switched off; start boots it again",
         &[
-            "vms_are_listed_and_driven",
+            "vms_are_listed_and_controlled",
             "a_quota_counts_existing_vms_and_capacity_running_ones",
         ],
     ),
@@ -277,14 +277,14 @@ const EVENTS: [Row; 22] = [
         "fakecloud vm reboot VM",
         "it restarts, with a new boot ID",
         &[
-            "vms_are_listed_and_driven",
+            "vms_are_listed_and_controlled",
             "after_a_kernel_panic_nothing_runs_until_the_next_boot",
         ],
     ),
     legal(
         "fakecloud vm delete VM",
         "it is deleted without the controller's knowledge",
-        &["vms_are_listed_and_driven"],
+        &["vms_are_listed_and_controlled"],
     ),
     legal(
         "fakecloud vm preempt VM --notice 2m",
@@ -316,7 +316,7 @@ const EVENTS: [Row; 22] = [
     ),
     legal(
         "fakecloud zone fail ZONE --failure api",
-        "calls about its VMs answer Unavailable; the VMs run",
+        "calls for its VMs return Unavailable; the VMs run",
         &["while_the_api_of_a_zone_is_down_its_vms_run_and_calls_about_them_fail"],
     ),
     legal(
@@ -334,32 +334,32 @@ const EVENTS: [Row; 22] = [
     ),
     legal(
         "fakecloud zone fail ZONE --failure brownOut",
-        "some calls answer Unavailable, the others late",
+        "some calls return Unavailable, the others are slow",
         &["in_a_brown_out_some_calls_fail_and_the_others_are_slow"],
     ),
     legal(
-        "fakecloud zone mend ZONE",
+        "fakecloud zone restore ZONE",
         "the zone recovers",
         &["vms_stop_when_the_hosts_of_their_zone_fail_and_boot_again_after_recovery"],
     ),
     legal(
         "fakecloud quota set 10",
-        "creations beyond it answer ResourceExhausted; every existing VM counts",
+        "creations beyond it return ResourceExhausted; every existing VM counts",
         &["a_quota_counts_existing_vms_and_capacity_running_ones"],
     ),
     legal(
         "fakecloud capacity set 10",
-        "creations and starts beyond it answer ResourceExhausted; stopped VMs do not count",
+        "creations and starts beyond it return ResourceExhausted; stopped VMs do not count",
         &["a_quota_counts_existing_vms_and_capacity_running_ones"],
     ),
     legal(
         "rateLimits",
-        "calls beyond the rate of their API answer Unavailable",
+        "calls beyond the rate of their API return Unavailable",
         &["each_api_has_its_rate"],
     ),
     legal(
         "apiTokens, SetCredentials",
-        "calls with other credentials answer Unauthenticated",
+        "calls with other credentials return Unauthenticated",
         &["credentials_are_checked_at_every_call_and_can_be_replaced"],
     ),
     legal(
@@ -375,7 +375,7 @@ const EVENTS: [Row; 22] = [
     legal(
         "bootDelays",
         "VMs of some types and zones boot slowly",
-        &["the_first_boot_delay_that_matches_holds"],
+        &["the_first_matching_boot_delay_applies"],
     ),
     legal(
         "kill -9 of fakecloud with --data",
@@ -420,10 +420,10 @@ fn the_page_has_the_current_tables() {
     let text = std::fs::read_to_string(&page).unwrap();
     let (head, rest) = text
         .split_once(BEGIN)
-        .expect("the page has the mark where the tables begin");
+        .expect("the page has the marker of the begin of the tables");
     let (_, tail) = rest
         .split_once(END)
-        .expect("the page has the mark where the tables end");
+        .expect("the page has the marker of the end of the tables");
     let expected = format!("{head}{BEGIN}{}{END}{tail}", written());
     if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
         std::fs::write(&page, expected).unwrap();
@@ -431,7 +431,8 @@ fn the_page_has_the_current_tables() {
     }
     assert!(
         text == expected,
-        "docs/reference/cloud-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table writes it"
+        "docs/reference/cloud-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table writes \
+         it"
     );
 }
 
@@ -463,9 +464,9 @@ fn every_field_of_a_rule_is_in_the_tables() {
                 .filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next())
         });
     let camel = |name: &str| {
-        let mut words = name.split('_');
-        let first = words.next().unwrap_or_default().to_owned();
-        words.fold(first, |text, word| text + &word[..1].to_uppercase() + &word[1..])
+        let mut parts = name.split('_');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |text, part| text + &part[..1].to_uppercase() + &part[1..])
     };
     let fields: BTreeSet<String> = fields.map(camel).collect();
     assert_eq!(fields.len(), 22, "{fields:?}");

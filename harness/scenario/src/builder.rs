@@ -11,8 +11,8 @@ pub use self::disturb::*;
 pub use self::workloads::*;
 use super::duration::{DurationExpression, Named};
 use super::expect::{
-    AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Says,
-    Temporal, VmCount,
+    AtMost, Calls, Condition, DescriptionContains, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange,
+    PhaseIs, Temporal, VmCount,
 };
 use super::step::{
     ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Lift, Moment,
@@ -262,7 +262,7 @@ pub fn delete(kind: &str, name: &str) -> Step {
     })
 }
 
-/// Deletes a machine that does not exist; the API server must answer so.
+/// Deletes a machine that does not exist; the API server must return NotFound.
 pub fn delete_unknown_machine(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
@@ -502,8 +502,8 @@ pub fn error_code(machine: &str, is: Code) -> Condition {
 }
 
 /// A machine's last operation contains a text.
-pub fn says(machine: &str, text: &str) -> Condition {
-    Condition::Says(Says {
+pub fn description_contains(machine: &str, text: &str) -> Condition {
+    Condition::DescriptionContains(DescriptionContains {
         machine: machine.to_owned(),
         text: text.to_owned(),
     })

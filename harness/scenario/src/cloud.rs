@@ -1,5 +1,6 @@
 //! Observed cloud events: VMs, answered driver calls, kubelets.
 
+pub use fakecloud_api::VmState;
 use serde::Serialize;
 
 /// An event of the cloud.
@@ -31,41 +32,6 @@ pub struct Vm {
     pub state: VmState,
     /// The ledger's sequence number at which it was in this state.
     pub revision: u64,
-}
-
-/// State of a VM: pending → running ⇄ stopped → stopping → terminated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum VmState {
-    /// It is booting.
-    Pending,
-    /// It is up.
-    Running,
-    /// It is shut down and still exists.
-    Stopped,
-    /// It is being deleted.
-    Stopping,
-    /// It no longer exists.
-    Terminated,
-}
-
-impl VmState {
-    /// Whether a VM in this state counts as a machine's VM. A stopped one does.
-    pub fn is_live(self) -> bool {
-        matches!(self, Self::Pending | Self::Running | Self::Stopped)
-    }
-}
-
-impl std::fmt::Display for VmState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Stopping => "stopping",
-            Self::Terminated => "terminated",
-        })
-    }
 }
 
 /// An answered driver call.

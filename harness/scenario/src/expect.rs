@@ -82,7 +82,8 @@ pub enum Condition {
     /// A machine's `lastOperation.errorCode`.
     ErrorCode(ErrorCodeIs),
     /// A machine's `lastOperation.description` contains a text.
-    Says(Says),
+    #[serde(alias = "says")]
+    DescriptionContains(DescriptionContains),
     /// The phases of a machine, from the first to the last.
     History(History),
     /// A field of an object.
@@ -98,10 +99,10 @@ pub enum Condition {
     /// Number of volumes of a claim.
     VolumesOf(VolumesOf),
     /// Number of Events about an object.
-    #[serde(rename = "told")]
+    #[serde(alias = "told")]
     EventCount(EventCount),
     /// Minimum number of hits of a fault rule.
-    #[serde(rename = "struck")]
+    #[serde(alias = "struck")]
     FaultHits(FaultHits),
     /// All conditions hold.
     All(Vec<Condition>),
@@ -160,7 +161,7 @@ pub struct ErrorCodeIs {
 /// A machine's `lastOperation.description` contains a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Says {
+pub struct DescriptionContains {
     /// Name of the machine.
     pub machine: String,
     /// The text.
@@ -331,13 +332,13 @@ impl Expectation {
         {
             return Err((
                 "that.calls".to_owned(),
-                "under `atMost` calls are counted by themselves: leave atLeast and atMost out".to_owned(),
+                "the expectation `atMost` counts the calls: omit `atLeast` and `atMost` here".to_owned(),
             ));
         }
         if self.holds == Temporal::Throughout && !self.meanwhile {
             return Err((
                 "meanwhile".to_owned(),
-                "what holds throughout is checked beside other steps: write `meanwhile: true`".to_owned(),
+                "a `throughout` expectation is evaluated during the next steps: set `meanwhile: true`".to_owned(),
             ));
         }
         self.that.validate("that", matches!(self.holds, Temporal::AtMost(_)))
@@ -421,14 +422,14 @@ impl fmt::Display for Condition {
             }
             Self::VolumesOf(VolumesOf { claim, is }) => write!(f, "claim {claim} has {is} volume(s)"),
             Self::ErrorCode(ErrorCodeIs { machine, is }) => write!(f, "machine {machine} reports {is}"),
-            Self::Says(Says { machine, text }) => {
+            Self::DescriptionContains(DescriptionContains { machine, text }) => {
                 write!(f, "the last operation of machine {machine} contains {text:?}")
             }
             Self::History(History { machine, phases }) => {
                 let phases: Vec<&str> = phases.iter().map(|change| change.phase.as_str()).collect();
                 write!(
                     f,
-                    "machine {machine} had the phases {}, each at its time",
+                    "machine {machine} had the phases {}, each within its time bounds",
                     phases.join(", ")
                 )
             }

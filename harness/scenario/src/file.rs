@@ -1,4 +1,4 @@
-//! Files that people write, scenarios and plans: how they are read, and what is said when one cannot be used.
+//! Reads scenario and plan files, and reports errors in them.
 
 use std::path::Path;
 
@@ -6,44 +6,56 @@ use fakecloud_api::Deprecations;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The old field of the rule.
+/// The deprecated field that contains the rule.
 pub(crate) const FAULT: &str = "fault";
-/// The old fields of the window.
+/// The deprecated fields of the window.
 pub(crate) const TIMES: [&str; 2] = ["from", "until"];
+/// Renamed steps, with their present names.
+const RENAMED_STEPS: [(&str, &str); 3] = [
+    ("makeVm", "createVm"),
+    ("mendZone", "restoreZone"),
+    ("someone", "deferred"),
+];
+/// Renamed conditions, with their present names.
+const RENAMED_CONDITIONS: [(&str, &str); 3] = [
+    ("says", "descriptionContains"),
+    ("struck", "faultHits"),
+    ("told", "eventCount"),
+];
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which file.
+        /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The text is not what it should be.
+    /// The text cannot be parsed.
     #[error("{origin}: {message}")]
     Syntax {
-        /// Which file.
+        /// The file.
         origin: String,
-        /// Line, column, field and what would do.
+        /// Line, column, field and the fix.
         message: String,
     },
-    /// A field has a value that makes no sense.
+    /// A field has an invalid value.
     #[error("{origin}: {field}: {message}")]
     Field {
-        /// Which file or scenario.
+        /// The file or scenario.
         origin: String,
         /// Path of the field.
         field: String,
-        /// What is wrong and what would do.
+        /// The problem and the fix.
         message: String,
     },
 }
 
 impl FileError {
-    /// A field with a value that makes no sense.
+    /// An invalid field.
     pub(crate) fn field(origin: &str, field: &str, message: impl Into<String>) -> Self {
         Self::Field {
             origin: origin.to_owned(),
@@ -53,7 +65,7 @@ impl FileError {
     }
 }
 
-/// The text of a file, and how it is called in errors.
+/// The text of a file, and its name in errors.
 pub(crate) fn text(path: &Path) -> Result<(String, String), FileError> {
     let shown = path.display().to_string();
     match std::fs::read_to_string(path) {
@@ -62,7 +74,7 @@ pub(crate) fn text(path: &Path) -> Result<(String, String), FileError> {
     }
 }
 
-/// What YAML says, of which JSON is a part; `origin` names it in errors.
+/// Parses YAML, which includes JSON; `origin` is its name in errors.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
     serde_saphyr::from_str(text).map_err(|error| FileError::Syntax {
         origin: origin.to_owned(),
@@ -70,7 +82,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, 
     })
 }
 
-/// Notes the old spellings in a scenario or a plan that its parser accepts.
+/// Records the deprecated spellings in a valid scenario or plan.
 pub(crate) fn collect_deprecations(text: &str, origin: &str, found: &mut Deprecations) {
     let Ok(document) = serde_saphyr::from_str::<Value>(text) else {
         return;
@@ -79,6 +91,12 @@ pub(crate) fn collect_deprecations(text: &str, origin: &str, found: &mut Depreca
     for step in list("/steps").chain(list("/scenario/steps")) {
         if let Some(rule) = step.get("inject") {
             found.add_rule(origin, "inject", rule);
+        }
+        for (old, new) in RENAMED_STEPS.into_iter().filter(|(old, _)| step.get(old).is_some()) {
+            found.add(origin, old, new);
+        }
+        if let Some(expectation) = step.get("expect") {
+            collect_renamed_conditions(expectation, origin, found);
         }
     }
     for cloud in list("/disturbances").filter_map(|disturbance| disturbance.get("cloud")) {
@@ -93,7 +111,27 @@ pub(crate) fn collect_deprecations(text: &str, origin: &str, found: &mut Depreca
     }
 }
 
-/// The parser's message with its place in front, on one line.
+/// Records the renamed conditions in an expectation, also in `all`, `any` and `not`. A field's value is the user's.
+fn collect_renamed_conditions(value: &Value, origin: &str, found: &mut Deprecations) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter().filter(|(name, _)| *name != "field") {
+                if let Some((old, new)) = RENAMED_CONDITIONS.into_iter().find(|(old, _)| old == name) {
+                    found.add(origin, old, new);
+                }
+                collect_renamed_conditions(value, origin, found);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                collect_renamed_conditions(value, origin, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The parser's message after its position, on one line.
 pub(crate) fn one_line(error: &serde_saphyr::Error) -> String {
     let message = error.without_snippet().to_string();
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");

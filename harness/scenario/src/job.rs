@@ -32,7 +32,7 @@ pub struct Job {
     /// Whether its result contains the whole narrative even if it passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrate: bool,
-    /// Iterates once in hash order on purpose, to prove that a trace comparison detects it.
+    /// Whether the run iterates once in hash order on purpose, to prove that a trace comparison detects it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
     /// Whether every Lease renewal and watch renewal is simulated, even where it has no effect.
@@ -112,7 +112,7 @@ impl Job {
         line
     }
 
-    /// Its disturbances with their hits, up to the end of the list of hits.
+    /// Its disturbances with their hits; disturbances beyond the end of `hits` have none.
     pub fn hits(&self, hits: &[u64]) -> Vec<DisturbanceHits> {
         let hits = hits.iter().copied().chain(std::iter::repeat(0));
         let with_hits = |(disturbance, hits): (&Disturbance, u64)| DisturbanceHits {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Keeps a number of machines: replaces each one that is Failed, deleting or gone, and deletes Failed ones. The
+/// Keeps a number of machines: replaces each one that is Failed, being deleted or removed, and deletes Failed ones. The
 /// machines are named LABEL-1, LABEL-2 and so on, and have the label `name: LABEL`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

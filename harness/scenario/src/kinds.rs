@@ -267,9 +267,9 @@ pub fn watched() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().filter(|kind| kind.watched)
 }
 
-/// A kind that no scenario can name.
+/// A kind that scenarios cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("kind {name:?} is none that a scenario can name; known are {}", known())]
+#[error("unknown kind {name:?}; known kinds are {}", known())]
 pub struct UnknownKind {
     /// Its name.
     pub name: String,
@@ -283,7 +283,7 @@ fn known() -> String {
 /// The kind of that name.
 ///
 /// # Errors
-/// [`UnknownKind`], which lists the known ones.
+/// [`UnknownKind`], which lists the known kinds.
 pub fn find(name: &str) -> Result<&'static Kind, UnknownKind> {
     let found = KINDS.iter().find(|kind| kind.kind == name);
     found.ok_or_else(|| UnknownKind { name: name.to_owned() })

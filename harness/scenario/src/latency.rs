@@ -1,4 +1,4 @@
-//! How late the reply of a cloud call is.
+//! Latency of cloud calls.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::duration::DurationError;
 use crate::{DurationExpression, Timeouts};
 
-/// A duration, or a distribution as `fakecloud` has it: `10s-60s` (range) or `30s~5s` (mean and deviation).
+/// A duration, or a distribution in the syntax of `fakecloud`: `10s-60s` (range) or `30s~5s` (mean and deviation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Latency {
     /// Always the same.
@@ -46,7 +46,7 @@ impl FromStr for Latency {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Self, DurationError> {
-        // Two literals with a dash are a range: as a difference they would be a literal, or nothing.
+        // Two literals with a dash are a range. The difference of two literals could be written as one literal.
         match text.parse() {
             Ok(delay @ (Delay::Uniform(..) | Delay::Normal(..))) => Ok(Self::Drawn(delay)),
             _ => text.parse().map(Self::Fixed),

@@ -167,7 +167,7 @@ pub enum DuplicateCreates {
 }
 
 impl Scenario {
-    /// Reads a YAML file, and notes its old spellings.
+    /// Reads a YAML file, and records its deprecated spellings.
     ///
     /// # Errors
     /// See [`FileError`].
@@ -196,7 +196,7 @@ impl Scenario {
         serde_saphyr::to_string(self)
     }
 
-    /// Checks what types alone do not.
+    /// Checks rules that the types do not express.
     ///
     /// # Errors
     /// The first invalid field.
@@ -208,25 +208,22 @@ impl Scenario {
             return Err(wrong("name", "use lower-case letters, digits, - and _"));
         }
         if self.steps.is_empty() {
-            return Err(wrong(
-                "steps",
-                "a scenario without steps shows nothing: add at least one",
-            ));
+            return Err(wrong("steps", "a scenario needs at least one step"));
         }
         if self.stages.as_ref().is_some_and(|stages| stages.only.is_empty()) {
-            return Err(wrong("stages.only", "name at least one stage, or leave `stages` out"));
+            return Err(wrong("stages.only", "name at least one stage, or omit `stages`"));
         }
         if self
             .stages
             .as_ref()
             .is_some_and(|stages| stages.because.trim().is_empty())
         {
-            return Err(wrong("stages.because", "say why the other stages cannot run it"));
+            return Err(wrong("stages.because", "state why the other stages cannot run it"));
         }
         if !(1..=MAX_REPLICAS).contains(&self.world.replicas) {
             return Err(wrong(
                 "world.replicas",
-                "run at least 1 mcm and at most 10; to run a scenario without one, kill it",
+                "must be from 1 to 10; to run a scenario without mcm, kill the process",
             ));
         }
         if self.world.nodes > MAX_NODES {
@@ -251,7 +248,7 @@ impl Scenario {
         self.why_not_on(stage).is_none()
     }
 
-    /// Why it does not run with its nodes on stage `target`; `None`: it does.
+    /// Why it does not run with its nodes on stage `target`; `None`: it runs.
     pub fn why_not_with_target(&self, stage: StageKind, target: StageKind) -> Option<String> {
         if let Some(reason) = stage.why_no_target(target) {
             return Some(reason);
@@ -262,14 +259,14 @@ impl Scenario {
         if let Some(reason) = self.why_not_on(target) {
             return Some(format!("not with nodes on stage {target}: {reason}"));
         }
-        let faulty = |step: &Step| matches!(step, Step::ApiFault(_));
+        let is_api_fault = |step: &Step| matches!(step, Step::ApiFault(_));
         self.steps
             .iter()
-            .any(faulty)
-            .then(|| "its API faults are those of one server".to_owned())
+            .any(is_api_fault)
+            .then(|| "API faults apply to one API server only".to_owned())
     }
 
-    /// Why it does not run on the stage; `None`: it does.
+    /// Why it does not run on the stage; `None`: it runs.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
         let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
         let at_gate = self.steps.iter().find_map(|step| match step {
@@ -280,15 +277,15 @@ impl Scenario {
         if let Some(reason) = at_gate {
             return Some(reason.to_owned());
         }
-        let ours = [StageKind::Sim, StageKind::Embedded].contains(&stage);
+        let supports_api_faults = [StageKind::Sim, StageKind::Embedded].contains(&stage);
         if self.world.no_target && stage == StageKind::Kind {
             return Some("mcm has a target cluster on stage kind".to_owned());
         }
         if self.world.neighbour.is_some() && stage != StageKind::Sim {
-            return Some("another mcm beside the first one runs on stage sim only".to_owned());
+            return Some("a second mcm runs on stage sim only".to_owned());
         }
-        if has(|step| matches!(step, Step::ApiFault(_))) && !ours {
-            return Some("the API server of this stage is not ours to disturb".to_owned());
+        if has(|step| matches!(step, Step::ApiFault(_))) && !supports_api_faults {
+            return Some("the API server of this stage does not support fault rules".to_owned());
         }
         let limits = self.stages.as_ref()?;
         (!limits.only.contains(&stage)).then(|| limits.because.clone())

@@ -20,7 +20,7 @@ pub struct Observation {
 pub enum Seen {
     /// A new version of an object.
     Applied(&'static Kind, Box<Value>),
-    /// An object was removed; its last version if it is known.
+    /// An object was removed; its last known version.
     Deleted(&'static Kind, Box<Value>),
     /// An event of the cloud.
     Cloud(CloudEvent),

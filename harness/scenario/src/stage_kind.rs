@@ -10,7 +10,7 @@ use crate::step::Process;
 pub enum StageKind {
     /// Everything in this process, in virtual time, replayed from a seed.
     Sim,
-    /// The API server in this process; mcm and fakecloud are processes of their own; wall clock.
+    /// The API server in this process; mcm and fakecloud are separate processes; wall clock.
     Embedded,
     /// As `embedded`, with a real etcd and kube-apiserver as child processes.
     Envtest,
@@ -29,16 +29,17 @@ impl StageKind {
         match (self, process) {
             (Self::Sim, _) | (Self::Embedded | Self::Envtest | Self::Kubeconfig, Process::Mcm) => None,
             (Self::Kind, Process::Mcm) => Some("the effects of a pod are not counted; use --stage embedded or sim"),
-            (_, Process::Controllers) => Some("the controllers are a process of their own on stage sim only"),
+            (_, Process::Controllers) => Some("the controllers are a separate process on stage sim only"),
             (_, Process::Fakecloud) => Some("fakecloud's effects are counted on stage sim only"),
         }
     }
 
     /// Why a world with its machines on this stage cannot have its nodes on `target`; `None`: it can.
     pub fn why_no_target(self, target: Self) -> Option<String> {
-        let fits = (self == Self::Sim) == (target == Self::Sim);
-        let reason = "virtual time and the wall clock do not mix; sim goes with sim, the others with each other";
-        (!fits)
+        let same_clock = (self == Self::Sim) == (target == Self::Sim);
+        let reason =
+            "virtual time and the wall clock cannot be combined; sim goes with sim, the others with each other";
+        (!same_clock)
             .then(|| format!("nodes of a control cluster on stage {self} cannot join one on stage {target}: {reason}"))
     }
 
@@ -73,15 +74,15 @@ mod tests {
     fn a_simulated_world_has_its_nodes_on_the_same_stage() {
         for (stage, target) in StageKind::ALL
             .into_iter()
-            .flat_map(|one| StageKind::ALL.map(|other| (one, other)))
+            .flat_map(|stage| StageKind::ALL.map(|target| (stage, target)))
         {
-            let virtual_ones = [stage, target]
+            let simulated = [stage, target]
                 .into_iter()
                 .filter(|stage| *stage == StageKind::Sim)
                 .count();
             assert_eq!(
                 stage.why_no_target(target).is_none(),
-                virtual_ones != 1,
+                simulated != 1,
                 "{stage} {target}"
             );
         }

@@ -12,7 +12,7 @@ use crate::step::Lift;
 
 /// A scenario with every step and every form.
 fn everything() -> Scenario {
-    Scenario::new("everything", "Every word of the model.")
+    Scenario::new("everything", "Every part of the model.")
         .tag("model")
         .only_on([StageKind::Sim], "it is never run")
         .step(create_machine("m-1"))
@@ -75,7 +75,7 @@ fn a_scenario_survives_a_round_trip_through_yaml() {
 }
 
 #[test]
-fn every_field_of_a_fault_may_stand_in_a_scenario() {
+fn a_scenario_may_contain_every_field_of_a_fault() {
     let fault = "\
 - inject:
     name: all
@@ -120,7 +120,7 @@ fn deprecations(text: &str) -> Vec<String> {
     "latency: 5s, code: Internal, message: text",
     "latency: 5s, code: Internal, message: text"
 )]
-fn a_fault_in_the_old_spelling_is_that_in_the_new_one(#[case] old: &str, #[case] new: &str) {
+fn a_fault_in_the_deprecated_spelling_is_equivalent(#[case] old: &str, #[case] new: &str) {
     let old = format!("{HEAD}- inject: {{name: q, call: createMachine, machine: m-1, skip: 1, times: 2, {old}}}\n");
     let matches = "{call: createMachine, machine: m-1, skip: 1, times: 2}";
     let new = format!("{HEAD}- inject: {{name: q, match: {matches}, action: {{{new}}}}}\n");
@@ -132,7 +132,7 @@ fn a_fault_in_the_old_spelling_is_that_in_the_new_one(#[case] old: &str, #[case]
 }
 
 #[test]
-fn an_old_spelling_is_reported_once_per_file_and_field() {
+fn a_deprecated_spelling_is_reported_once_per_file_and_field() {
     let steps = "- inject: {name: a, call: createMachine, code: Internal}\n\
                  - inject: {name: b, call: getMachineStatus, effect: {stale: 90s}}\n\
                  - apply: {object: {kind: ConfigMap, inject: {machine: a}}}\n";
@@ -143,8 +143,39 @@ fn an_old_spelling_is_reported_once_per_file_and_field() {
             "code is now inject.action.code",
             "effect is now inject.action.stale"
         ]
-        .map(|field| format!("story.yaml: inject.{field}; the old spelling goes with the next release"))
+        .map(|field| format!("story.yaml: inject.{field}; the old spelling is removed in the next release"))
     );
+}
+
+#[test]
+fn renamed_steps_and_conditions_are_equivalent_and_give_warnings() {
+    let story = |names: [&str; 6]| {
+        let [create, restore, deferred, description, hits, events] = names;
+        format!(
+            "{HEAD}- {create}: {{machine: m-1, tagged: true}}\n\
+             - {restore}: local-1\n\
+             - {deferred}: {{called: a, among: 'm-*', do: scaleDown}}\n\
+             - expect:\n    holds: {{eventually: slack}}\n    that:\n      all:\n        \
+             - {description}: {{machine: m-1, text: quota}}\n        \
+             - not: {{{hits}: {{fault: q, atLeast: 1}}}}\n        \
+             - {events}: {{kind: Machine, name: m-1, reason: Joined, atLeast: 1}}\n"
+        )
+    };
+    let old = story(["makeVm", "mendZone", "someone", "says", "struck", "told"]);
+    let new = story([
+        "createVm",
+        "restoreZone",
+        "deferred",
+        "descriptionContains",
+        "faultHits",
+        "eventCount",
+    ]);
+    assert_eq!(
+        Scenario::from_yaml(&old, "old").unwrap(),
+        Scenario::from_yaml(&new, "new").unwrap()
+    );
+    assert_eq!(deprecations(&old).len(), 6, "{:?}", deprecations(&old));
+    assert_eq!(deprecations(&new), Vec::<String>::new());
 }
 
 const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
@@ -157,8 +188,8 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
 #[case::a_fault_that_does_nothing("- inject: {name: q, match: {call: createMachine}}\n", "steps[0].inject")]
 #[case::a_fault_without_a_name("- inject: {match: {call: createMachine}, action: {code: Internal}}\n", "line 4")]
 #[case::an_unknown_field_of_a_fault("- inject:\n    name: q\n    action: {cod: Internal}\n", "line 6")]
-#[case::an_unknown_place_in_a_fault("- inject: {name: q, mach: {}}\n", "mach")]
-#[case::a_fault_that_makes_no_sense(
+#[case::a_misspelled_field_of_a_fault("- inject: {name: q, mach: {}}\n", "mach")]
+#[case::an_invalid_fault(
     "- inject: {name: q, match: {call: listMachines}, action: {stuck: true}}\n",
     "steps[0].inject: action.stuck is for creations and deletions"
 )]

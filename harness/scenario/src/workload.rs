@@ -1,6 +1,6 @@
 //! Workloads in scenarios, and the objects that they expand to.
 //!
-//! Pods run on simulated nodes only: on an existing cluster its own nodes must not accept them.
+//! Pods run on simulated nodes only: the own nodes of an existing cluster must not accept them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -126,16 +126,13 @@ impl Workload {
         json!({ "metadata": { "labels": { APP: self.name } }, "spec": spec })
     }
 
-    /// Checks what types alone do not: the field and the fix.
+    /// Checks rules that the types do not express. Returns the field and the fix.
     pub(super) fn validate(&self, kind: Kind) -> Result<(), (&'static str, &'static str)> {
         if self.replicas.is_some() && kind == Kind::DaemonSet {
-            return Err(("replicas", "a daemonSet has one pod on each node: leave it out"));
+            return Err(("replicas", "a daemonSet has one pod on each node: omit the field"));
         }
         if self.volume.is_some() && kind != Kind::StatefulSet {
-            return Err((
-                "volume",
-                "only the pods of a statefulSet have volumes of their own: leave it out",
-            ));
+            return Err(("volume", "only the pods of a statefulSet have volumes: omit the field"));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What makes no sense in a rule, beyond its shape.
+//! Semantic checks of a rule, beyond its syntax.
 
 use mcm_api::cloud::Code;
 
@@ -6,10 +6,10 @@ use super::{Action, At, FaultRule, FaultRuleError, Match, Stale, Window};
 use crate::{CloudCall, Delay, check_rate};
 
 impl FaultRule {
-    /// Checks what the shape alone does not.
+    /// Checks values and combinations of fields.
     ///
     /// # Errors
-    /// With what is wrong and how to fix it.
+    /// The error and the fix.
     pub fn check(&self) -> Result<(), FaultRuleError> {
         self.matches.check()?;
         let action = &self.action;
@@ -68,7 +68,7 @@ impl FaultRule {
 }
 
 impl Action {
-    /// The effects of which there is at most one, by their fields.
+    /// The effects in the rule, which exclude each other, by their fields.
     fn effects(&self) -> Vec<&'static str> {
         let effects = [
             ("action.at: afterCommit", self.at == At::AfterCommit),

@@ -1,4 +1,4 @@
-//! Rules by which calls fail, are slow, or do half of what they should.
+//! Rules by which calls fail, are slow, or have a part of their effect only.
 
 mod check;
 mod error;
@@ -18,9 +18,9 @@ pub use self::read::RuleReader;
 pub use self::values::{At, Partial, Stale, Throttle, Trouble, Window};
 use crate::{CloudCall, Delay};
 
-/// A fault rule: of the calls that match, let some pass, then do something to the others.
+/// A fault rule: which calls it hits, and what happens to them.
 ///
-/// `L` is the type of latencies and `D` that of other durations: in scenarios they name the timeout that they mean.
+/// `L` is the type of latencies and `D` that of other durations: in scenarios they are expressions of named timeouts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRule<L = Delay, D = GoDuration> {
@@ -34,17 +34,17 @@ pub struct FaultRule<L = Delay, D = GoDuration> {
     pub action: Action<L, D>,
 }
 
-/// Which calls a rule is about. Every condition must hold; an absent one holds.
+/// Selects the calls of a rule. All conditions must hold; an absent one always holds.
 ///
-/// Of the matching calls, the first `skip` pass, then each one is hit with `probability`, until there were `times`
-/// hits.
+/// Of the matching calls, the first `skip` pass; then the rule hits each one with `probability`, at most `times`
+/// times.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Match<D = GoDuration> {
     /// The call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CloudCall>,
-    /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Absent: any call, also those about no machine.
+    /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Absent: any call, including those without a machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// A glob on the machine class's name.
@@ -53,10 +53,10 @@ pub struct Match<D = GoDuration> {
     /// A glob on the zone of the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// A glob on the name of the client, where that is known.
+    /// A glob on the name of the client, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// How many matching calls pass first.
+    /// Number of matching calls that pass first.
     #[serde(skip_serializing_if = "is_zero")]
     pub skip: u64,
     /// The maximum number of hits. Absent: unlimited.
@@ -65,10 +65,10 @@ pub struct Match<D = GoDuration> {
     /// The probability of a hit, more than 0 and at most 1. Absent: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// When the rule is in force. Absent: always.
+    /// When the rule is active. Absent: always.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Window<D>>,
-    /// So many matching calls pass; only those beyond are hit.
+    /// The rate of matching calls that pass; only calls beyond it are hit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
 }
@@ -86,32 +86,33 @@ pub struct Action<L = Delay, D = GoDuration> {
     /// The message of the error. Absent: a default text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// By how much the reply, not the effect, is delayed.
+    /// Delay of the reply; the effect is not delayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<L>,
-    /// Whether the call fails before or after its work is done.
+    /// Whether the call fails before or after its effect commits.
     #[serde(skip_serializing_if = "is_default")]
     pub at: At,
-    /// The call does its work, and its reply never arrives: the caller sees its connection end.
+    /// The effect commits, and the reply never arrives: the caller's connection ends.
     #[serde(skip_serializing_if = "is_default")]
     pub lost_reply: bool,
-    /// Of creations and deletions: by how much the effect comes later. That of a creation comes whether or not the
-    /// caller still waits for its reply; the reply to a deletion comes at once.
+    /// For creations and deletions: delay of the effect. A creation takes effect whether or not the caller still waits
+    /// for its reply; a deletion replies at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect_delay: Option<D>,
-    /// Of creations: the VM never boots. Of deletions: the VM is stopping and never ends. Until it is stepped.
+    /// For creations: the VM stays pending. For deletions: the VM stays stopping. A step command ends both.
     #[serde(skip_serializing_if = "is_default")]
     pub stuck: bool,
-    /// The call does a part of its work, and its reply is the error.
+    /// A part of the effect commits, and the reply is the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
-    /// Of GetMachineStatus and ListMachines: the answer shows the past.
+    /// For GetMachineStatus and ListMachines: the reply shows an earlier state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<Stale<D>>,
-    /// The call does nothing, and its reply reports success: a deleted VM lives, a living one is not found. Byzantine.
+    /// The call has no effect, and its reply reports success: a deleted VM still exists, an existing one is not found.
+    /// Byzantine.
     #[serde(skip_serializing_if = "is_default")]
     pub lie: bool,
-    /// Of creations and GetMachineStatus: the answer does not name the node. Byzantine.
+    /// For creations and GetMachineStatus: the reply does not name the node. Byzantine.
     #[serde(skip_serializing_if = "is_default")]
     pub nameless: bool,
 }
@@ -177,7 +178,7 @@ impl<L, D> Default for Action<L, D> {
 }
 
 impl<L, D> FaultRule<L, D> {
-    /// A rule for every call that does nothing yet.
+    /// A rule for every call, without an effect yet.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -186,7 +187,7 @@ impl<L, D> FaultRule<L, D> {
         }
     }
 
-    /// A rule for one call that does nothing yet.
+    /// A rule for one call, without an effect yet.
     pub fn of(name: impl Into<String>, call: CloudCall) -> Self {
         let mut rule = Self::new(name);
         rule.matches.call = Some(call);
@@ -197,6 +198,13 @@ impl<L, D> FaultRule<L, D> {
     #[must_use]
     pub fn machine(mut self, machine: &str) -> Self {
         self.matches.machine = Some(machine.to_owned());
+        self
+    }
+
+    /// Limits the rule to machines of the classes that match the glob.
+    #[must_use]
+    pub fn class(mut self, class: &str) -> Self {
+        self.matches.class = Some(class.to_owned());
         self
     }
 
@@ -235,7 +243,7 @@ impl<L, D> FaultRule<L, D> {
         self
     }
 
-    /// Lets the call fail after its work is done.
+    /// Lets the call fail after its effect commits.
     #[must_use]
     pub fn after_commit(mut self) -> Self {
         self.action.at = At::AfterCommit;
@@ -277,7 +285,7 @@ impl<L, D> FaultRule<L, D> {
         self
     }
 
-    /// Whether no cloud that keeps its contract does so.
+    /// Whether the rule violates the contract of a cloud.
     pub fn is_byzantine(&self) -> bool {
         self.action.lie || self.action.nameless
     }

@@ -1,10 +1,10 @@
-//! Old spellings of rules, which are read for one release: fields directly in the rule, in the words of `fakecloud` and
-//! of scenarios.
+//! Old spellings of rules, which are read for one release: fields directly in the rule, with the names that `fakecloud`
+//! and scenarios used.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Each old field with the path that replaces it; `effect` is not here, because its value says which.
+/// Each old field with the path that replaces it; `effect` is absent, because its path depends on its value.
 pub(super) const FIELDS: [(&str, &str); 25] = [
     ("id", "name"),
     ("operation", "match.call"),
@@ -34,7 +34,7 @@ pub(super) const FIELDS: [(&str, &str); 25] = [
 ];
 pub(super) const EFFECT_BEFORE_ERROR: &str = "effectBeforeError";
 pub(super) const AFTER_EFFECT: &str = "afterEffect";
-/// The old field of scenarios that held one of several effects.
+/// The old field of scenarios with one of several effects.
 pub(super) const EFFECT: &str = "effect";
 
 /// The values of [`EFFECT`].
@@ -48,12 +48,12 @@ pub(super) enum Effect<D> {
     Nameless,
 }
 
-/// The path that replaces an old field; `None`: it is not one.
+/// The path that replaces an old field; `None`: `field` is not an old field.
 pub(super) fn path(field: &str) -> Option<&'static str> {
     FIELDS.into_iter().find(|(old, _)| *old == field).map(|(_, new)| new)
 }
 
-/// The old fields of a rule, each with its new spelling as a warning names it.
+/// The old fields of a rule, each with the new spelling that a warning shows.
 pub(crate) fn renamed(rule: &Value) -> Vec<(&'static str, &'static str)> {
     let mut found: Vec<_> = FIELDS.into_iter().filter(|(old, _)| rule.get(old).is_some()).collect();
     for (old, new) in &mut found {
@@ -74,7 +74,7 @@ pub(crate) fn renamed(rule: &Value) -> Vec<(&'static str, &'static str)> {
     found
 }
 
-/// The fields that hold the name of a call, in the old places and the new one.
+/// The values of the fields with the name of a call, in their old and new places.
 pub(crate) fn call_values(rule: &Value) -> impl Iterator<Item = &Value> {
     let places = [rule.get("operation"), rule.get("call"), rule.pointer("/match/call")];
     places.into_iter().flatten()

@@ -1,4 +1,4 @@
-//! Reads rules field by field, by their new and their old spelling, so that an error has the place of its field.
+//! Reads rules field by field, in the new and the old spelling, so that an error has the position of its field.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,9 +40,9 @@ const ACTION: [&str; 12] = [
     "nameless",
 ];
 
-/// A rule of which the fields are read one after the other.
+/// Reads the fields of a rule one after the other.
 ///
-/// A field that has an old and a new spelling may be given by one of them only.
+/// A field with an old and a new spelling may be given in only one of them.
 #[derive(Debug)]
 pub struct RuleReader<L, D> {
     rule: FaultRule<L, D>,
@@ -63,7 +63,7 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> RuleReader<L, D> {
     /// Reads the value of the rule's field `key`.
     ///
     /// # Errors
-    /// When there is no such field, its value is not usable, or the field was given by another spelling.
+    /// The field does not exist, its value is invalid, or it was given in another spelling.
     pub fn read<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         match key {
             "name" => {
@@ -99,15 +99,15 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> RuleReader<L, D> {
         Ok(())
     }
 
-    /// Notes that the field of that path is given as `spelled`.
+    /// Records that the field with that path is given as `spelled`.
     ///
     /// # Errors
-    /// When it was given already.
+    /// It was given before.
     pub fn claim<E: Error>(&mut self, path: &'static str, spelled: &str) -> Result<(), E> {
         let Some(first) = self.given.insert(path, spelled.to_owned()) else {
             return Ok(());
         };
-        // This kind of error alone has the place of the field that was read last.
+        // Only this kind of error has the position of the field that was read last.
         Err(E::invalid_value(
             Unexpected::Other(&format!("the field `{spelled}` beside `{first}`")),
             &format!("one spelling of the field, which is now `{path}`").as_str(),
@@ -177,7 +177,7 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> RuleReader<L, D> {
     }
 }
 
-/// A text; an empty one is as good as none.
+/// A text; an empty one counts as absent.
 fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<String>, A::Error> {
     let text: Option<String> = map.next_value()?;
     Ok(text.filter(|text| !text.is_empty()))
@@ -252,7 +252,7 @@ impl<'de, L: Deserialize<'de>, D: Deserialize<'de>> Deserialize<'de> for FaultRu
     }
 }
 
-/// A machine code by the name that `lastOperation.errorCode` has; `OK` changes nothing and is as good as none.
+/// A machine code by the name that `lastOperation.errorCode` has; `OK` has no effect and counts as absent.
 struct NamedCode(Option<Code>);
 
 impl<'de> Deserialize<'de> for NamedCode {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for NamedCode {
             None => {
                 let names: Vec<_> = Code::ALL.into_iter().map(Code::name).collect();
                 Err(T::Error::custom(format!(
-                    "{name:?} is no machine code; the codes are {}",
+                    "{name:?} is not a machine code; the codes are {}",
                     names.join(", ")
                 )))
             }
@@ -271,7 +271,7 @@ impl<'de> Deserialize<'de> for NamedCode {
     }
 }
 
-#[expect(clippy::ref_option, reason = "serde hands a reference in")]
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
 pub(super) fn code_name<S: Serializer>(code: &Option<Code>, serializer: S) -> Result<S::Ok, S::Error> {
     match code {
         Some(code) => serializer.serialize_str(code.name()),

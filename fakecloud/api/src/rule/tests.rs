@@ -14,7 +14,7 @@ fn refused(text: &str) -> String {
     serde_saphyr::from_str::<FaultRule>(text).unwrap_err().to_string()
 }
 
-/// Each old field beside its new spelling, with what else the rule needs.
+/// Each old field and its new spelling, with the other fields that the rule needs.
 const RENAMED: [(&str, &str); 34] = [
     ("{id: a}", "{name: a}"),
     ("{operation: create}", "{match: {call: createMachine}}"),
@@ -59,11 +59,11 @@ const RENAMED: [(&str, &str); 34] = [
 ];
 
 #[test]
-fn each_old_spelling_gives_the_value_of_the_new_one_which_alone_is_written() {
+fn each_old_spelling_is_read_as_the_new_one_and_never_written() {
     for (old, new) in RENAMED {
         let value = rule(new);
         assert_eq!(rule(old), value, "{old}");
-        assert_ne!(value, FaultRule::new(""), "{new} says something");
+        assert_ne!(value, FaultRule::new(""), "{new} has an effect");
         for written in [
             serde_saphyr::to_string(&value).unwrap(),
             serde_json::to_string(&value).unwrap(),
@@ -77,7 +77,7 @@ fn each_old_spelling_gives_the_value_of_the_new_one_which_alone_is_written() {
 }
 
 #[test]
-fn the_table_has_every_old_field_and_each_is_reported() {
+fn every_old_field_is_tested_and_reported() {
     for (field, path) in old::FIELDS {
         assert!(
             RENAMED.iter().any(|(old, _)| old.starts_with(&format!("{{{field}:"))),
@@ -99,12 +99,12 @@ fn the_table_has_every_old_field_and_each_is_reported() {
 #[case("onlyNics", "{action: {partial: nics}}")]
 #[case("nameless", "{action: {nameless: true}}")]
 #[case("{stale: 30s}", "{action: {stale: {by: 30s}}}")]
-fn each_old_effect_of_scenarios_has_its_field(#[case] effect: &str, #[case] new: &str) {
+fn each_old_effect_of_scenarios_has_a_new_field(#[case] effect: &str, #[case] new: &str) {
     assert_eq!(rule(&format!("{{effect: {effect}}}")), rule(new));
 }
 
 #[test]
-fn what_changes_nothing_is_as_good_as_absent() {
+fn values_without_effect_count_as_absent() {
     let stored = r#"{"id":"slow","skip":0,"code":"OK","latency":"1s","effectBeforeError":false,"lostReply":false,
         "effectDelay":"0s","stuck":false,"lie":false,"nameless":false,"machine":"","message":""}"#;
     let mut read: FaultRule = serde_json::from_str(stored).unwrap();
@@ -128,10 +128,10 @@ fn what_changes_nothing_is_as_good_as_absent() {
 #[case("{effect: lie, action: {lie: false}}", "`action.lie` beside `effect`")]
 #[case("{action: {partial: nics}, effect: onlyNics}", "`effect` beside `action.partial`")]
 #[case("{skip: 0, match: {skip: 1}}", "`match.skip` beside `skip`")]
-fn two_spellings_of_one_field_are_refused_by_both_names(#[case] text: &str, #[case] said: &str) {
+fn two_spellings_of_one_field_are_rejected_and_both_are_named(#[case] text: &str, #[case] expected: &str) {
     let error = refused(text);
     assert!(
-        error.contains(said) && error.contains("one spelling of the field"),
+        error.contains(expected) && error.contains("one spelling of the field"),
         "{error}"
     );
     let mixed = rule("{times: 2, match: {machine: a}}");
@@ -145,24 +145,24 @@ fn two_spellings_of_one_field_are_refused_by_both_names(#[case] text: &str, #[ca
 #[rstest]
 #[case::of_a_rule("name: a\nactoin: {}\n", "line 2", &["actoin", "name, match, action"])]
 #[case::of_a_match("name: a\nmatch:\n  cal: createMachine\n", "line 3", &["cal", "client"])]
-#[case::an_old_word_in_a_new_place("match:\n  skip: 1\n  caller: a\n", "line 3", &["caller", "client"])]
+#[case::an_old_name_in_a_new_place("match:\n  skip: 1\n  caller: a\n", "line 3", &["caller", "client"])]
 #[case::of_an_action("action:\n  code: Internal\n  efect: 1\n", "line 3", &["efect", "lostReply"])]
 #[case::a_call("match:\n  call: creatMachine\n", "line 2", &["creatMachine", "createMachine"])]
 #[case::a_code("action:\n  code: Broken\n", "line 2", &["Broken", "ResourceExhausted"])]
 #[case::a_number("match:\n  times: -1\n", "line 2", &["invalid u64"])]
 #[case::a_delay("action:\n  latency: soon\n", "line 2", &["soon", "10s-60s"])]
 #[case::two_spellings("skip: 1\nmatch:\n  skip: 1\n", "line 3", &["`skip`", "`match.skip`"])]
-fn an_error_has_its_place_and_its_field(#[case] text: &str, #[case] place: &str, #[case] said: &[&str]) {
+fn an_error_names_its_line_and_its_field(#[case] text: &str, #[case] place: &str, #[case] expected: &[&str]) {
     let error = refused(text);
     let first = error.lines().next().unwrap();
     assert!(first.contains(place), "{error}");
-    for word in said {
-        assert!(first.contains(word), "{word}: {error}");
+    for part in expected {
+        assert!(first.contains(part), "{part}: {error}");
     }
 }
 
 #[rstest]
-#[case("{}", "the rule changes nothing")]
+#[case("{}", "the rule has no effect")]
 #[case("{match: {times: 0}, action: {code: Internal}}", "match.times is 0")]
 #[case("{match: {probability: 1.5}, action: {code: Internal}}", "match.probability is 1.5")]
 #[case(
@@ -173,10 +173,10 @@ fn an_error_has_its_place_and_its_field(#[case] text: &str, #[case] place: &str,
     "{match: {throttle: {perSecond: 0}}, action: {code: Internal}}",
     "match.throttle.perSecond is 0"
 )]
-#[case("{match: {throttle: {perSecond: 1}}}", "answers no error")]
+#[case("{match: {throttle: {perSecond: 1}}}", "returns no error")]
 #[case(
     "{match: {call: createMachine}, action: {code: Internal, lie: true}}",
-    "action.lie goes with a call that succeeds"
+    "action.lie requires a call that succeeds"
 )]
 #[case(
     "{match: {call: createMachine}, action: {stuck: true, lie: true}}",
@@ -188,19 +188,19 @@ fn an_error_has_its_place_and_its_field(#[case] text: &str, #[case] place: &str,
 )]
 #[case(
     "{match: {call: deleteMachine}, action: {code: Internal, partial: nics}}",
-    "action.partial does not go with this match.call"
+    "action.partial does not apply to this match.call"
 )]
-#[case("{match: {call: createMachine}, action: {partial: nics}}", "answers no error")]
+#[case("{match: {call: createMachine}, action: {partial: nics}}", "returns no error")]
 #[case(
     "{match: {call: createMachine}, action: {stale: {by: 1m}}}",
     "action.stale is for calls that read"
 )]
-#[case("{match: {call: listMachines}, action: {stale: {calls: 0}}}", "stale by nothing")]
+#[case("{match: {call: listMachines}, action: {stale: {calls: 0}}}", "action.stale is zero")]
 #[case(
     "{action: {code: Internal, error: quota}}",
     "action.error and action.code are both given"
 )]
-#[case("{action: {at: afterCommit}}", "answers no error")]
+#[case("{action: {at: afterCommit}}", "returns no error")]
 #[case(
     "{match: {call: attachVolume}, action: {latency: 5s}}",
     "action.latency has no effect on attachVolume"
@@ -209,9 +209,9 @@ fn an_error_has_its_place_and_its_field(#[case] text: &str, #[case] place: &str,
     "{match: {call: detachVolume}, action: {lostReply: true}}",
     "action.lostReply has no effect on attachVolume"
 )]
-fn a_rule_that_makes_no_sense_says_what_to_fix(#[case] text: &str, #[case] said: &str) {
+fn an_invalid_rule_is_rejected_with_its_fix(#[case] text: &str, #[case] expected: &str) {
     let error = rule(text).check().unwrap_err().to_string();
-    assert!(error.contains(said), "{error}");
+    assert!(error.contains(expected), "{error}");
 }
 
 #[rstest]
@@ -222,7 +222,7 @@ fn a_rule_that_makes_no_sense_says_what_to_fix(#[case] text: &str, #[case] said:
 #[case("{action: {lostReply: true}}", Code::Unavailable)]
 #[case("{match: {call: deleteMachine}, action: {stuck: true}}", Code::Ok)]
 #[case("{action: {latency: 1s-3s}}", Code::Ok)]
-fn a_rule_that_makes_sense_survives_yaml(#[case] text: &str, #[case] answered: Code) {
+fn a_valid_rule_survives_yaml(#[case] text: &str, #[case] answered: Code) {
     let rule_before = rule(text);
     rule_before.check().unwrap();
     assert_eq!(rule_before.answered(), answered);

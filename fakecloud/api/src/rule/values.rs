@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::CloudCall;
 
-/// When a rule is in force, counted from the beginning of the cloud's ledger; in the disturbances of a plan from the
-/// start of the scenario.
+/// When a rule is active, relative to the creation of the cloud's ledger; in the disturbances of a plan, relative to
+/// the start of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Window<D = GoDuration> {
@@ -19,13 +19,13 @@ pub struct Window<D = GoDuration> {
     pub until: Option<D>,
 }
 
-/// How many calls pass.
+/// The rate of calls that pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Throttle {
-    /// How many per second in the long run; more than 0.
+    /// Calls per second on average; more than 0.
     pub per_second: f64,
-    /// How many at once after a pause; at least 1.
+    /// Burst after a pause; at least 1.
     #[serde(default = "one")]
     pub burst: u32,
 }
@@ -34,14 +34,14 @@ fn one() -> u32 {
     1
 }
 
-/// On which side of a call's effect it fails. The API server's rules have the same values.
+/// Whether a call fails before or after its effect commits. The API server's rules have the same values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum At {
-    /// Nothing is done.
+    /// The call has no effect.
     #[default]
     BeforeCommit,
-    /// The work is done, and the reply is the error all the same.
+    /// The effect commits, and the reply is the error.
     AfterCommit,
 }
 
@@ -51,13 +51,13 @@ pub enum At {
 pub enum Trouble {
     /// The account's quota is used up.
     Quota,
-    /// The zone has no room for the machine type.
+    /// The zone has no capacity for the machine type.
     Capacity,
-    /// Too many calls.
+    /// The rate limit is exceeded.
     Throttled,
     /// The credentials have expired.
     CredentialsExpired,
-    /// The credentials are not known.
+    /// The credentials are unknown.
     CredentialsWrong,
     /// The credentials do not allow it.
     Denied,
@@ -81,26 +81,26 @@ impl Trouble {
         match self {
             Self::Quota => "the quota is used up",
             Self::Capacity => "there is no capacity for this machine type in this zone",
-            Self::Throttled => "too many calls; make fewer, or come again later",
+            Self::Throttled => "too many calls; make fewer calls, or retry later",
             Self::CredentialsExpired => "the credentials have expired",
-            Self::CredentialsWrong => "the credentials are not known",
+            Self::CredentialsWrong => "the credentials are unknown",
             Self::Denied => "the credentials do not allow this",
             Self::Outage => "the API is down",
         }
     }
 }
 
-/// How far a call gets.
+/// The part of a call's effect that commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Partial {
-    /// A creation creates the network interfaces only; an initialization switches the first one only.
+    /// A creation creates only the network interfaces; an initialization changes only the first one.
     Nics,
-    /// A creation creates network interfaces and disks, and no VM.
+    /// A creation creates network interfaces and disks, but no VM.
     Disks,
-    /// A deletion ends the VM and leaves its disks and network interfaces.
+    /// A deletion deletes the VM and leaves its disks and network interfaces behind.
     Vm,
-    /// An update sets the tags and not the flags.
+    /// An update sets the tags, but not the flags.
     Tags,
 }
 
@@ -115,12 +115,12 @@ impl Partial {
     }
 }
 
-/// How far back an answer shows the ledger.
+/// The age of the ledger that a reply shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Stale<D = GoDuration> {
-    /// As it was so long ago.
+    /// As it was this long ago.
     By(D),
-    /// As it was at the matching call so many calls before; where there was none, when the rule was added.
+    /// As it was this many matching calls ago; without that many calls, as it was when the rule was added.
     Calls(u32),
 }

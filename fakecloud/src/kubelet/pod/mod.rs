@@ -1,4 +1,4 @@
-//! One pod on a simulated kubelet, pure: plan, lifecycle and status. It knows no other pods and no Nodes.
+//! One pod on a simulated kubelet, pure: plan, lifecycle and status. It does not use other pods and Nodes.
 
 pub(super) mod lifecycle;
 pub(super) mod status;

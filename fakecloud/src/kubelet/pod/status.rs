@@ -210,10 +210,7 @@ fn container(key: &PodKey, facts: &PodFacts, plan: &PodPlan, run: &PodRun, index
             container.last.as_ref(),
         ),
         State::Waiting if of.image_pull_fails && place.volumes && place.now >= run.not_before => {
-            let message = format!(
-                "Back-off pulling image {:?}: the annotation says that it fails",
-                of.image
-            );
+            let message = format!("Back-off pulling image {:?}: an annotation makes it fail", of.image);
             (waits("ImagePullBackOff", &message), container.last.as_ref())
         }
         State::Waiting

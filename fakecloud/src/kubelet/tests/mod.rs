@@ -117,7 +117,7 @@ fn a_node_of_another_vm_is_not_changed() {
     world.until(30);
     let log = world.log();
     assert!(
-        log[2].contains("a Node a is there with the provider id \"fakecloud:///z/other\""),
+        log[2].contains("a Node a exists with the provider id \"fakecloud:///z/other\""),
         "{log:?}"
     );
     assert!(

@@ -30,7 +30,7 @@ fn a_healthy_kubelet_uses_a_pulse_until_a_fault_begins() {
     world.until(3700);
     assert_eq!(pulses.last(&world.nodes["a"].uid, at(3700)), Some(at(3595)));
     assert_eq!(leases(&mut world), [0; 0]);
-    world.mend();
+    world.remove_faults();
     world.until(3800);
     assert_eq!(leases(&mut world).len(), 1, "after its start it renews the Lease once");
 }
@@ -70,7 +70,7 @@ fn a_partitioned_kubelet_is_silent_and_its_pods_continue() {
     world.pod("q", &[]);
     world.until(100);
     assert_eq!(world.log(), [""; 0]);
-    world.mend();
+    world.remove_faults();
     world.until(110);
     let log = world.log();
     assert!(log.iter().any(|line| line.ends_with("lease a")), "{log:?}");
@@ -93,7 +93,7 @@ fn a_partitioned_kubelet_catches_up_after_the_partition() {
     world.until(60);
     assert_eq!(world.main("p").1, "running");
     world.log();
-    world.mend();
+    world.remove_faults();
     world.until(65);
     assert!(world.log_of_pods().contains(&"60 end pod p".to_owned()));
     assert!(world.pods.is_empty());
@@ -108,7 +108,7 @@ fn a_frozen_kubelet_continues_as_if_no_time_had_passed() {
     world.log();
     world.until(500);
     assert_eq!(world.log(), [""; 0]);
-    world.mend();
+    world.remove_faults();
     world.until(501);
     let log = world.log();
     assert_eq!(log, ["500 Resumed: the kubelet is back", "500 lease a", "500 status a"]);
@@ -122,7 +122,7 @@ fn a_slow_kubelet_that_was_frozen_renews_its_lease_once_at_a_time() {
     world.breaks(KubeletFault::Slow(Duration::from_secs(15)));
     world.until(15);
     world.breaks(KubeletFault::Frozen);
-    world.mend();
+    world.remove_faults();
     world.until(100);
     assert!(world.renewals.is_sorted(), "{:?}", world.renewals);
 }
@@ -230,7 +230,7 @@ fn a_node_deleted_during_a_partition_is_noticed_afterwards() {
     world.fleet.node_gone("a", &uid, world.now);
     world.until(60);
     world.log();
-    world.mend();
+    world.remove_faults();
     world.until(120);
     let log = world.log();
     assert_eq!(
@@ -330,7 +330,7 @@ fn a_condition_that_was_set_while_the_kubelet_was_down_is_shown_when_it_is_back(
         )
     });
     assert_eq!(world.nodes["a"].conditions["PIDPressure"], "False");
-    world.mend();
+    world.remove_faults();
     world.until(12);
     assert_eq!(world.nodes["a"].conditions["PIDPressure"], "True");
     let shown = world.statuses.last().unwrap()["conditions"].as_array().unwrap().clone();

@@ -318,21 +318,21 @@ fn a_pod_waits_until_its_volumes_are_attached_and_releases_them_at_its_end() {
 }
 
 #[rstest]
-#[case::unknown("sleep", "1s", "there is no such key")]
+#[case::unknown("sleep", "1s", "the key does not exist")]
 #[case::bad_duration("run-for", "soon", "must be a Go duration")]
 #[case::bad_code("exit-code", "256", "must be a number from 0 to 255")]
 #[case::bad_window("not-ready-between", "30s-10s", "ends before it begins")]
 #[case::bad_flag("never-terminates", "yes", "must be true or false")]
 #[case::no_such_container("run-for.side", "1s", "the pod has no container \"side\"; it has main")]
-#[case::not_about_containers("start-after.main", "1s", "there is no such key")]
-fn an_invalid_annotation_fails_the_pod_with_the_reason(#[case] key: &str, #[case] value: &str, #[case] said: &str) {
+#[case::not_about_containers("start-after.main", "1s", "the key does not exist")]
+fn an_invalid_annotation_fails_the_pod_with_the_reason(#[case] key: &str, #[case] value: &str, #[case] expected: &str) {
     let mut world = annotated(&[(key, value)]);
     world.until(20);
     let status = world.status_of("p").clone();
     assert_eq!(status["reason"], "InvalidAnnotation");
     let message = status["message"].as_str().unwrap();
     assert!(
-        message.starts_with("annotation fakecloud.drydock.dev/") && message.contains(said),
+        message.starts_with("annotation fakecloud.drydock.dev/") && message.contains(expected),
         "{message}"
     );
     assert_eq!(world.log().iter().filter(|line| line.contains("PodRefused")).count(), 1);
@@ -397,7 +397,7 @@ fn readiness_gates_keep_a_pod_from_being_ready() {
     world.until(60);
     assert!(!world.is_ready("p"));
     assert_eq!(phase(&world), "Running");
-    assert_eq!(world.log_of_pods().len(), 1, "it is not written again and again");
+    assert_eq!(world.log_of_pods().len(), 1, "it is written once");
     world.change_pod("p", |pod| {
         let conditions = pod["status"]["conditions"].as_array_mut().unwrap();
         conditions.push(json!({"type": "example.com/gate", "status": "True"}));

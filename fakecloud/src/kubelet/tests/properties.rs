@@ -14,7 +14,7 @@ use crate::model::{Down, Flapping, KubeletFault, VmState};
 #[derive(Clone, Debug)]
 enum Event {
     Break(KubeletFault),
-    Mend,
+    RemoveFaults,
     Reboot,
     Kill,
     Start,
@@ -48,7 +48,7 @@ fn fault() -> impl Strategy<Value = KubeletFault> {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => fault().prop_map(Event::Break),
-        3 => Just(Event::Mend),
+        3 => Just(Event::RemoveFaults),
         1 => Just(Event::Reboot),
         1 => Just(Event::Kill),
         2 => Just(Event::Start),
@@ -65,7 +65,7 @@ fn happen(world: &mut World, event: &Event, seconds: &mut i64) {
     let exists = |world: &World, pod: &u8| world.pods.contains_key(&("default".to_owned(), name(pod)));
     match event {
         Event::Break(fault) => world.breaks(*fault),
-        Event::Mend => world.mend(),
+        Event::RemoveFaults => world.remove_faults(),
         Event::Reboot => world.vm(|cloud, vm, now| drop(cloud.reboot_vm(vm, now).map(|_| ()))),
         Event::Kill => world.vm(|cloud, vm, now| drop(cloud.kill_vm(vm, now).map(|_| ()))),
         Event::Start => world.vm(|cloud, vm, now| drop(cloud.start_vm(vm, now).map(|_| ()))),
@@ -113,7 +113,7 @@ fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Option<String>, Vec<Str
         .statuses
         .last()
         .map(|status| without_times(&json!({ "status": status })));
-    (world.heard.max(beat), status, log)
+    (world.last_renewal.max(beat), status, log)
 }
 
 proptest! {
@@ -159,7 +159,7 @@ proptest! {
             }
         }
         // Without faults, every pod that should run runs.
-        world.mend();
+        world.remove_faults();
         world.vm(|cloud, vm, now| drop(cloud.start_vm(vm, now).map(|_| ())));
         world.vm(|cloud, vm, now| drop(cloud.reboot_vm(vm, now).map(|_| ())));
         world.until(seconds + 400);

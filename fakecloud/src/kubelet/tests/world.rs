@@ -38,7 +38,7 @@ pub(super) struct World {
     /// The renewal times of the Lease, and the status patches of Nodes.
     pub(super) renewals: Vec<Timestamp>,
     /// Time of the last successful renewal.
-    pub(super) heard: Option<Timestamp>,
+    pub(super) last_renewal: Option<Timestamp>,
     pub(super) statuses: Vec<Value>,
 }
 
@@ -66,7 +66,7 @@ impl World {
             version: 0,
             narrative: Vec::new(),
             renewals: Vec::new(),
-            heard: None,
+            last_renewal: None,
             statuses: Vec::new(),
         }
     }
@@ -103,7 +103,7 @@ impl World {
         self.vm(|cloud, vm, now| drop(cloud.break_kubelet(vm, fault, None, now).unwrap().id.clone()));
     }
 
-    pub(super) fn mend(&mut self) {
+    pub(super) fn remove_faults(&mut self) {
         self.vm(|cloud, vm, now| drop(cloud.mend_kubelet(vm, &[], now).unwrap().id.clone()));
     }
 
@@ -150,7 +150,7 @@ impl World {
                 }
             }
         }
-        panic!("it does not come to rest: {:?}", self.narrative);
+        panic!("it does not settle: {:?}", self.narrative);
     }
 
     fn answer(&mut self, request: &Request) -> Outcome {
@@ -197,7 +197,7 @@ impl World {
             },
             Request::RenewLease(renewal) => {
                 self.renewals.push(renewal.time);
-                self.heard = Some(self.now);
+                self.last_renewal = Some(self.now);
                 Outcome::Done
             }
             Request::NodeStatus { name, patch } => self.node_status(name, patch),
@@ -346,7 +346,7 @@ impl World {
         self.settle();
     }
 
-    /// Deletes a pod gracefully: it must have ended by then.
+    /// Deletes a pod gracefully, with this deadline for its end.
     pub(super) fn delete_pod(&mut self, name: &str, deadline: i64) {
         let deadline = at(deadline).to_string();
         self.change_pod(name, |pod| pod["metadata"]["deletionTimestamp"] = json!(deadline));

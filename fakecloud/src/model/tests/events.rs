@@ -165,6 +165,6 @@ fn an_invalid_failure_is_rejected() {
             .mend_zone("near", at(1))
             .unwrap_err()
             .to_string()
-            .contains("no failure of \"near\"")
+            .contains("\"near\" has no active failure")
     );
 }

@@ -65,9 +65,9 @@ fn a_volume_is_attached_to_one_vm_of_its_zone() {
     refused(attach("v1", "b"), "detach it there first");
     refused(attach("v4", "a"), "is in zone far-1");
     attach("v2", "a").unwrap();
-    refused(attach("v3", "a"), "at most 2 are possible");
+    refused(attach("v3", "a"), "at most 2 are allowed");
     assert_eq!(attach("none", "a").unwrap_err().0, Code::NotFound);
-    assert_eq!(attach("v3", "nobody").unwrap_err().0, Code::NotFound);
+    assert_eq!(attach("v3", "missing").unwrap_err().0, Code::NotFound);
     assert_eq!(
         cloud.delete_volume("v1", at(2)).unwrap_err().code,
         Code::FailedPrecondition
@@ -214,7 +214,7 @@ fn an_update_changes_only_the_named_fields_and_keeps_foreign_tags() {
         ["kubernetes.io/role/node", "owner"]
     );
     assert!(cloud.nics().next().unwrap().flags.ipv6);
-    for (bad, said) in [
+    for (bad, expected) in [
         (
             update(&[], &["kubernetes.io/role/node"], None),
             "remove_tags: this cloud's VMs must have",
@@ -230,7 +230,7 @@ fn an_update_changes_only_the_named_fields_and_keeps_foreign_tags() {
     ] {
         let error = cloud.update_vm(&machine("a"), &bad, at(2)).unwrap_err();
         assert!(
-            error.code == Code::InvalidArgument && error.message.starts_with(said),
+            error.code == Code::InvalidArgument && error.message.starts_with(expected),
             "{}",
             error.message
         );
@@ -291,16 +291,16 @@ fn the_audit_finds_duplicates() {
 #[test]
 fn the_audit_finds_deletions_of_healthy_vms() {
     let mut cloud = cloud();
-    for name in ["healthy", "asked", "dead"] {
+    for name in ["healthy", "deleted", "dead"] {
         cloud.create_machine(&request(name), at(0)).result.unwrap();
     }
     cloud.advance(at(10));
     let ids: Vec<String> = cloud.vms().map(|vm| vm.id.clone()).collect();
     ids.iter().for_each(|id| cloud.kubelet_joined(id, at(11)));
     cloud.kill_vm(&machine("dead"), at(12)).unwrap();
-    let mut asked = request("asked");
-    asked.machine.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(12)));
-    for of in [request("healthy"), asked, request("dead")] {
+    let mut deleted = request("deleted");
+    deleted.machine.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(12)));
+    for of in [request("healthy"), deleted, request("dead")] {
         assert_eq!(code(cloud.delete_machine(&of, "mcm-0", at(13))), Code::Ok);
     }
     let found = cloud.audit_ledger(&Looking::default(), at(14));

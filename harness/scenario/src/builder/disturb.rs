@@ -7,7 +7,7 @@ use crate::duration::DurationExpression;
 use crate::expect::{Condition, EventCount, FaultHits};
 use crate::keeper::Keeper;
 use crate::step::{
-    ApiFault, Autoscaler, Client, FailZone, Flap, Keep, LiftApiFault, MakeVm, Patch, Pause, Process, QuietEnd,
+    ApiFault, Autoscaler, Client, CreateVm, FailZone, Flap, Keep, LiftApiFault, Patch, Pause, Process, QuietEnd,
     RestoreZone, SlowCreation, Step, Strip, ZoneFailure,
 };
 use crate::{DuplicateCreates, Scenario};
@@ -74,13 +74,13 @@ pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
 }
 
 /// Restores a zone of the cloud.
-pub fn mend_zone(zone: &str) -> Step {
+pub fn restore_zone(zone: &str) -> Step {
     Step::RestoreZone(RestoreZone(zone.to_owned()))
 }
 
 /// A user creates a VM by hand, with or without this cluster's tags.
-pub fn make_vm(machine: &str, tagged: bool) -> Step {
-    Step::MakeVm(MakeVm {
+pub fn create_vm(machine: &str, tagged: bool) -> Step {
+    Step::CreateVm(CreateVm {
         machine: machine.to_owned(),
         tagged,
     })
@@ -146,7 +146,7 @@ pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
 }
 
 /// At least `at_least` Events of a reason about an object.
-pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
+pub fn event_count(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
     Condition::EventCount(EventCount {
         kind: kind.to_owned(),
         name: name.to_owned(),
@@ -157,7 +157,7 @@ pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition 
 }
 
 /// At least `at_least` hits of a fault rule.
-pub fn struck(fault: &str, at_least: u64) -> Condition {
+pub fn fault_hits(fault: &str, at_least: u64) -> Condition {
     Condition::FaultHits(FaultHits {
         fault: fault.to_owned(),
         at_least,

@@ -92,7 +92,7 @@ pub fn namespace(name: &str) -> Step {
     Step::Apply(Apply::Namespace(name.to_owned()))
 }
 
-/// Cordons the node of a machine and evicts its pods, all of which must be gone within a time.
+/// Cordons the node of a machine and evicts its pods, all of which must be removed within a time.
 pub fn evict(machine: &str, within: impl Into<DurationExpression>) -> Step {
     Step::Evict(Evict {
         machine: machine.to_owned(),

@@ -1,4 +1,5 @@
-//! Reads the cloud's disturbances of plans. In the old spelling the rule is below `fault`, beside `from` and `until`.
+//! Reads the cloud disturbances of plans. In the deprecated spelling the rule is in the field `fault`, next to `from`
+//! and `until`.
 
 use std::fmt;
 
@@ -11,7 +12,7 @@ use crate::file::{FAULT, TIMES};
 use crate::latency::Latency;
 use crate::step::{Fault, named_fault};
 
-/// Reads a rule in the new or the old spelling.
+/// Reads a rule in the current or the deprecated spelling.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Fault>, D::Error> {
     deserializer.deserialize_map(CloudVisitor).map(Box::new)
 }
@@ -46,7 +47,7 @@ impl<'de> Visitor<'de> for CloudVisitor {
         if let (true, Some(other)) = (nested, other) {
             return Err(A::Error::invalid_value(
                 Unexpected::Other(&format!("the field `{other}` beside `fault`")),
-                &"the rule directly, without the old field `fault`",
+                &"the rule directly, without the deprecated field `fault`",
             ));
         }
         if let Some(time) = keys.iter().find(|key| TIMES.contains(&key.as_str())) {

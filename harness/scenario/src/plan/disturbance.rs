@@ -1,4 +1,4 @@
-//! What disturbs a run: each disturbance is data, says what it does in one line, and is counted when it strikes.
+//! The disturbances of a plan, as data with a description in one line.
 
 use std::fmt;
 
@@ -10,83 +10,83 @@ use super::cloud_fault;
 use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
 use crate::{DurationExpression, StageKind};
 
-/// One thing that disturbs a run. Times count from the scenario's start.
+/// A disturbance of a run. Times count from the scenario's start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Disturbance {
     /// A process is killed at one of its effects and started again.
     Crash(Crash),
-    /// A process stands still at one of its effects, as after SIGSTOP, and goes on after a while.
+    /// A process is paused at one of its effects, as by SIGSTOP, and continues later.
     Pause(Pause),
-    /// What a process watches reaches it late from one of its effects on.
+    /// The watches of a process deliver events late, from one of its effects on.
     Lag(Lag),
-    /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/using/api-server-faults.md` has it. Its window
-    /// counts from the start of the server.
+    /// Requests to the API server are refused, delayed, lost and so on, by a rule (`docs/using/api-server-faults.md`).
+    /// Its window counts from the start of the server.
     Api(Box<Rule>),
-    /// Calls of the cloud fail or are slow; a rule as `docs/reference/cloud-faults.md` has it. Its window counts from
-    /// the start of the scenario.
+    /// Cloud calls fail or are slow, by a rule (`docs/reference/cloud-faults.md`). Its window counts from the start of
+    /// the scenario.
     Cloud(#[serde(deserialize_with = "cloud_fault::read")] Box<Fault>),
-    /// Something happens to the VM of a machine, if it has one then.
+    /// An action on the VM of a machine, if it has one at that time.
     Vm(VmFault),
-    /// Something happens to the kubelet of a machine's VM, if it has one then.
+    /// An action on the kubelet of a machine's VM, if it has one at that time.
     Kubelet(KubeletFault),
 }
 
-/// A process stands still.
+/// A pause of a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pause {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// Before which of its effects, counted from 1.
+    /// The effect before which it is paused, counted from 1.
     pub effect: u64,
-    /// How long.
+    /// Duration of the pause.
     pub time: DurationExpression,
 }
 
-/// What a process watches reaches it late.
+/// A delay of a process's watches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lag {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// From which of its effects on, counted from 1.
+    /// The effect at which the delay starts, counted from 1.
     pub effect: u64,
-    /// How late.
+    /// The delay.
     pub by: DurationExpression,
-    /// For how long; absent: to the end of the run.
+    /// How long watches are delayed; absent: to the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<DurationExpression>,
 }
 
-/// Something happens to a VM.
+/// An action on a VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmFault {
-    /// Whose VM.
+    /// Name of the machine.
     pub machine: String,
-    /// What.
+    /// The action.
     #[serde(rename = "do")]
     pub action: VmAction,
-    /// When.
+    /// Time of the action.
     pub at: DurationExpression,
 }
 
-/// Something happens to a kubelet.
+/// An action on a kubelet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletFault {
-    /// On whose VM.
+    /// Name of the machine.
     pub machine: String,
-    /// What.
+    /// The action.
     #[serde(rename = "do")]
     pub action: KubeletAction,
-    /// When.
+    /// Time of the action.
     pub at: DurationExpression,
 }
 
 impl Disturbance {
-    /// Checks what types alone do not: the field below the disturbance, and what would do.
+    /// Checks rules that the types do not express. Returns the field below the disturbance, and the fix.
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         let effect = match self {
             Self::Crash(crash) => Some(("crash", crash.effect)),
@@ -112,20 +112,21 @@ impl Disturbance {
         }
     }
 
-    /// Why that stage cannot carry it out; `None`: it can.
+    /// Why the stage cannot execute it; `None`: it can.
     pub fn why_not_on(&self, stage: StageKind) -> Option<&'static str> {
         match self {
             Self::Crash(Crash { process, .. })
             | Self::Pause(Pause { process, .. })
             | Self::Lag(Lag { process, .. }) => stage.why_no_gate(*process),
             Self::Api(_) => (![StageKind::Sim, StageKind::Embedded].contains(&stage))
-                .then_some("the API server of this stage is not ours to disturb; use --stage embedded or sim"),
-            Self::Cloud(_) | Self::Vm(_) | Self::Kubelet(_) => (stage == StageKind::Kind)
-                .then_some("plans are not followed on stage kind; use --stage embedded or sim"),
+                .then_some("the API server of this stage does not support fault rules; use --stage embedded or sim"),
+            Self::Cloud(_) | Self::Vm(_) | Self::Kubelet(_) => {
+                (stage == StageKind::Kind).then_some("stage kind does not execute plans; use --stage embedded or sim")
+            }
         }
     }
 
-    /// The name of its rule, if it is one; rules of a plan have names of their own.
+    /// The name of its rule, if it is a rule. Names are unique within a plan.
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Api(rule) => Some(&rule.name),
@@ -134,7 +135,7 @@ impl Disturbance {
         }
     }
 
-    /// Under which word campaigns count it: what kind of fault it is, whomever it strikes.
+    /// The kind of the fault, whatever it affects. Campaigns count faults by kind.
     pub fn kind(&self) -> String {
         match self {
             Self::Crash(crash) => format!("crash {} {}", crash.process, crash.at),
@@ -173,7 +174,7 @@ impl fmt::Display for Disturbance {
                 by,
                 lasts,
             }) => {
-                write!(f, "lag what {process} watches by {by} from effect {effect}")?;
+                write!(f, "delay watches of {process} by {by} from effect {effect}")?;
                 lasts.as_ref().map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
             }
             Self::Api(rule) => write!(f, "API fault {}: {}", rule.name, rule.action),

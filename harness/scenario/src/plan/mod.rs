@@ -102,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// Reads a file, and notes its old spellings; `named` are the scenarios that it may name.
+    /// Reads a file, and records its deprecated spellings; `named` are the scenarios that it may reference.
     ///
     /// # Errors
     /// See [`FileError`].
@@ -132,9 +132,9 @@ impl Plan {
                 };
                 known.cloned().ok_or_else(unknown)?
             }
-            (Some(_), Some(_)) => return Err(wrong("base", "name a scenario or write it out, not both".to_owned())),
+            (Some(_), Some(_)) => return Err(wrong("base", "set either `base` or `scenario`".to_owned())),
             (None, None) => {
-                let message = "name the scenario that is disturbed, or write it out under `scenario`";
+                let message = "set the name of the scenario, or define it in `scenario`";
                 return Err(wrong("base", message.to_owned()));
             }
         };
@@ -166,7 +166,7 @@ impl Plan {
         serde_saphyr::to_string(self)
     }
 
-    /// Checks what types alone do not: the field and the error.
+    /// Checks rules that the types do not express. Returns the field and the error.
     ///
     /// # Errors
     /// The first invalid field.
@@ -181,17 +181,14 @@ impl Plan {
             let rule = disturbance.rule();
             if rule.is_some() && self.disturbances[..index].iter().any(|earlier| earlier.rule() == rule) {
                 let message = format!(
-                    "there is a rule {:?} already: give each a name of its own",
+                    "another rule has the name {:?}: rule names must be unique",
                     rule.unwrap_or_default()
                 );
                 return Err((format!("disturbances[{index}].name"), message));
             }
         }
         if self.limits.virtual_time.0.is_zero() || self.limits.events == 0 {
-            return Err((
-                "limits".to_owned(),
-                "a limit of zero leaves no room for anything".to_owned(),
-            ));
+            return Err(("limits".to_owned(), "limits must be above zero".to_owned()));
         }
         Ok(())
     }

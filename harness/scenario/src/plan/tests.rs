@@ -36,7 +36,7 @@ fn a_plan_survives_a_round_trip_through_yaml_and_json() {
 }
 
 #[test]
-fn a_plan_in_the_old_spelling_is_that_in_the_new_one_with_warnings() {
+fn a_plan_in_the_deprecated_spelling_is_equivalent_and_gives_warnings() {
     let old = "base: story\ndisturbances:\n\
                - cloud: {fault: {name: a, call: createMachine, code: Internal, afterEffect: true}, from: 1m, until: 2 * slack}\n\
                - cloud: {fault: {name: b, call: deleteMachine, latency: 5s}}\n";
@@ -60,23 +60,23 @@ fn a_plan_in_the_old_spelling_is_that_in_the_new_one_with_warnings() {
         "cloud.until is now cloud.match.window.until",
         "cloud.fault.latency is now cloud.action.latency",
     ];
-    let expected = expected.map(|line| format!("plan.yaml: {line}; the old spelling goes with the next release"));
+    let expected = expected.map(|line| format!("plan.yaml: {line}; the old spelling is removed in the next release"));
     assert_eq!(found(old), expected);
     assert_eq!(found(new), Vec::<String>::new());
     assert_eq!(found(&plan.to_yaml().unwrap()), Vec::<String>::new());
 }
 
 #[test]
-fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
+fn a_minimal_plan_has_the_first_seed_and_the_default_limits() {
     let plan = Plan::from_yaml("base: story", "a.yaml", &named()).unwrap();
     assert_eq!(plan, Plan::new(named().remove(0), 1));
 }
 
 #[rstest]
-#[case::an_unknown_word("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["line 3", "crahs", "crash"])]
+#[case::an_unknown_disturbance("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["line 3", "crahs", "crash"])]
 #[case::an_unknown_field("base: story\nsead: 3\n", &["line 2", "sead", "seed"])]
 #[case::an_unknown_process("base: story\ndisturbances:\n- pause: {process: mmc, effect: 1, time: 1s}\n", &["line 3", "mmc", "mcm"])]
-#[case::no_scenario("seed: 1\n", &["base", "write it out"])]
+#[case::no_scenario("seed: 1\n", &["base", "define it"])]
 #[case::an_unknown_scenario("base: nothing\n", &["base", "nothing", "drydock list"])]
 #[case::effect_zero("base: story\ndisturbances:\n- crash: {process: mcm, at: before, effect: 0}\n", &["disturbances[0].crash.effect", "from 1"])]
 #[case::a_fault_that_does_nothing(
@@ -98,7 +98,7 @@ fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
 #[case::two_rules_of_one_name(
     "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["disturbances[1].name", "\"a\""]
 )]
-#[case::no_room("base: story\nlimits: {events: 0}\n", &["limits", "no room"])]
+#[case::a_limit_of_zero("base: story\nlimits: {events: 0}\n", &["limits", "above zero"])]
 fn an_error_in_a_plan_names_the_place_and_the_fix(#[case] text: &str, #[case] expected: &[&str]) {
     let error = Plan::from_yaml(text, "a.yaml", &named()).unwrap_err().to_string();
     assert!(error.starts_with("a.yaml: "), "{error}");

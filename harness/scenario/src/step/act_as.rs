@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Request, Step, StepDefinition, Targets};
 
-/// A step that another user than the administrator takes.
+/// A step that is performed by another user than the administrator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActAs {
@@ -19,7 +19,7 @@ pub struct ActAs {
 
 impl StepDefinition for ActAs {
     fn description(&self) -> String {
-        let refused = if self.refused { ", in vain" } else { "" };
+        let refused = if self.refused { ", which must be refused" } else { "" };
         format!("{} as {}{refused}", self.step.description(), self.user)
     }
 
@@ -36,7 +36,7 @@ impl StepDefinition for ActAs {
 
     fn validate(&self) -> Result<(), (String, String)> {
         if self.user.trim().is_empty() {
-            return Err(("as.user".to_owned(), "say who acts".to_owned()));
+            return Err(("as.user".to_owned(), "the user's name is required".to_owned()));
         }
         if !self.step.definition().is_user_request() {
             return Err((

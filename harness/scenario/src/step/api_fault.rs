@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
 
-/// A rule by which the API server fails; stages with our own server alone.
+/// A rule by which the API server fails; only on stages whose API server the harness runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiFault {
-    /// The rule: its name, its match and its fault.
+    /// The rule: its name, its match and its action.
     pub rule: Rule,
     /// The client that it affects; absent: the one in the rule's `match.client`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

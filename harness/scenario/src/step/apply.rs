@@ -1,4 +1,4 @@
-//! Creates an object, or merges it into the one that exists.
+//! Creates an object, or merges it into the existing one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::duration::Timeouts;
 use crate::fixtures;
 use crate::workload::{self, Budget, Kind, Priority, Workload};
 
-/// What is applied: a whole object, or a fixture with its relevant fields.
+/// An object to apply: a complete object, or a fixture with its relevant fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Apply {
@@ -33,7 +33,7 @@ pub enum Apply {
 }
 
 impl Apply {
-    /// The object that it expands to; `namespace` is that of machines, `timeouts` those of the stage.
+    /// The object that it expands to; `namespace` is the namespace of machines, `timeouts` are those of the stage.
     pub fn object(&self, namespace: &str, timeouts: &Timeouts) -> Value {
         match self {
             Self::Machine(name) => fixtures::machine(name, namespace),
@@ -48,7 +48,7 @@ impl Apply {
         }
     }
 
-    /// The namespace that it names, as its own or as the one that it creates.
+    /// The namespace that it specifies: its own, or the one that it creates.
     pub fn namespace(&self) -> Option<&str> {
         let named = match self {
             Self::Object(object) => object.pointer("/metadata/namespace")?.as_str()?,
@@ -83,7 +83,7 @@ fn validate_object(object: &Value) -> Result<(), (String, String)> {
             let field = pointer.trim_start_matches('/').replace('/', ".");
             return Err((
                 format!("apply.object.{field}"),
-                "is missing: every object names it".to_owned(),
+                "is missing: it is required for every object".to_owned(),
             ));
         }
     }

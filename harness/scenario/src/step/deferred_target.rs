@@ -1,4 +1,4 @@
-//! Acts on a machine whose name is not known beforehand, because a set generates it.
+//! Acts on a machine whose name is not known in advance, because a set generates it.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub enum UserAction {
     Cordon,
     /// A user uncordons its node.
     Uncordon,
-    /// A user prefers it for removal: it gets priority 1.
+    /// A user prefers it for removal by setting priority 1.
     Prefer,
     /// An action on its kubelet.
     Kubelet(KubeletAction),
@@ -86,30 +86,32 @@ pub struct Request {
 
 impl fmt::Display for DeferredTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let who = &self.called;
+        let name = &self.called;
         match &self.user_action {
             UserAction::Preserve(request) => {
                 let kind = if request.node { "the node of" } else { "the machine" };
                 match &request.value {
                     Some(value) if request.first_version => {
-                        write!(f, "ask to preserve {kind} {who} when failed: {value}")
+                        write!(f, "request preservation of {kind} {name} when failed: {value}")
                     }
-                    Some(value) => write!(f, "ask to preserve {kind} {who}: {value}"),
-                    None => write!(f, "remove the request to preserve {kind} {who}"),
+                    Some(value) => write!(f, "request preservation of {kind} {name}: {value}"),
+                    None => write!(f, "remove the preservation request of {kind} {name}"),
                 }
             }
-            UserAction::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
-            UserAction::ExpireAgo(time) => write!(f, "let the preservation of {who} have ended {time} ago"),
-            UserAction::RemoveExpiry => write!(f, "remove the end of the preservation of {who}"),
-            UserAction::PreserveTimeout(time) => write!(f, "keep {who} for {time} from its next preservation on"),
-            UserAction::ScaleDown => write!(f, "let cluster-autoscaler remove {who}"),
-            UserAction::Cordon => write!(f, "cordon the node of {who}"),
-            UserAction::Uncordon => write!(f, "uncordon the node of {who}"),
-            UserAction::Prefer => write!(f, "let the machine {who} go first"),
-            UserAction::Kubelet(action) => write!(f, "{} the kubelet of {who}", format!("{action:?}").to_lowercase()),
-            UserAction::Vm(action) => write!(f, "{} the VM of {who}", format!("{action:?}").to_lowercase()),
-            UserAction::Delete => write!(f, "delete the machine {who}"),
-            UserAction::DeleteNode => write!(f, "delete the node of {who}"),
+            UserAction::Expire(time) => write!(f, "set the preservation expiry of {name} to {time} from now"),
+            UserAction::ExpireAgo(time) => write!(f, "set the preservation expiry of {name} to {time} ago"),
+            UserAction::RemoveExpiry => write!(f, "remove the preservation expiry of {name}"),
+            UserAction::PreserveTimeout(time) => {
+                write!(f, "set the duration of the next preservation of {name} to {time}")
+            }
+            UserAction::ScaleDown => write!(f, "let cluster-autoscaler remove {name}"),
+            UserAction::Cordon => write!(f, "cordon the node of {name}"),
+            UserAction::Uncordon => write!(f, "uncordon the node of {name}"),
+            UserAction::Prefer => write!(f, "prefer the machine {name} for removal"),
+            UserAction::Kubelet(action) => write!(f, "{} the kubelet of {name}", format!("{action:?}").to_lowercase()),
+            UserAction::Vm(action) => write!(f, "{} the VM of {name}", format!("{action:?}").to_lowercase()),
+            UserAction::Delete => write!(f, "delete the machine {name}"),
+            UserAction::DeleteNode => write!(f, "delete the node of {name}"),
         }
     }
 }

@@ -28,13 +28,13 @@ pub enum Answer {
     DeletedIfThere,
     /// The object does not exist.
     NotFound,
-    /// The deletion is forbidden. Nothing is deleted if it is not: the step repeats a dry run until it is refused, for
-    /// at most `slack`, because API servers apply a new rule with a delay.
+    /// The deletion is forbidden. The step deletes nothing: it repeats a dry run until it is refused, for at most
+    /// `slack`, because API servers apply a new rule with a delay.
     Forbidden,
 }
 
 impl Answer {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     fn is_deleted(&self) -> bool {
         *self == Self::Deleted
     }
@@ -44,9 +44,9 @@ impl StepDefinition for Deletion {
     fn description(&self) -> String {
         let condition = match self.answer {
             Answer::Deleted => "",
-            Answer::DeletedIfThere => " if it is there",
-            Answer::NotFound => ", which is not there",
-            Answer::Forbidden => ", in vain",
+            Answer::DeletedIfThere => " if it exists",
+            Answer::NotFound => ", which does not exist",
+            Answer::Forbidden => ", which must be forbidden",
         };
         format!("delete {} {}{condition}", self.kind, self.name)
     }

@@ -1,17 +1,17 @@
-//! Empties a node as `kubectl drain` does: cordons it, and evicts its pods until all are gone.
+//! Drains a node as `kubectl drain` does: cordons it, and evicts its pods until all are removed.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 
-/// Empties a node.
+/// Drains a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Evict {
-    /// The name of the node, which is that of its machine unless the class sets another prefix for node names.
+    /// The name of the node, which is the name of its machine unless the class sets another prefix for node names.
     pub machine: String,
-    /// The time in which all pods that can be evicted must be gone.
+    /// The time within which all pods that can be evicted must be removed.
     pub within: DurationExpression,
 }
 

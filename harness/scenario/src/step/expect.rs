@@ -1,4 +1,4 @@
-//! Expects something to be observed.
+//! Starts an expectation.
 
 use super::{Request, StepDefinition};
 use crate::expect::Expectation;

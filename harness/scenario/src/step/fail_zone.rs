@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
 
-/// A zone of the cloud fails, until it is mended.
+/// A zone of the cloud fails until it is restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FailZone {
@@ -33,7 +33,7 @@ pub(super) fn rule_of_zone(zone: &str) -> String {
 
 impl StepDefinition for FailZone {
     fn description(&self) -> String {
-        format!("let zone {} fail ({})", self.zone, verb(self.failure))
+        format!("fail zone {} ({})", self.zone, verb(self.failure))
     }
 
     fn request(&self) -> Request<'_> {

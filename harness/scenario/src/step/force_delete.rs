@@ -1,4 +1,4 @@
-//! Removes an object at once (`kubectl delete --force`), whatever finalizers or grace periods remain.
+//! Removes an object at once (`kubectl delete --force`), regardless of finalizers and grace periods.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Makes calls of the cloud fail or slow.
+//! Makes cloud calls fail or slow.
 
 use fakecloud_api::FaultRule;
 use serde::{Deserialize, Deserializer};
@@ -7,11 +7,11 @@ use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::duration::{DurationExpression, Timeouts};
 use crate::latency::Latency;
 
-/// A rule by which cloud calls fail (`docs/reference/cloud-faults.md`). Its name is required: reports count its hits
-/// under it, and `lift` removes it by it.
+/// A rule by which cloud calls fail (`docs/reference/cloud-faults.md`). Its name is required: reports count its hits by
+/// name, and `lift` removes it by name.
 pub type Fault = FaultRule<Latency, DurationExpression>;
 
-/// The rule as the cloud has it on a stage.
+/// The rule with the durations of a stage.
 pub fn resolve(fault: &Fault, timeouts: &Timeouts) -> FaultRule {
     fault.clone().map(
         |latency| latency.value(timeouts),
@@ -19,13 +19,13 @@ pub fn resolve(fault: &Fault, timeouts: &Timeouts) -> FaultRule {
     )
 }
 
-/// Why the rule makes no sense; `None`: it does.
+/// Why the rule is invalid; `None`: it is valid.
 pub(crate) fn problem(fault: &Fault) -> Option<String> {
     let problem = resolve(fault, &Timeouts::production()).check().err();
     problem.map(|problem| problem.to_string())
 }
 
-/// Reads a rule, which needs a name.
+/// Reads a rule. It must have a name.
 pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fault, D::Error> {
     named(Fault::deserialize(deserializer)?)
 }

@@ -1,10 +1,10 @@
-//! Changes how many machines the keeper keeps.
+//! Changes the number of machines of the keeper.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition};
 
-/// How many machines the keeper keeps from now on.
+/// The new number of machines of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Keep {

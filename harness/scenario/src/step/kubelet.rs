@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 
-/// Does something to a kubelet.
+/// Acts on a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletStep {

@@ -1,7 +1,7 @@
-//! Steps: what a scenario does to its world.
+//! The steps of scenarios.
 //!
-//! Each kind of step is a file: its form, its description, what it affects, and what the engine has to do. [`Step`] lists
-//! all kinds.
+//! Each kind of step has a file with its form, its description, its targets, and its request to the engine. [`Step`]
+//! lists all kinds.
 
 mod act_as;
 mod annotate;
@@ -9,6 +9,7 @@ mod api_fault;
 mod apply;
 mod autoscaler;
 mod crash;
+mod create_vm;
 pub mod deferred_target;
 mod delete;
 mod evict;
@@ -21,7 +22,6 @@ mod keep;
 mod kubelet;
 mod lift;
 mod lift_api_fault;
-mod make_vm;
 mod patch;
 mod pause;
 mod process;
@@ -43,6 +43,7 @@ pub use self::api_fault::{ApiFault, Client};
 pub use self::apply::Apply;
 pub use self::autoscaler::Autoscaler;
 pub use self::crash::{Crash, Moment};
+pub use self::create_vm::CreateVm;
 use self::deferred_target::DeferredTarget;
 pub use self::delete::{Answer, Deletion};
 pub use self::evict::Evict;
@@ -55,7 +56,6 @@ pub use self::keep::Keep;
 pub use self::kubelet::{KubeletAction, KubeletStep};
 pub use self::lift::Lift;
 pub use self::lift_api_fault::LiftApiFault;
-pub use self::make_vm::MakeVm;
 pub use self::patch::Patch;
 pub use self::pause::Pause;
 pub use self::process::{ProcessAction, ProcessStep};
@@ -74,7 +74,7 @@ pub use crate::process::Process;
 /// A request of a step to the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request<'a> {
-    /// Create an object, or merge it into the one that exists.
+    /// Create an object, or merge it into the existing one.
     Apply(&'a Apply),
     /// Delete an object.
     Delete {
@@ -91,10 +91,10 @@ pub enum Request<'a> {
     Evict {
         /// The name of the node.
         node: &'a str,
-        /// The time in which all pods that can be evicted must be gone.
+        /// The time within which all pods that can be evicted must be removed.
         within: &'a DurationExpression,
     },
-    /// Write a condition of the subject node again and again.
+    /// Write a condition of the subject node repeatedly.
     Flap(&'a Flap),
     /// Remove a label from new machines.
     Strip(&'a Strip),
@@ -152,38 +152,38 @@ pub enum CloudRequest<'a> {
     FailZone(&'a FailZone),
     /// End the failure of a zone.
     RestoreZone(&'a str),
-    /// Create a VM by hand.
-    MakeVm(&'a MakeVm),
+    /// Create a VM without a Machine.
+    CreateVm(&'a CreateVm),
     /// Act on the subject VM.
     Vm(VmAction),
     /// Act on the kubelet of the subject VM.
     Kubelet(KubeletAction),
 }
 
-/// What a kind of step states about itself.
+/// The definition of a kind of step.
 pub(crate) trait StepDefinition {
-    /// The step in words, for the narrative.
+    /// Description of the step, for the narrative.
     fn description(&self) -> String;
 
-    /// What the engine has to do.
+    /// The request to the engine.
     fn request(&self) -> Request<'_>;
 
-    /// What the step affects.
+    /// The objects and parts of the world that the step affects.
     fn targets(&self) -> Targets {
         Targets::default()
     }
 
-    /// What the step changes about the disturbances of the controller; `None`: nothing.
+    /// How the step changes the disturbances of the controller; `None`: it does not.
     fn disturbance(&self) -> Option<DisturbanceChange> {
         None
     }
 
-    /// Whether a user does it with requests to the API server, so that it can be done as another user.
+    /// Whether the step consists of a user's requests to the API server, so that another user can perform it.
     fn is_user_request(&self) -> bool {
         false
     }
 
-    /// Checks what types alone do not: the field below the step, and the fix.
+    /// Checks rules that the types do not express. Returns the field below the step, and the fix.
     fn validate(&self) -> Result<(), (String, String)> {
         Ok(())
     }
@@ -192,7 +192,7 @@ pub(crate) trait StepDefinition {
 /// Declares the kinds of steps.
 macro_rules! steps {
     ($($(#[$attribute:meta])* $kind:ident($form:ty),)*) => {
-        /// One step. Steps are performed in order; an expectation holds up the next one unless it is made `meanwhile`.
+        /// One step. Steps are performed in order; an expectation blocks the next step unless it is `meanwhile`.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub enum Step {
@@ -216,13 +216,13 @@ macro_rules! steps {
 }
 
 steps! {
-    /// Creates an object, or merges it into the one that exists.
+    /// Creates an object, or merges it into the existing one.
     Apply(Apply),
     /// Deletes an object.
     Delete(Deletion),
-    /// Removes an object at once, whatever finalizers or grace periods remain (`kubectl delete --force`).
+    /// Removes an object at once, regardless of finalizers and grace periods (`kubectl delete --force`).
     ForceDelete(ForceDeletion),
-    /// Empties a node as `kubectl drain` does: it is cordoned, and its pods are evicted until all are gone.
+    /// Drains a node as `kubectl drain` does: cordons it, and evicts its pods until all are removed.
     Evict(Evict),
     /// Sets annotations; null removes one.
     Annotate(Annotate),
@@ -237,8 +237,9 @@ steps! {
     Lift(Lift),
     /// Acts on the VM of a machine.
     Vm(VmStep),
-    /// Creates a VM by hand.
-    MakeVm(MakeVm),
+    /// Creates a VM without a Machine.
+    #[serde(alias = "makeVm")]
+    CreateVm(CreateVm),
     /// Acts on the kubelet of a machine's VM.
     Kubelet(KubeletStep),
     /// Ends or starts a process.
@@ -259,52 +260,52 @@ steps! {
     Strip(Strip),
     /// cluster-autoscaler removes empty nodes.
     Autoscaler(Autoscaler),
-    /// Changes how many machines the keeper keeps.
+    /// Changes the number of machines of the keeper.
     Keep(Keep),
-    /// Removes all faults; the world settles, and no object is written any more.
+    /// Removes all faults, lets the world settle, and checks that no object is written any more.
     QuietEnd(QuietEnd),
     /// Lets time pass.
     Wait(Wait),
     /// Makes a zone of the cloud fail.
     FailZone(FailZone),
     /// Ends the failure of a zone.
-    #[serde(rename = "mendZone")]
+    #[serde(alias = "mendZone")]
     RestoreZone(RestoreZone),
     /// Acts on a machine that is chosen when the step runs.
-    #[serde(rename = "someone")]
+    #[serde(alias = "someone")]
     Deferred(DeferredTarget),
-    /// Expects something to be observed.
+    /// Starts an expectation.
     Expect(Expectation),
 }
 
 impl Step {
-    /// The step in words, for the narrative.
+    /// Description of the step, for the narrative.
     pub fn description(&self) -> String {
         self.definition().description()
     }
 
-    /// What the engine has to do.
+    /// The request to the engine.
     pub fn request(&self) -> Request<'_> {
         self.definition().request()
     }
 
-    /// What the step affects.
+    /// The objects and parts of the world that the step affects.
     pub fn targets(&self) -> Targets {
         self.definition().targets()
     }
 
-    /// What the step changes about the disturbances of the controller; `None`: nothing.
+    /// How the step changes the disturbances of the controller; `None`: it does not.
     pub fn disturbance(&self) -> Option<DisturbanceChange> {
         self.definition().disturbance()
     }
 
-    /// Checks what types alone do not: the field below the step, and the fix.
+    /// Checks rules that the types do not express. Returns the field below the step, and the fix.
     pub(crate) fn validate(&self) -> Result<(), (String, String)> {
         self.definition().validate()
     }
 }
 
-/// An action as a scenario file has it.
+/// The name of an action in lower case.
 fn verb(action: impl std::fmt::Debug) -> String {
     format!("{action:?}").to_lowercase()
 }

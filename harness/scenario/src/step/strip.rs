@@ -20,7 +20,7 @@ pub struct Strip {
 impl StepDefinition for Strip {
     fn description(&self) -> String {
         format!(
-            "take the label {} from each new machine, for {}",
+            "remove the label {} from each new machine, for {}",
             self.label, self.lasts
         )
     }

@@ -1,9 +1,9 @@
-//! What a step affects.
+//! The targets of a step.
 
 use crate::object_reference::ObjectReference;
 use crate::process::Process;
 
-/// What a step affects: for invariants, for the trace, and for choosing its subject.
+/// The objects and parts of the world that a step affects: for invariants, for the trace, and to find its subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     /// The object that a user changes or deletes.
@@ -14,13 +14,13 @@ pub struct Targets {
     pub forces: bool,
     /// Whether the user cordons (`true`) or uncordons (`false`) the Node that is `object`; `None`: neither.
     pub cordons: Option<bool>,
-    /// The part of the world that a fault affects, as the trace names it; `None`: the step is what users do.
+    /// The part of the world that a fault affects, by its name in the trace; `None`: the step is an action of a user.
     pub fault: Option<String>,
-    /// The object that has to exist before the step and is acted on; `None`: nothing.
+    /// The object on which the step acts and which must exist before; `None`: there is none.
     pub subject: Option<Subject>,
 }
 
-/// The object of a step, which exists only while the scenario runs.
+/// The object on which a step acts. Its name is known only while the scenario runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The VM of a machine.

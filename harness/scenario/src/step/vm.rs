@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 
-/// Does something to the VM of a machine.
+/// Acts on the VM of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmStep {
@@ -27,7 +27,7 @@ pub enum VmAction {
     Start,
     /// It is stopped and started.
     Reboot,
-    /// Its lifecycle is held at the current state.
+    /// It stays in its current lifecycle state.
     Hold,
     /// One lifecycle step of a held VM.
     Step,
