@@ -1,7 +1,7 @@
-//! The harness: the engine that performs scenarios, campaigns, shrinking, regressions, reports, and the command line as a
-//! library.
+//! The harness: the engine that performs scenarios, campaigns, shrinking, regressions, reports, and the command line as
+//! a library.
 //!
-//! It does not know which scenarios exist (crate `e2e`), how a stage works (`stage`) or how a world is judged (`judge`).
+//! It does not contain scenarios (crate `e2e`), stages (`stage`) or the judging of a world (`judge`).
 
 // Lines go to standard output through `cli::output`, which tolerates a closed pipe.
 #![deny(clippy::print_stdout)]

@@ -1,4 +1,4 @@
-//! One plan, once: a stage is brought up, the scenario performed and disturbed, the result written down.
+//! Runs one job: starts a stage, performs the scenario with its disturbances, and records the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use crate::engine::ScenarioEngine;
 use crate::report::folder;
 
-/// Runs a job in virtual time, in this process. What has to replay to the bit runs one job a process.
+/// Runs a job in virtual time, in this process. Exact replay requires one process for each job.
 pub fn run_simulated(job: &Job) -> RunResult {
     let wall = Clock::wall();
     let started = wall.now();
@@ -26,17 +26,17 @@ pub fn run_simulated(job: &Job) -> RunResult {
     finish(job, ran, between(started, wall.now()))
 }
 
-/// What jobs with control planes of their own share.
+/// State that jobs with separate control planes share.
 #[derive(Clone, Debug)]
 pub struct Shared {
     /// Servers that earlier jobs of this worker used.
     pub spares: Arc<Spares>,
-    /// How many worlds may come up at the same time, which takes all of a core: else a machine that starts many at once
-    /// starves those that run.
+    /// Limits the number of worlds that start at the same time. Starting one uses a whole core, so that many
+    /// simultaneous starts would starve the running ones.
     pub starts: Arc<Semaphore>,
 }
 
-/// Runs a job on the wall clock, with a control plane that is its own while it runs.
+/// Runs a job on the wall clock. It has exclusive use of a control plane while it runs.
 pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
     let run = Box::pin(async {
         let mut timeouts = match job.stage {
@@ -45,7 +45,7 @@ pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
             _ => Timeouts::short(),
         };
         timeouts.lost = LostTime::measured();
-        // Never closed.
+        // The semaphore is never closed.
         let start = shared.starts.clone().acquire_owned().await.ok();
         match Box::pin(planes(job, &timeouts, &shared.spares)).await {
             Ok(planes) => Box::pin(processes::run(job, &ScenarioEngine, planes, timeouts, start)).await,
@@ -55,7 +55,7 @@ pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
     timed(job, run).await
 }
 
-/// The control planes of a job: one that is both clusters, or one for each.
+/// Starts the control planes of a job: one for both clusters, or one for each.
 async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<Planes, PlaneError> {
     let plane = |stage, role| Plane::start(stage, role, NAMESPACE, job.plan.seed, timeouts, spares);
     let Some(target) = job.target else {
@@ -65,7 +65,7 @@ async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<
     Ok(Planes::two(control, plane(target, Role::Target).await?))
 }
 
-/// Makes a result of what a stage hands back, and writes the report of a run that failed.
+/// Measures a run on a stage, converts its outcome to a result, and writes the report of a failed run.
 pub async fn timed(job: &Job, run: impl Future<Output = StageResult>) -> RunResult {
     let (wall, lost) = (Clock::wall(), LostTime::measured());
     let started = wall.now();
@@ -76,25 +76,25 @@ pub async fn timed(job: &Job, run: impl Future<Output = StageResult>) -> RunResu
     }
 }
 
-/// A refusal is a failure of its own, and often the reason of another.
+/// Adds refused requests to the result: as a failure, or to the reason of an existing failure.
 fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
     if refused.is_empty() {
         return;
     }
     let list: Vec<&str> = refused.iter().map(String::as_str).collect();
-    let words = format!(
+    let message = format!(
         "the API server refused {}: deploy/rbac does not allow it",
         list.join(", ")
     );
     match &mut result.failure {
-        Some(failure) => failure.reason += &format!(" ({words})"),
+        Some(failure) => failure.reason += &format!(" ({message})"),
         None => {
             result.failure = Some(FailureResult {
                 after_seconds: result.stage_seconds,
                 step: 0,
                 invariant: None,
                 expectation: false,
-                reason: words,
+                reason: message,
             });
         }
     }
@@ -128,8 +128,8 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
         }
     }
     result.disturbances = job.hits(&ran.hits);
-    for struck in result.disturbances.iter().filter(|struck| struck.hits > 0) {
-        *result.occurred.faults.entry(struck.kind.clone()).or_default() += struck.hits;
+    for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits > 0) {
+        *result.occurred.faults.entry(disturbance.kind.clone()).or_default() += disturbance.hits;
     }
     result.wall_seconds = wall.as_secs_f64();
     result.trace = ran.trace.clone();
@@ -142,7 +142,7 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
             Ok(()) => result.report = Some(job.folder()),
             Err(error) => {
                 if let Some(failure) = &mut result.failure {
-                    failure.reason += &format!(" (and no report could be written: {error})");
+                    failure.reason += &format!(" (cannot write the report: {error})");
                 }
             }
         }

@@ -42,7 +42,7 @@ fn nothing_to_distribute() -> Scenario {
 
 /// The same after the first new machine, while the deployment is paused.
 fn paused() -> Scenario {
-    let stands = all([updated(1), status(POOL, "replicas", 4)]);
+    let keeps_its_machines = all([updated(1), status(POOL, "replicas", 4)]);
     begun(
         "r50-paused",
         "Replicas grow during a paused rollout by as much as the surge shrinks: every set keeps its size.",
@@ -50,7 +50,7 @@ fn paused() -> Scenario {
     .step(spec(
         json!({ "paused": true, "replicas": 4, "strategy": rolling(0, 1) }),
     ))
-    .always(seconds(40 * 60), stands)
+    .always(seconds(40 * 60), keeps_its_machines)
     .step(spec(json!({ "paused": false })))
     .eventually(seconds(40 * 60), at_size(4))
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Cut, Match, Pattern, Rule};
-use scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
+use scenario::builder::{api_fault, fault_hits, lift_api_fault, seconds, wait};
 
 use super::story;
 use super::worlds::{at_size, case, pool, settled};
@@ -38,7 +38,7 @@ fn path_cut() -> Scenario {
         .step(wait(seconds(60)))
         .step(api_fault(rule))
         .step(wait(seconds(3600)))
-        .eventually(seconds(1), struck("path", 1))
+        .eventually(seconds(1), fault_hits("path", 1))
         .step(lift_api_fault("path"))
         .eventually(seconds(40 * 60), at_size(10))
 }

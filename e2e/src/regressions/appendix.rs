@@ -34,9 +34,9 @@ pub(super) fn entries() -> Vec<Entry> {
         entry(
             "A21",
             "no-wake-up-on-failure",
-            case("A21", node_asks(), &["I13", "I11", EXPECTED]),
+            case("A21", node_requests(), &["I13", "I11", EXPECTED]),
         ),
-        entry("A22", "expiry-without-timer", case("A22", quiet(), &["I13"])),
+        entry("A22", "expiry-without-timer", case("A22", idle_cluster(), &["I13"])),
     ]
 }
 
@@ -52,8 +52,8 @@ fn entry(id: &'static str, name: &'static str, case: Case) -> Entry {
     }
 }
 
-fn ask(kind: &str, name: &str, word: &str) -> Step {
-    annotate(kind, name, keys::PRESERVE_ANNOTATION, word)
+fn request_preservation(kind: &str, name: &str, value: &str) -> Step {
+    annotate(kind, name, keys::PRESERVE_ANNOTATION, value)
 }
 
 /// Makes the kernel of a node dead or healthy and waits for this number of minutes.
@@ -79,7 +79,7 @@ fn fails_twice() -> Scenario {
         .step(deployment(workload("web").replicas(2).cpu("1500m")))
         .step(budget("web", 1))
         .eventually(slack(), serves())
-        .step(ask("Machine", "md-a-1", "now"))
+        .step(request_preservation("Machine", "md-a-1", "now"))
         .step(kernel_is_dead("True", 12))
         .eventually(slack(), empty())
         .step(kernel_is_dead("False", 1))
@@ -97,7 +97,7 @@ fn creation_fails() -> Scenario {
     .step(fail_calls("broken", CloudCall::CreateMachine, "m-1", Code::Internal))
     .step(create_machine("m-1"))
     .eventually(slack(), phase("m-1", Phase::CrashLoopBackOff))
-    .step(ask("Machine", "m-1", "now"))
+    .step(request_preservation("Machine", "m-1", "now"))
     .eventually(slack(), not(expiry("m-1", Value::Null)))
     .always(
         seconds(10 * 60),
@@ -113,13 +113,14 @@ fn requested_beside_automatic() -> Scenario {
     settled(
         story(
             "a20-asked-beside-automatic",
-            "One machine is preserved automatically with a maximum of one: another one whose Node requests it is preserved as well.",
+            "One machine is preserved automatically with a maximum of one: another one whose Node requests it is \
+             preserved as well.",
         ),
         &[one],
     )
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
-    .step(ask("Node", "md-a-2", "when-failed"))
+    .step(request_preservation("Node", "md-a-2", "when-failed"))
     .step(kubelet("md-a-2", KubeletAction::Stop))
     .eventually(failing(), both_kept())
     .always(slack(), both_kept())
@@ -130,27 +131,28 @@ fn both_kept() -> Condition {
     all(["md-a-1", "md-a-2"].map(kept))
 }
 
-fn node_asks() -> Scenario {
+fn node_requests() -> Scenario {
     settled(
         story(
             "a21-node-asks",
-            "A machine whose Node requests preservation fails in an otherwise idle cluster: it is preserved immediately.",
+            "A machine whose Node requests preservation fails in an otherwise idle cluster: it is preserved \
+             immediately.",
         ),
         &[pool(3)],
     )
-    .step(ask("Node", "md-a-1", "when-failed"))
+    .step(request_preservation("Node", "md-a-1", "when-failed"))
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
 }
 
-fn quiet() -> Scenario {
+fn idle_cluster() -> Scenario {
     story(
         "a22-quiet",
         "A preservation expires in an otherwise idle cluster: the machine stays Running and is released without delay.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), well("m-1"))
-    .step(ask("Machine", "m-1", "now"))
+    .step(request_preservation("Machine", "m-1", "now"))
     .eventually(slack(), phase("m-1", Phase::RunningPreserved))
     .step(wait(preserve_timeout() + 20 * slack()))
     .eventually(seconds(1), phase("m-1", Phase::Running))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
-use scenario::builder::{all, kubelet, machine_gone, patch_status, seconds, slack, struck, wait};
+use scenario::builder::{all, fault_hits, kubelet, machine_gone, patch_status, seconds, slack, wait};
 use scenario::step::KubeletAction;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
             case("R81", lowered("r81-lowered", |scenario| scenario), &["I15", "I4"]),
             case(
                 "R81/lag",
-                lowered("r81-late-watch", late).eventually(seconds(1), struck("api", 1)),
+                lowered("r81-late-watch", late).eventually(seconds(1), fault_hits("api", 1)),
                 &[],
             ),
         ],
@@ -41,7 +41,8 @@ pub(super) fn entry() -> Entry {
 fn lowered(name: &str, disturbed: impl FnOnce(Scenario) -> Scenario) -> Scenario {
     let story = story(
         name,
-        "Three machines are preserved, and the maximum is lowered to one: exactly the two that were created first are released.",
+        "Three machines are preserved, and the maximum is lowered to one: exactly the two that were created first are \
+         released.",
     );
     let five = Pool {
         maximum: 3,

@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{fail_calls, field, lift, seconds, struck, wait};
+use scenario::builder::{fail_calls, fault_hits, field, lift, seconds, wait};
 use scenario::step::CloudCall;
 use serde_json::Value;
 
@@ -27,7 +27,8 @@ pub(super) fn entry() -> Entry {
 fn never_joins() -> Scenario {
     let story = story(
         "r80-never-joins",
-        "The first machine of a rollout never joins, and the maximum is one: it is replaced, and the rollout completes.",
+        "The first machine of a rollout never joins, and the maximum is one: it is replaced, and the rollout \
+         completes.",
     )
     .require_initialize()
     .step(class("class-b", "z1"));
@@ -42,7 +43,7 @@ fn never_joins() -> Scenario {
         .step(wait(seconds(20 * 60 + 30)))
         .step(lift("broken"))
         .eventually(seconds(70 * 60), rolled(3))
-        .eventually(seconds(1), struck("broken", 1))
+        .eventually(seconds(1), fault_hits("broken", 1))
         .eventually(
             seconds(1),
             field("MachineDeployment", POOL, "/status/preservations", Value::Null),

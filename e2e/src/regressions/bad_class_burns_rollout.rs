@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{all, fail_calls, lift, seconds, slow_call, struck, wait};
+use scenario::builder::{all, fail_calls, fault_hits, lift, seconds, slow_call, wait};
 use scenario::step::CloudCall;
 
 use super::worlds::{at_size, bad_class, case, class, pool, settled, to_class};
@@ -19,7 +19,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Guess,
         cases: vec![
             case("R60", never_joins(), &["I7", "I9"]),
-            case("R60/b", never_made(), &["I9", "I18"]),
+            case("R60/b", never_created(), &["I9", "I18"]),
         ],
         open: "",
     }
@@ -36,7 +36,7 @@ fn never_joins() -> Scenario {
         // One VM every twenty minutes for six hours.
         .step(slow_call("made", CloudCall::CreateMachine, "md-a-*-*", seconds(1)))
         .step(to_class("class-bad"))
-        .never(seconds(6 * 3600), struck("made", 20))
+        .never(seconds(6 * 3600), fault_hits("made", 20))
         .meanwhile()
         .step(wait(seconds(6 * 3600)))
         .eventually(seconds(1), usual.runs())
@@ -46,11 +46,12 @@ fn never_joins() -> Scenario {
 }
 
 /// The cloud rejects each creation for an hour: mcm retries with backoff.
-fn never_made() -> Scenario {
+fn never_created() -> Scenario {
     let usual = pool(3);
     let story = story(
         "r60-b-never-made",
-        "The cloud rejects each machine of a new class for an hour: mcm retries with backoff, and every old machine stays.",
+        "The cloud rejects each machine of a new class for an hour: mcm retries with backoff, and every old machine \
+         stays.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(&usual))

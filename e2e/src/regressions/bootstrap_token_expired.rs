@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{fail_calls, keep, lift, patch_spec, seconds, slack, struck, wait};
+use scenario::builder::{fail_calls, fault_hits, keep, lift, patch_spec, seconds, slack, wait};
 use scenario::step::CloudCall;
 use serde_json::json;
 
@@ -51,7 +51,8 @@ fn slow_boot() -> Scenario {
 fn old_token() -> Scenario {
     story(
         "r37-b-old-token",
-        "A creation succeeds after half an hour of errors, when the token of the first attempt is about to expire: the machine joins.",
+        "A creation succeeds after half an hour of errors, when the token of the first attempt is about to expire: the \
+         machine joins.",
     )
     .boots_in(seconds(10 * 60))
     .keeper(POOL, 0, json!({ "creationTimeout": "20m0s" }))
@@ -62,6 +63,6 @@ fn old_token() -> Scenario {
     .step(wait(seconds(25 * 60)))
     .step(lift("broken"))
     .eventually(seconds(15 * 60), well("md-a-1"))
-    .eventually(seconds(1), struck("broken", 5))
+    .eventually(seconds(1), fault_hits("broken", 5))
     .quiet_end(slack())
 }

@@ -3,7 +3,7 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
-use scenario::builder::{fail_zone, mend_zone, seconds, wait};
+use scenario::builder::{fail_zone, restore_zone, seconds, wait};
 use scenario::step::ZoneFailure;
 
 use super::worlds::{at_size, case, pool, scale, settled, status};
@@ -35,6 +35,6 @@ fn decreased() -> Scenario {
         .step(scale(3))
         .step(wait(seconds(82 * 60)))
         .eventually(seconds(1), status(POOL, "replicas", 3))
-        .step(mend_zone("z1"))
+        .step(restore_zone("z1"))
         .eventually(seconds(1800), at_size(3))
 }

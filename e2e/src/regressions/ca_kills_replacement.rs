@@ -20,7 +20,8 @@ pub(super) fn entry() -> Entry {
             case("R44/b", late("r44-b-late", 1290), &["I15", "I7"]),
             case("R44/at-once", late("r44-at-once", 1200), &[]),
         ],
-        open: "an observation in each second of two minutes: three offsets; a simulated autoscaler that takes Failed for alive",
+        open: "an observation in each second of two minutes: three offsets; a simulated autoscaler that takes Failed \
+         for alive",
     }
 }
 
@@ -34,7 +35,8 @@ fn late(name: &str, after: u64) -> Scenario {
     };
     let story = story(
         name,
-        "cluster-autoscaler selects a machine that never joins about when it is replaced: no Running machine is deleted.",
+        "cluster-autoscaler selects a machine that never joins about when it is replaced: no Running machine is \
+         deleted.",
     )
     .steps(bad_class())
     .steps(usual.names().iter().map(|name| usual.machine(name, usual.class)))

@@ -29,7 +29,8 @@ fn idle_replacement() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     let story = story(
         "r61-idle-replacement",
-        "A replaced machine drains for long, and cluster-autoscaler removes idle nodes: the replacement stays for the machine's pods.",
+        "A replaced machine drains for long, and cluster-autoscaler removes idle nodes: the replacement stays for the \
+         machine's pods.",
     );
     settled(story, &[pool(3)])
         .step(deployment(workload("web").replicas(3).cpu("1500m")))

@@ -18,7 +18,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R43", left_over(), &["I15", "I7"]),
+            case("R43", leftover_priority(), &["I15", "I7"]),
             case("R43/b", repeated(), &["I15", "I7", EXPECTED]),
             case("R43/old-protocol", old_protocol(), &[]),
         ],
@@ -27,7 +27,7 @@ pub(super) fn entry() -> Entry {
 }
 
 /// cluster-autoscaler selects a machine before a scale-down and reverts it. Later it selects another one.
-fn left_over() -> Scenario {
+fn leftover_priority() -> Scenario {
     let list = |list: Value| {
         let annotations = json!({
             keys::TRIGGER_DELETION_ANNOTATION: list,
@@ -67,7 +67,7 @@ fn repeated() -> Scenario {
         "r43-b-repeated",
         "A request that selects a machine and lowers the replicas is sent twice: one machine is deleted.",
     );
-    let stay = ["md-a-1", "md-a-2", "md-a-3", "md-a-4", "md-a-5"];
+    let remaining = ["md-a-1", "md-a-2", "md-a-3", "md-a-4", "md-a-5"];
     settled(story, &[pool(6)])
         .step(autoscaler("md-a-6", TIMES[0], 5))
         .step(wait(seconds(10)))
@@ -75,7 +75,7 @@ fn repeated() -> Scenario {
         .step(wait(seconds(600)))
         .step(autoscaler("md-a-6", TIMES[0], 5))
         .eventually(seconds(600), all([machine_gone("md-a-6"), at_size(5)]))
-        .eventually(seconds(1), all(stay.map(well)))
+        .eventually(seconds(1), all(remaining.map(well)))
 }
 
 /// A priority without the autoscaler's mark is a user's: it stays, and the next scale-down still selects
@@ -84,7 +84,8 @@ fn old_protocol() -> Scenario {
     let chosen = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
     let story = story(
         "r43-old-protocol",
-        "A machine gets the lowest priority without a scale-down; later another one is selected: only that one is deleted.",
+        "A machine gets the lowest priority without a scale-down; later another one is selected: only that one is \
+         deleted.",
     );
     settled(story, &[pool(6)])
         .step(merge("Machine", "md-a-1", chosen))

@@ -115,7 +115,8 @@ fn last(name: &str, what: &str, [first, second, last]: [Step; 3], later: u64) ->
     story(
         name,
         &format!(
-            "A machine, its class and its Secret are created, the {what} last: the creation of the VM starts within a minute of it."
+            "A machine, its class and its Secret are created, the {what} last: the creation of the VM starts within a \
+             minute of it."
         ),
     )
     .step(api_fault_by(Client::Mcm, late))

@@ -6,8 +6,8 @@ use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, api_fault_by, create_machine, delete_machine, field, kubelet, machine_gone, node_gone, phase, seconds, slack,
-    struck, wait,
+    all, api_fault_by, create_machine, delete_machine, fault_hits, field, kubelet, machine_gone, node_gone, phase,
+    seconds, slack, wait,
 };
 use scenario::step::{Client, KubeletAction};
 use serde_json::json;
@@ -30,7 +30,7 @@ pub(super) fn entry() -> Entry {
             },
             Case {
                 id: "R66/person",
-                scenario: by_a_person(),
+                scenario: cordoned_by_user(),
                 mutant: false,
                 breaks: &[],
             },
@@ -59,14 +59,14 @@ fn same_name() -> Scenario {
     .step(api_fault_by(Client::Mcm, refusal))
     .step(delete_machine("m-1"))
     .eventually(seconds(120), all([machine_gone("m-1"), node_gone("m-1")]))
-    .eventually(seconds(1), struck("refusal", 1))
+    .eventually(seconds(1), fault_hits("refusal", 1))
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
     .always(seconds(60), field("Node", "m-1", "/spec/unschedulable", json!(null)))
 }
 
 /// For comparison: a user's cordon stays.
-fn by_a_person() -> Scenario {
+fn cordoned_by_user() -> Scenario {
     let cordoned = || field("Node", "m-1", "/spec/unschedulable", true);
     story(
         "r66-person",

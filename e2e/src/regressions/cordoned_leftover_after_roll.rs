@@ -17,8 +17,8 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R42", taken_back("r42-taken-back", None), &["I15", "I11"]),
-            case("R42/rollout", taken_back("r42-rollout", Some("class-b")), &[]),
+            case("R42", scale_down_reverted("r42-taken-back", None), &["I15", "I11"]),
+            case("R42/rollout", scale_down_reverted("r42-rollout", Some("class-b")), &[]),
         ],
         open: "",
     }
@@ -26,7 +26,7 @@ pub(super) fn entry() -> Entry {
 
 /// The replicas are back before a reconcile: the selected machine is deleted all the same, because its node is
 /// cordoned.
-fn taken_back(name: &str, rolls_to: Option<&str>) -> Scenario {
+fn scale_down_reverted(name: &str, rolls_to: Option<&str>) -> Scenario {
     let story = story(
         name,
         "A machine is selected and its node cordoned, and the replicas are raised again at once: it is replaced.",

@@ -5,8 +5,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
 use scenario::builder::{
-    annotate, any, create_machine, creation_timeout, fail_calls, inject, keep, machine_gone, phase, seconds, slack,
-    struck, wait,
+    annotate, any, create_machine, creation_timeout, fail_calls, fault_hits, inject, keep, machine_gone, phase,
+    seconds, slack, wait,
 };
 use scenario::step::{CloudCall, Fault};
 use serde_json::json;
@@ -49,21 +49,23 @@ fn annotated() -> Scenario {
     });
     story(
         "r38-annotated",
-        "Creations fail after three minutes each while a user annotates the machine: it is Failed after its creation timeout.",
+        "Creations fail after three minutes each while a user annotates the machine: it is Failed after its creation \
+         timeout.",
     )
     .step(inject(slow))
     .step(create_machine("m-1"))
     .eventually(creation_timeout() + seconds(180) + slack(), phase("m-1", Phase::Failed))
     .meanwhile()
     .steps(touches)
-    .eventually(seconds(1), struck("slow", 5))
+    .eventually(seconds(1), fault_hits("slow", 5))
 }
 
 /// The timeout passes between two attempts.
 fn between_attempts() -> Scenario {
     story(
         "r38-b-between-attempts",
-        "The cloud has no capacity for a machine, and its creation timeout passes between two attempts: it is Failed at that time.",
+        "The cloud has no capacity for a machine, and its creation timeout passes between two attempts: it is Failed \
+         at that time.",
     )
     .keeper(POOL, 0, json!({ "creationTimeout": "15m0s" }))
     .step(fail_calls(
@@ -78,5 +80,5 @@ fn between_attempts() -> Scenario {
         seconds(15 * 60) + slack(),
         any([phase("md-a-1", Phase::Failed), machine_gone("md-a-1")]),
     )
-    .eventually(seconds(1), struck("full", 2))
+    .eventually(seconds(1), fault_hits("full", 2))
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{boot_delay, fail_call, keep, seconds, short_retry, struck};
+use scenario::builder::{boot_delay, fail_call, fault_hits, keep, seconds, short_retry};
 use scenario::step::CloudCall;
 
 use super::{POOL, story, well};
@@ -41,5 +41,5 @@ fn failed_at_first() -> Scenario {
     ))
     .step(keep(1))
     .eventually(short_retry() + boot_delay() + seconds(30), well("md-a-1"))
-    .eventually(seconds(1), struck("first", 1))
+    .eventually(seconds(1), fault_hits("first", 1))
 }

@@ -3,7 +3,7 @@
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
-use scenario::builder::{all, machine_gone, seconds, struck, wait};
+use scenario::builder::{all, fault_hits, machine_gone, seconds, wait};
 
 use super::worlds::{Pool, TIMES, at_size, autoscaler, case, late_sets, pool, rolling, settled};
 use super::{story, well};
@@ -32,7 +32,7 @@ fn mark_before_number() -> Scenario {
     );
     settled(story, &[usual])
         .steps(late_sets("machinesets"))
-        .never(seconds(600), struck("made", 1))
+        .never(seconds(600), fault_hits("made", 1))
         .meanwhile()
         .step(autoscaler("md-a-1", TIMES[0], 2))
         .step(wait(seconds(20 * 60)))
@@ -40,5 +40,5 @@ fn mark_before_number() -> Scenario {
             seconds(1),
             all([machine_gone("md-a-1"), well("md-a-2"), well("md-a-3"), at_size(2)]),
         )
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
 }

@@ -5,7 +5,7 @@ use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
 use scenario::builder::{
-    all, delete_machine, fail_call, keep, medium_retry, orphan_period, seconds, slow_call, slow_creation, struck,
+    all, delete_machine, fail_call, fault_hits, keep, medium_retry, orphan_period, seconds, slow_call, slow_creation,
     vm_count, wait,
 };
 use scenario::step::CloudCall;
@@ -57,13 +57,13 @@ fn orphan_collection_during_creation() -> Scenario {
         Code::Unavailable,
     ))
     .step(keep(4))
-    .eventually(seconds(30), struck("first", 1))
+    .eventually(seconds(30), fault_hits("first", 1))
     .step(slow_call("second", CloudCall::CreateMachine, FOURTH, seconds(60)))
     .eventually(medium_retry() + seconds(60), vm_count(FOURTH, 1))
     .step(wait(seconds(10)))
     .step(delete_machine("md-a-1"))
     .eventually(seconds(120) + joining(), well(FOURTH))
-    .eventually(seconds(1), struck("second", 1))
+    .eventually(seconds(1), fault_hits("second", 1))
     .quiet_end(joining())
 }
 
@@ -72,14 +72,15 @@ fn orphan_collection_during_creation() -> Scenario {
 fn two_processes() -> Scenario {
     story(
         "r03-b-two-processes",
-        "Two processes serve one class during a creation: one of them creates the machine's only VM, and neither collects it.",
+        "Two processes serve one class during a creation: one of them creates the machine's only VM, and neither \
+         collects it.",
     )
     .replicas(2)
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(slow_creation("slow", "md-a-1", seconds(60)))
     .step(keep(1))
     .eventually(seconds(60) + joining(), well("md-a-1"))
-    .eventually(seconds(1), struck("slow", 1))
+    .eventually(seconds(1), fault_hits("slow", 1))
     .step(wait(orphan_period()))
     .eventually(seconds(1), well("md-a-1"))
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::builder::{
-    all, inject, keep, lift, long_retry, machine_gone, mcm, orphan_period, seconds, slack, struck, vm_count, wait,
+    all, fault_hits, inject, keep, lift, long_retry, machine_gone, mcm, orphan_period, seconds, slack, vm_count, wait,
 };
 use scenario::fixtures::{API_TOKEN, SECRET};
 use scenario::step::{CloudCall, Fault, Patch, ProcessAction, Step};
@@ -90,7 +90,7 @@ fn empty_project() -> Scenario {
     .eventually(slack(), machine_gone("md-a-3"))
     .step(wait(seconds(20 * 60)))
     .always(seconds(1), vm_count("md-a-3", 1))
-    .eventually(seconds(1), struck(CloudCall::DeleteMachine.rpc(), 1))
+    .eventually(seconds(1), fault_hits(CloudCall::DeleteMachine.rpc(), 1))
     .steps(empty.map(|call| lift(call.rpc())))
     .eventually(2 * orphan_period(), vm_count("md-a-3", 0))
     .eventually(seconds(1), all(["md-a-1", "md-a-2"].map(well)))

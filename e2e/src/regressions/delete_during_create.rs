@@ -3,7 +3,9 @@
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
-use scenario::builder::{all, keep, machine_gone, mcm, orphan_period, seconds, slow_creation, struck, vm_count, wait};
+use scenario::builder::{
+    all, fault_hits, keep, machine_gone, mcm, orphan_period, seconds, slow_creation, vm_count, wait,
+};
 use scenario::step::ProcessAction;
 
 use super::{POOL, story};
@@ -36,7 +38,8 @@ pub(super) fn entry() -> Entry {
 fn deleted_meanwhile() -> Scenario {
     story(
         "r10-delete-during-create",
-        "A machine is deleted while its creation takes five minutes: the deletion waits for the result, and nothing is left.",
+        "A machine is deleted while its creation takes five minutes: the deletion waits for the result, and nothing is \
+         left.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(slow_creation("slow", "md-a-1", seconds(300)))
@@ -45,7 +48,7 @@ fn deleted_meanwhile() -> Scenario {
     .step(keep(0))
     .eventually(seconds(600), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
     .step(wait(seconds(300)))
-    .eventually(seconds(1), struck("slow", 1))
+    .eventually(seconds(1), fault_hits("slow", 1))
     .quiet_end(seconds(60))
 }
 
@@ -54,7 +57,8 @@ fn deleted_meanwhile() -> Scenario {
 fn crashed_meanwhile() -> Scenario {
     story(
         "r10-crash-during-create",
-        "A machine is deleted while its creation takes five minutes, and the process crashes: the VM appears late, and is collected.",
+        "A machine is deleted while its creation takes five minutes, and the process crashes: the VM appears late, and \
+         is collected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(slow_creation("slow", "md-a-1", seconds(300)))
@@ -66,6 +70,6 @@ fn crashed_meanwhile() -> Scenario {
     .eventually(seconds(120), machine_gone("md-a-1"))
     .eventually(seconds(300), vm_count("md-a-1", 1))
     .eventually(2 * orphan_period(), vm_count("md-a-1", 0))
-    .eventually(seconds(1), struck("slow", 1))
+    .eventually(seconds(1), fault_hits("slow", 1))
     .quiet_end(seconds(60))
 }

@@ -3,7 +3,7 @@
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
-use scenario::builder::{inject, keep, machine_gone, orphan_period, seconds, slack, struck, vm_count};
+use scenario::builder::{fault_hits, inject, keep, machine_gone, orphan_period, seconds, slack, vm_count};
 use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
@@ -17,7 +17,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Symptom,
         cases: vec![Case {
             id: "R12",
-            scenario: lie(),
+            scenario: false_success(),
             mutant: true,
             breaks: &["I2"],
         }],
@@ -25,7 +25,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-fn lie() -> Scenario {
+fn false_success() -> Scenario {
     let fault = Fault::of("lie", CloudCall::DeleteMachine).machine("md-a-1").times(1);
     story(
         "r12-deletion-was-a-lie",
@@ -38,6 +38,6 @@ fn lie() -> Scenario {
     .step(keep(0))
     .eventually(slack(), machine_gone("md-a-1"))
     .eventually(seconds(1), vm_count("md-a-1", 1))
-    .eventually(seconds(1), struck("lie", 1))
+    .eventually(seconds(1), fault_hits("lie", 1))
     .quiet_end(2 * orphan_period())
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
-use scenario::builder::{all, calls_at_least, inject, keep, phase, seconds, struck};
+use scenario::builder::{all, calls_at_least, fault_hits, inject, keep, phase, seconds};
 use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
@@ -24,7 +24,8 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED],
         }],
-        open: "decided otherwise: NotFound from InitializeMachine skips the initialization, as upstream documents it; here the error is Unavailable",
+        open: "decided otherwise: NotFound from InitializeMachine skips the initialization, as upstream documents it; \
+         here the error is Unavailable",
     }
 }
 
@@ -46,5 +47,5 @@ fn not_known_yet() -> Scenario {
         joining(),
         all([well(MACHINE), calls_at_least(CloudCall::InitializeMachine, MACHINE, 4)]),
     )
-    .eventually(seconds(1), struck("unknown", 3))
+    .eventually(seconds(1), fault_hits("unknown", 3))
 }

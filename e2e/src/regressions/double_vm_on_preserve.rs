@@ -8,7 +8,7 @@ use harness::regression::{Confidence, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
-use scenario::builder::{all, annotate, exists, keep, machine_gone, phase, seconds, slack, struck, wait};
+use scenario::builder::{all, annotate, exists, fault_hits, keep, machine_gone, phase, seconds, slack, wait};
 
 use super::worlds::{api_trouble, case};
 use super::{POOL, joining, story, well};
@@ -30,27 +30,28 @@ fn young_machines() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(10),
     };
-    let young = ["md-a-4", "md-a-5", "md-a-6"];
+    let new_machines = ["md-a-4", "md-a-5", "md-a-6"];
     let there = |machine: &str| exists("Machine", machine);
     story(
         "r77-young-machines",
-        "Machines are preserved a second after their creation: each has one VM, and its deletion leaves nothing behind.",
+        "Machines are preserved a second after their creation: each has one VM, and its deletion leaves nothing \
+         behind.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
     .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
     .step(api_trouble(&[Verb::Watch], "machines", lag))
     .step(keep(6))
-    .eventually(slack(), all(young.map(there)))
+    .eventually(slack(), all(new_machines.map(there)))
     .step(wait(seconds(1)))
-    .steps(young.map(|machine| annotate("Machine", machine, keys::PRESERVE_ANNOTATION, "now")))
+    .steps(new_machines.map(|machine| annotate("Machine", machine, keys::PRESERVE_ANNOTATION, "now")))
     .eventually(
         joining() + slack(),
-        all(young.map(|machine| phase(machine, Phase::RunningPreserved))),
+        all(new_machines.map(|machine| phase(machine, Phase::RunningPreserved))),
     )
     .step(wait(seconds(20 * 60)))
     .step(keep(3))
-    .eventually(joining(), all(young.map(machine_gone)))
-    .eventually(seconds(1), struck("api", 1))
+    .eventually(joining(), all(new_machines.map(machine_gone)))
+    .eventually(seconds(1), fault_hits("api", 1))
     .quiet_end(slack())
 }

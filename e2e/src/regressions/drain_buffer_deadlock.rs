@@ -5,7 +5,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault_by, delete_machine, keep, machine_gone, pods, seconds, stateful_set, storage_class, struck, workload,
+    all, api_fault_by, delete_machine, fault_hits, keep, machine_gone, pods, seconds, stateful_set, storage_class,
+    workload,
 };
 use scenario::expect::PodState;
 use scenario::step::Client;
@@ -35,7 +36,7 @@ pub(super) fn entry() -> Entry {
 
 fn drains() -> Scenario {
     let machines = || (1..=MACHINES).map(|number| format!("md-a-{number}"));
-    let gone = || machines().take(10);
+    let deleted = || machines().take(10);
     let failing = Rule {
         matches: Match {
             resource: Some(Pattern::new("pods/eviction")),
@@ -51,7 +52,8 @@ fn drains() -> Scenario {
     };
     story(
         "r33-drains-with-volumes",
-        "Ten of twelve machines with three volumes each are drained at once, and an eviction fails: all drains complete in time.",
+        "Ten of twelve machines with three volumes each are drained at once, and an eviction fails: all drains \
+         complete in time.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(storage_class())
@@ -60,7 +62,7 @@ fn drains() -> Scenario {
     .step(stateful_set(workload("db").replicas(PODS).cpu("600m").volume("1Gi")))
     .eventually(seconds(30 * 60), serve())
     .step(api_fault_by(Client::Mcm, failing))
-    .steps(gone().map(|name| delete_machine(&name)))
-    .eventually(seconds(15 * 60), all(gone().map(|name| machine_gone(&name))))
-    .eventually(seconds(5 * 60), all([serve(), struck("fails", 1)]))
+    .steps(deleted().map(|name| delete_machine(&name)))
+    .eventually(seconds(15 * 60), all(deleted().map(|name| machine_gone(&name))))
+    .eventually(seconds(5 * 60), all([serve(), fault_hits("fails", 1)]))
 }

@@ -73,7 +73,8 @@ fn boots() -> Scenario {
 fn never_joins() -> Scenario {
     story(
         "r32-joins-never",
-        "The kubelet of a machine never starts: the machine fails after its creation timeout, and leaves nothing behind.",
+        "The kubelet of a machine never starts: the machine fails after its creation timeout, and leaves nothing \
+         behind.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Match, Pattern, Rule};
-use scenario::builder::{api_fault_by, drain_timeout, keep, machine_gone, seconds, struck};
+use scenario::builder::{api_fault_by, drain_timeout, fault_hits, keep, machine_gone, seconds};
 use scenario::step::Client;
 
 use super::{refused, undrainable};
@@ -53,5 +53,5 @@ fn slow_evictions() -> Scenario {
     .meanwhile()
     .step(keep(0))
     .eventually(drain_timeout() + seconds(300), machine_gone("md-a-1"))
-    .eventually(seconds(1), struck("slow", 50))
+    .eventually(seconds(1), fault_hits("slow", 50))
 }

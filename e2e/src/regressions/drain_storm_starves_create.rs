@@ -28,7 +28,8 @@ pub(super) fn entry() -> Entry {
                 id: "R26",
                 scenario: storm(
                     "r26-drain-storm",
-                    "Sixty drains are blocked: a new machine is created without delay, and each drain ends at its timeout.",
+                    "Sixty drains are blocked: a new machine is created without delay, and each drain ends at its \
+                     timeout.",
                     DRAINED,
                 ),
                 mutant: true,
@@ -38,7 +39,8 @@ pub(super) fn entry() -> Entry {
                 id: "R26/b",
                 scenario: storm(
                     "r26-b-one-queue",
-                    "As many drains are blocked as mcm reconciles concurrently: a new machine is created without delay.",
+                    "As many drains are blocked as mcm reconciles concurrently: a new machine is created without \
+                     delay.",
                     WORKERS,
                 ),
                 mutant: true,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Verb};
-use scenario::builder::{seconds, struck};
+use scenario::builder::{fault_hits, seconds};
 
 use super::story;
 use super::worlds::{api_trouble_times, case, class, pool, rolled, settled, to_class};
@@ -32,7 +32,7 @@ fn rolls(name: &str, about: &str, verbs: &[Verb], action: Action, times: Option<
         .step(api_trouble_times(verbs, "machinesets", action, times))
         .step(to_class("class-b"))
         .eventually(seconds(30 * 60), rolled(3))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
 }
 
 fn late_watch() -> Scenario {

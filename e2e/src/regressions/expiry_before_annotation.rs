@@ -8,8 +8,8 @@ use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
 use scenario::builder::{
-    all, annotate, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck, unchanged,
-    vm_count, wait,
+    all, annotate, creation_timeout, fault_hits, kubelet, machine_gone, phase, preserve_timeout, seconds, slack,
+    unchanged, vm_count, wait,
 };
 use scenario::step::KubeletAction;
 
@@ -43,11 +43,15 @@ fn of_one(name: &str, about: &str) -> Scenario {
 fn automatically() -> Scenario {
     of_one(
         "r76-automatically",
-        "A machine fails and is preserved: from that write on its VM exists, until an expiry that counts from the write.",
+        "A machine fails and is preserved: from that write on its VM exists, until an expiry that counts from the \
+         write.",
     )
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
-    .always(preserve_timeout() - slack(), unchanged("Machine", "md-a-1", "/metadata/uid"))
+    .always(
+        preserve_timeout() - slack(),
+        unchanged("Machine", "md-a-1", "/metadata/uid"),
+    )
     .eventually(3 * slack(), machine_gone("md-a-1"))
 }
 
@@ -58,16 +62,17 @@ fn late_watch() -> Scenario {
     };
     of_one(
         "r76-late-watch",
-        "Watch events of machines arrive five seconds late while a failed machine is preserved: its VM exists for the next hour.",
+        "Watch events of machines arrive five seconds late while a failed machine is preserved: its VM exists for the \
+         next hour.",
     )
     .step(api_trouble(&[Verb::Watch], "machines", lag))
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), kept("md-a-1"))
-    .always(seconds(3600), all([kept("md-a-1"), struck("api", 1)]))
+    .always(seconds(3600), all([kept("md-a-1"), fault_hits("api", 1)]))
 }
 
 /// A user requests the preservation a second before the machine fails.
-fn requested_late(name: &str, word: &str) -> Scenario {
+fn requested_late(name: &str, value: &str) -> Scenario {
     settled(
         story(
             name,
@@ -78,7 +83,7 @@ fn requested_late(name: &str, word: &str) -> Scenario {
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(failing(), phase("md-a-1", Phase::Unknown))
     .step(wait(seconds(10 * 60 - 2)))
-    .step(annotate("Node", "md-a-1", keys::PRESERVE_ANNOTATION, word))
+    .step(annotate("Node", "md-a-1", keys::PRESERVE_ANNOTATION, value))
     .eventually(slack(), kept("md-a-1"))
     .always(slack(), kept("md-a-1"))
 }
@@ -91,7 +96,8 @@ fn without_node() -> Scenario {
     };
     story(
         "r76-b-without-node",
-        "A machine that never had a node fails, and its annotation requests preservation: its VM exists until its expiry.",
+        "A machine that never had a node fails, and its annotation requests preservation: its VM exists until its \
+         expiry.",
     )
     .steps(bad_class())
     .step(one.machine("md-a-1", one.class))

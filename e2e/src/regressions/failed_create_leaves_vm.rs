@@ -4,7 +4,9 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{calls, creation_timeout, fail_calls, inject, keep, lift, long_retry, seconds, struck, wait};
+use scenario::builder::{
+    calls, creation_timeout, fail_calls, fault_hits, inject, keep, lift, long_retry, seconds, wait,
+};
 use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
@@ -25,7 +27,7 @@ pub(super) fn entry() -> Entry {
             },
             Case {
                 id: "R09/b",
-                scenario: no_room(),
+                scenario: no_capacity(),
                 mutant: true,
                 breaks: &[EXPECTED, "I13"],
             },
@@ -50,12 +52,12 @@ fn after_effect() -> Scenario {
     .meanwhile()
     .step(keep(1))
     .eventually(creation_timeout(), well("md-a-1"))
-    .eventually(seconds(1), struck("failed", 1))
+    .eventually(seconds(1), fault_hits("failed", 1))
     .quiet_end(joining())
 }
 
 /// For 25 minutes there is no capacity, five minutes longer than the creation timeout of the first machine.
-fn no_room() -> Scenario {
+fn no_capacity() -> Scenario {
     story(
         "r09-b-quota-raised",
         "The quota is raised after 25 minutes: the first machine has failed by then, and its replacement succeeds.",
@@ -71,5 +73,5 @@ fn no_room() -> Scenario {
     .step(wait(seconds(25 * 60)))
     .step(lift("full"))
     .eventually(long_retry() + joining(), well("md-a-2"))
-    .eventually(seconds(1), struck("full", 3))
+    .eventually(seconds(1), fault_hits("full", 3))
 }

@@ -59,7 +59,8 @@ fn old_node() -> Scenario {
     let twice = || calls_at_least(CloudCall::CreateMachine, "m-1", 2);
     story(
         "a10-old-node",
-        "A new VM has the name of an older node: the VM is deleted, and the machine is Failed without another creation.",
+        "A new VM has the name of an older node: the VM is deleted, and the machine is Failed without another \
+         creation.",
     )
     .step(class_with_names())
     .step(apply(

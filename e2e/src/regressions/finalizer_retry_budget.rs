@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Match, Pattern, Rule};
-use scenario::builder::{all, api_fault_by, keep, lift_api_fault, seconds, struck, wait};
+use scenario::builder::{all, api_fault_by, fault_hits, keep, lift_api_fault, seconds, wait};
 use scenario::step::Client;
 
 use super::{POOL, joining, story, well};
@@ -48,7 +48,7 @@ fn lag() -> Scenario {
     .step(api_fault_by(Client::Mcm, late))
     .step(keep(3))
     .step(wait(seconds(600)))
-    .eventually(seconds(1), struck("late", 1))
+    .eventually(seconds(1), fault_hits("late", 1))
     .step(lift_api_fault("late"))
     .eventually(joining() + seconds(60), all(MACHINES.map(well)))
 }

@@ -23,7 +23,8 @@ pub(super) fn entry() -> Entry {
                 id: "R36",
                 scenario: flaps(
                     "r36-flap",
-                    "A condition of an Unknown machine's node changes every two seconds: the machine is Failed in time.",
+                    "A condition of an Unknown machine's node changes every two seconds: the machine is Failed in \
+                     time.",
                     ("CustomProblem", ["True", "False"], 2),
                 ),
                 mutant: true,
@@ -33,7 +34,8 @@ pub(super) fn entry() -> Entry {
                 id: "R36/ready",
                 scenario: flaps(
                     "r36-flap-ready",
-                    "Ready of an Unknown machine's node changes between False and Unknown: the machine is Failed in time.",
+                    "Ready of an Unknown machine's node changes between False and Unknown: the machine is Failed in \
+                     time.",
                     ("Ready", ["False", "Unknown"], 30),
                 ),
                 mutant: false,

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{all, apply, fail_calls, field, keep, machine_gone, seconds, struck, unchanged, wait};
+use scenario::builder::{all, apply, fail_calls, fault_hits, field, keep, machine_gone, seconds, unchanged, wait};
 use scenario::step::CloudCall;
 use serde_json::json;
 
@@ -34,7 +34,8 @@ fn no_provider_ids() -> Scenario {
     let untouched = || all(FOREIGN.map(|name| unchanged("Node", name, "/metadata/labels")));
     story(
         "r68-foreign-nodes",
-        "Nodes without a provider ID exist while a machine without one is created and deleted: the nodes stay unchanged.",
+        "Nodes without a provider ID exist while a machine without one is created and deleted: the nodes stay \
+         unchanged.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps(FOREIGN.map(node))
@@ -45,7 +46,7 @@ fn no_provider_ids() -> Scenario {
     .step(wait(seconds(300)))
     .step(keep(0))
     .eventually(seconds(900), machine_gone("md-a-1"))
-    .eventually(seconds(1), struck("broken", 1))
+    .eventually(seconds(1), fault_hits("broken", 1))
     .eventually(
         seconds(1),
         all(FOREIGN.map(|name| field("Node", name, "/metadata/deletionTimestamp", json!(null)))),

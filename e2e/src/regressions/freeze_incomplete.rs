@@ -5,7 +5,7 @@ use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, seconds, struck, vm_count, wait,
+    all, api_fault_by, calls, create_vm, delete_machine, fault_hits, keep, lift_api_fault, mcm, seconds, vm_count, wait,
 };
 use scenario::step::{Client, CloudCall, ProcessAction};
 
@@ -55,7 +55,8 @@ fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     };
     let story = story(
         name,
-        "An API server is unavailable for two hours: no VM is created or deleted, and no VM of another control plane is collected.",
+        "An API server is unavailable for two hours: no VM is created or deleted, and no VM of another control plane \
+         is collected.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
@@ -63,17 +64,17 @@ fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     .step(wait(seconds(1200)))
     .step(api_fault_by(Client::Mcm, rule))
     .step(wait(seconds(300)))
-    .steps(OTHERS.map(|other| make_vm(other, true)));
-    let all_there = || all(MACHINES.into_iter().chain(OTHERS).map(|name| vm_count(name, 1)));
-    let story = story.eventually(seconds(5), all_there());
+    .steps(OTHERS.map(|other| create_vm(other, true)));
+    let all_vms_exist = || all(MACHINES.into_iter().chain(OTHERS).map(|name| vm_count(name, 1)));
+    let story = story.eventually(seconds(5), all_vms_exist());
     let story = match restart {
         true => story.step(mcm(ProcessAction::Restart)),
         false => story.step(delete_machine(MACHINES[0])),
     };
     story
         .step(wait(seconds(2 * 3600)))
-        .eventually(seconds(1), all_there())
-        .eventually(seconds(1), struck("away", 1))
+        .eventually(seconds(1), all_vms_exist())
+        .eventually(seconds(1), fault_hits("away", 1))
         .step(lift_api_fault("away"))
         .eventually(
             joining() + seconds(600),

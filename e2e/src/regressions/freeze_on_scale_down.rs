@@ -29,7 +29,8 @@ fn scaled_down(name: &str) -> Scenario {
     let frozen = |is: Value| field("MachineSet", &usual.set(), "/metadata/labels/freeze", is);
     let story = story(
         name,
-        "18 of 20 machines are deleted, and drain for three minutes: the set is frozen in the meantime, and scales up later.",
+        "18 of 20 machines are deleted, and drain for three minutes: the set is frozen in the meantime, and scales up \
+         later.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())

@@ -45,7 +45,8 @@ fn half_a_set() -> Scenario {
 fn half_a_deployment() -> Scenario {
     let story = story(
         "r22-b-half-a-deployment",
-        "A deployment has the label of a freeze and its set has not: the label is removed, and the deployment scales up.",
+        "A deployment has the label of a freeze and its set has not: the label is removed, and the deployment scales \
+         up.",
     );
     settled(story, &[pool(3)])
         .step(merge(
@@ -104,7 +105,8 @@ fn conflicts() -> Scenario {
     let mut story = settled(
         story(
             "r22-conflicts",
-            "A set is frozen and thawed sixteen times, and each time a different write conflicts: it is thawed, and scales up.",
+            "A set is frozen and thawed sixteen times, and each time a different write conflicts: it is thawed, and \
+             scales up.",
         ),
         std::slice::from_ref(&usual),
     );

@@ -7,7 +7,7 @@ use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
-use scenario::builder::{all, annotate, phase, seconds, struck, wait};
+use scenario::builder::{all, annotate, fault_hits, phase, seconds, wait};
 use serde_json::{Value, json};
 
 use super::worlds::{
@@ -35,7 +35,8 @@ pub(super) fn entry() -> Entry {
 fn unwritten_success() -> Scenario {
     let story = story(
         "r59-unwritten-success",
-        "A node reports the success of its update, and for a minute mcm cannot write it to the machine: the machine moves to the new set afterwards, and does not fail.",
+        "A node reports the success of its update, and for a minute mcm cannot write it to the machine: the machine \
+         moves to the new set afterwards, and does not fail.",
     )
     .step(class("class-b", "z1"));
     let usual = in_place(1);
@@ -48,7 +49,7 @@ fn unwritten_success() -> Scenario {
         .step(wait(seconds(20)))
         .step(annotate("MachineDeployment", POOL, "example.com/looked-at", "now"))
         .step(wait(seconds(40)))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
         .step(api_recovers())
         .eventually(seconds(3600), all([phase("md-a-1", Phase::Running), at_size(1)]))
 }
@@ -93,5 +94,5 @@ fn three_in_place() -> Scenario {
     }
     story
         .eventually(seconds(600), at_size(3))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
 }

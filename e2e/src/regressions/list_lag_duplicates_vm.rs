@@ -6,8 +6,8 @@ use mcm_api::Code;
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault_by, calls, error_code, fail_call, inject, keep, long_retry, make_vm, medium_retry, seconds, struck,
-    vm_count, wait,
+    all, api_fault_by, calls, create_vm, error_code, fail_call, fault_hits, inject, keep, long_retry, medium_retry,
+    seconds, vm_count, wait,
 };
 use scenario::step::{Client, CloudCall, Fault};
 
@@ -53,7 +53,8 @@ fn lags() -> Scenario {
     };
     story(
         "r07-lookups-lag",
-        "Lookups lag a minute and a half behind a creation, and its status is not written: the machine gets no second VM.",
+        "Lookups lag a minute and a half behind a creation, and its status is not written: the machine gets no second \
+         VM.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps([
@@ -65,7 +66,10 @@ fn lags() -> Scenario {
     .meanwhile()
     .step(keep(1))
     .eventually(joining(), well(MACHINE))
-    .eventually(seconds(1), all([struck("unwritten", 1), struck("lag-of-lookups", 1)]))
+    .eventually(
+        seconds(1),
+        all([fault_hits("unwritten", 1), fault_hits("lag-of-lookups", 1)]),
+    )
     .quiet_end(joining())
 }
 
@@ -74,13 +78,20 @@ fn lags() -> Scenario {
 fn surplus() -> Scenario {
     story(
         "r07-b-surplus",
-        "The cloud reports several VMs for a machine: within a minute one is left, and the machine becomes Running on it.",
+        "The cloud reports several VMs for a machine: within a minute one is left, and the machine becomes Running on \
+         it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(fail_call("first", CloudCall::CreateMachine, MACHINE, 1, Code::Unavailable))
+    .step(fail_call(
+        "first",
+        CloudCall::CreateMachine,
+        MACHINE,
+        1,
+        Code::Unavailable,
+    ))
     .step(keep(1))
-    .eventually(seconds(30), struck("first", 1))
-    .steps([make_vm(MACHINE, true), make_vm(MACHINE, true)])
+    .eventually(seconds(30), fault_hits("first", 1))
+    .steps([create_vm(MACHINE, true), create_vm(MACHINE, true)])
     .eventually(medium_retry() + seconds(30), error_code(MACHINE, Code::OutOfRange))
     .eventually(seconds(60), vm_count(MACHINE, 1))
     .step(wait(long_retry()))

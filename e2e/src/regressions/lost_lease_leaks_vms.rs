@@ -8,8 +8,8 @@ use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Cut, Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, api_fault_by, calls, keep, lease_duration, lift_api_fault, pause_leader, seconds, slow_call, struck, vm_count,
-    wait,
+    all, api_fault_by, calls, fault_hits, keep, lease_duration, lift_api_fault, pause_leader, seconds, slow_call,
+    vm_count, wait,
 };
 use scenario::step::{Client, CloudCall};
 
@@ -87,7 +87,10 @@ fn three_leaders_lost() -> Scenario {
     .step(wait(seconds(60)))
     .step(lift_api_fault("cut-3"))
     .eventually(lease_duration() + seconds(60) + joining(), all(MACHINES.map(well)))
-    .eventually(seconds(1), all(["cut-1", "cut-2", "cut-3"].map(|cut| struck(cut, 1))))
+    .eventually(
+        seconds(1),
+        all(["cut-1", "cut-2", "cut-3"].map(|cut| fault_hits(cut, 1))),
+    )
     .quiet_end(joining())
 }
 
@@ -107,7 +110,8 @@ fn a_leader_wakes_up() -> Scenario {
     };
     story(
         "r04-b-leader-wakes",
-        "A leader pauses before a creation for a minute; when it resumes, another leads, and it no longer calls the cloud.",
+        "A leader pauses before a creation for a minute; when it resumes, another leads, and it no longer calls the \
+         cloud.",
     )
     .replicas(2)
     .creates_once()
@@ -122,5 +126,5 @@ fn a_leader_wakes_up() -> Scenario {
     .eventually(seconds(60), vm_count(MACHINES[0], 1))
     .step(wait(seconds(60)))
     .eventually(joining(), well(MACHINES[0]))
-    .eventually(seconds(1), all([struck("ask", 1), struck("behind", 1)]))
+    .eventually(seconds(1), all([fault_hits("ask", 1), fault_hits("behind", 1)]))
 }

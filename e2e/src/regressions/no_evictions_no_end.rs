@@ -28,7 +28,7 @@ pub(super) fn entry() -> Entry {
             },
             Case {
                 id: "A02/b",
-                scenario: time_is_up(),
+                scenario: drain_timed_out(),
                 mutant: true,
                 breaks: &["I6", "I16", EXPECTED],
             },
@@ -62,10 +62,11 @@ fn no_evictions() -> Scenario {
     .eventually(seconds(600), machine_gone("md-a-1"))
 }
 
-fn time_is_up() -> Scenario {
+fn drain_timed_out() -> Scenario {
     with_volume(
         "a02-b-time-is-up",
-        "A disruption budget protects a pod with a volume until the drain timeout: then the pod is deleted, before its VM.",
+        "A disruption budget protects a pod with a volume until the drain timeout: then the pod is deleted, before its \
+         VM.",
         json!({ "drainTimeout": "30m0s" }),
     )
     .throughout(not(all([

@@ -6,7 +6,7 @@ use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::api_faults::Verb;
 use scenario::builder::{
-    all, at_any_time, between, creation_timeout, history, keep, machine_gone, seconds, slack, struck, wait,
+    all, at_any_time, between, creation_timeout, fault_hits, history, keep, machine_gone, seconds, slack, wait,
 };
 
 use super::worlds::{api_recovers, api_trouble_times, case};
@@ -40,16 +40,22 @@ fn never_joins() -> Scenario {
     };
     story(
         "r74-no-phase",
-        "The first status of a machine with a VM is refused, and its node never joins: it is Pending soon, and Failed in time.",
+        "The first status of a machine with a VM is refused, and its node never joins: it is Pending soon, and Failed \
+         in time.",
     )
     .boots_in(seconds(10 * 3600))
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(api_trouble_times(&[Verb::Patch], "machines/status", refused(409), Some(2)))
+    .step(api_trouble_times(
+        &[Verb::Patch],
+        "machines/status",
+        refused(409),
+        Some(2),
+    ))
     .step(keep(2))
     .step(wait(seconds(60)))
     .step(api_recovers())
     .step(wait(seconds(39 * 60)))
     .eventually(seconds(1), all(machines.map(machine_gone)))
     .eventually(seconds(1), all(machines.map(times)))
-    .eventually(seconds(1), struck("api", 2))
+    .eventually(seconds(1), fault_hits("api", 2))
 }

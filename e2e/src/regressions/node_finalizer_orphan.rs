@@ -43,7 +43,8 @@ fn label_taken() -> Scenario {
     let unlabelled = json!({ "metadata": { "labels": { keys::NODE_LABEL: null } } });
     story(
         "r63-label-taken",
-        "A machine loses its node label during the drain: the drain continues, and the node is deleted with the machine.",
+        "A machine loses its node label during the drain: the drain continues, and the node is deleted with the \
+         machine.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(2))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Verb};
-use scenario::builder::{seconds, struck};
+use scenario::builder::{fault_hits, seconds};
 
 use super::story;
 use super::worlds::{Pool, api_trouble, case, class, pool, rolled, rolling, settled, to_class};
@@ -18,12 +18,12 @@ pub(super) fn entry() -> Entry {
         origin: "CAPI PR#12812, CAPI#8987, CAPI PR#9004",
         group: Group::Rollouts,
         confidence: Confidence::Symptom,
-        cases: vec![case("R53", ordered_twice(), &["I7"])],
+        cases: vec![case("R53", reconciled_twice(), &["I7"])],
         open: "",
     }
 }
 
-fn ordered_twice() -> Scenario {
+fn reconciled_twice() -> Scenario {
     let late = Action::Delay {
         at: At::BeforeCommit,
         by: Duration::from_secs(5),
@@ -41,5 +41,5 @@ fn ordered_twice() -> Scenario {
         .step(api_trouble(&[Verb::Delete], "machines", late))
         .step(to_class("class-b"))
         .eventually(seconds(3600), rolled(6))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
-use scenario::builder::{all, delete_machine, flap, machine_gone, seconds, struck, wait};
+use scenario::builder::{all, delete_machine, fault_hits, flap, machine_gone, seconds, wait};
 
 use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
 use super::{joining, story, well};
@@ -20,7 +20,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Guess,
         cases: vec![
             case("R46", many_drain(), &["I15", "I7"]),
-            case("R46/b", person_deletes(), &[EXPECTED]),
+            case("R46/b", deleted_by_user(), &[EXPECTED]),
         ],
         open: "20 machines, not 40",
     }
@@ -51,18 +51,19 @@ fn many_drain() -> Scenario {
 }
 
 /// The replicas are lowered, and a user deletes a machine before its set is updated.
-fn person_deletes() -> Scenario {
+fn deleted_by_user() -> Scenario {
     let story = story(
         "r46-b-person-deletes",
-        "Replicas are lowered by one, and a user deletes a machine before the set is updated: only that machine is deleted, and none is created.",
+        "Replicas are lowered by one, and a user deletes a machine before the set is updated: only that machine is \
+         deleted, and none is created.",
     );
     settled(story, &[pool(3)])
         .steps(late_sets("machinesets*"))
-        .never(seconds(600), struck("made", 1))
+        .never(seconds(600), fault_hits("made", 1))
         .meanwhile()
         .step(scale(2))
         .step(delete_machine("md-a-1"))
         .eventually(joining(), all([machine_gone("md-a-1"), at_size(2)]))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
         .eventually(joining(), all(["md-a-2", "md-a-3"].map(well)))
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
-use scenario::builder::{all, api_fault_by, keep, lift_api_fault, mcm, orphan_period, seconds, struck, vm_count, wait};
+use scenario::builder::{
+    all, api_fault_by, fault_hits, keep, lift_api_fault, mcm, orphan_period, seconds, vm_count, wait,
+};
 use scenario::step::{Client, ProcessAction};
 
 use super::{POOL, delayed, joining, story, well};
@@ -25,7 +27,7 @@ pub(super) fn entry() -> Entry {
         cases: vec![
             Case {
                 id: "R01",
-                scenario: machines_unseen(),
+                scenario: machines_listed_late(),
                 mutant: true,
                 breaks: &["I3"],
             },
@@ -42,7 +44,7 @@ pub(super) fn entry() -> Entry {
 
 /// The new process gets a list of Machines from before they existed, and its watch arrives a minute late. No
 /// correct server responds like this; it represents any cause that hides the Machines.
-fn machines_unseen() -> Scenario {
+fn machines_listed_late() -> Scenario {
     let behind = |name: &str, verb, action| Rule {
         matches: Match {
             verbs: vec![verb],
@@ -65,7 +67,8 @@ fn machines_unseen() -> Scenario {
     let cut = Rule::new("cut", Action::Partition { how: Cut::Refuse });
     story(
         "r01-orphan-massacre",
-        "A process that starts during an outage of the API server sees the VMs before their Machines: it collects none.",
+        "A process that starts during an outage of the API server sees the VMs before their Machines: it collects \
+         none.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(api_fault_by(Client::Mcm, behind("stale", Verb::List, stale)))
@@ -80,7 +83,10 @@ fn machines_unseen() -> Scenario {
     .step(lift_api_fault("cut"))
     .step(wait(orphan_period() + seconds(600)))
     .eventually(seconds(1), all(MACHINES.map(|machine| vm_count(machine, 1))))
-    .eventually(seconds(1), all([struck("cut", 1), struck("stale", 1), struck("late", 1)]))
+    .eventually(
+        seconds(1),
+        all([fault_hits("cut", 1), fault_hits("stale", 1), fault_hits("late", 1)]),
+    )
 }
 
 /// The wait for the list of Machines was skipped if the cloud had only one VM.
@@ -104,5 +110,5 @@ fn machines_late() -> Scenario {
     .step(mcm(ProcessAction::Restart))
     .step(wait(orphan_period() + seconds(600)))
     .eventually(seconds(1), well(MACHINES[0]))
-    .eventually(seconds(1), struck("late", 1))
+    .eventually(seconds(1), fault_hits("late", 1))
 }

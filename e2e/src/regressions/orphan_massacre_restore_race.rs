@@ -3,7 +3,7 @@
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
-use scenario::builder::{all, apply, make_vm, mcm, orphan_period, seconds, vm_count, wait};
+use scenario::builder::{all, apply, create_vm, mcm, orphan_period, seconds, vm_count, wait};
 use scenario::step::ProcessAction;
 use serde_json::{Value, json};
 
@@ -39,17 +39,17 @@ fn restored(name: &str) -> Value {
 }
 
 fn restored_late() -> Scenario {
-    let ours = || all(MACHINES.map(|machine| vm_count(machine, 1)));
+    let vms_exist = || all(MACHINES.map(|machine| vm_count(machine, 1)));
     story(
         "r02-restore-race",
         "The VMs of a cluster exist before their Machines are restored: within an orphan period none is collected.",
     )
     .step(mcm(ProcessAction::Kill))
-    .steps(MACHINES.map(|machine| make_vm(machine, true)))
-    .eventually(seconds(5), ours())
+    .steps(MACHINES.map(|machine| create_vm(machine, true)))
+    .eventually(seconds(5), vms_exist())
     .step(mcm(ProcessAction::Start))
     .step(wait(seconds(180)))
     .steps(MACHINES.map(|machine| apply(restored(machine))))
     .step(wait(2 * orphan_period()))
-    .eventually(seconds(1), ours())
+    .eventually(seconds(1), vms_exist())
 }

@@ -5,7 +5,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, api_fault_by, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, seconds, struck, vm_count, wait,
+    all, api_fault_by, drain_timeout, fault_hits, keep, lift_api_fault, machine_gone, node_gone, seconds, vm_count,
+    wait,
 };
 use scenario::step::{Client, Step};
 
@@ -55,7 +56,8 @@ fn label_lost() -> Scenario {
     };
     story(
         "r62-label-lost",
-        "A machine's label is not written before the machine is deleted, and its node has joined: the node is deleted too.",
+        "A machine's label is not written before the machine is deleted, and its node has joined: the node is deleted \
+         too.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(api_fault_by(Client::Mcm, unwritten))
@@ -63,7 +65,7 @@ fn label_lost() -> Scenario {
     .step(wait(seconds(180)))
     .step(keep(0))
     .step(wait(seconds(2)))
-    .eventually(seconds(1), struck("unwritten", 1))
+    .eventually(seconds(1), fault_hits("unwritten", 1))
     .step(lift_api_fault("unwritten"))
     .eventually(
         seconds(30),
@@ -83,20 +85,21 @@ fn node_stays() -> Scenario {
     .step(node_refusal())
     .step(keep(0))
     .eventually(seconds(120), all([machine_gone("md-a-1"), node_gone("md-a-1")]))
-    .eventually(seconds(1), struck("refusal", 2))
+    .eventually(seconds(1), fault_hits("refusal", 2))
 }
 
 /// The same after a drain that reached its timeout: the remaining time must not matter.
 fn node_stays_after_a_drain() -> Scenario {
     undrainable(
         "r62-node-stays-after-a-drain",
-        "A drain reaches its timeout, and then the deletion of the node is refused twice: mcm retries, and the node is deleted.",
+        "A drain reaches its timeout, and then the deletion of the node is refused twice: mcm retries, and the node is \
+         deleted.",
     )
     .step(node_refusal())
     .step(keep(0))
     .step(wait(drain_timeout()))
     .eventually(seconds(300), all([machine_gone("md-a-1"), node_gone("md-a-1")]))
-    .eventually(seconds(1), struck("refusal", 2))
+    .eventually(seconds(1), fault_hits("refusal", 2))
 }
 
 fn node_refusal() -> Step {

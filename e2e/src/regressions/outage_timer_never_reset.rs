@@ -6,7 +6,7 @@ use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, api_fault_by, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, struck, wait,
+    all, api_fault_by, fault_hits, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, wait,
 };
 use scenario::step::{Client, KubeletAction, Step};
 
@@ -55,12 +55,12 @@ fn twice() -> Scenario {
     .eventually(joining(), well("md-a-1"))
     .step(away("first"))
     .step(wait(seconds(3600)))
-    .eventually(seconds(1), struck("first", 1))
+    .eventually(seconds(1), fault_hits("first", 1))
     .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(node_grace() + slack(), phase("md-a-1", Phase::Unknown))
     .step(away("second"))
     .never(seconds(300), phase("md-a-1", Phase::Running))
-    .eventually(seconds(1), struck("second", 1))
+    .eventually(seconds(1), fault_hits("second", 1))
     .eventually(health_timeout() + slack(), machine_gone("md-a-1"))
     .eventually(joining(), all([well("md-a-2")]))
 }

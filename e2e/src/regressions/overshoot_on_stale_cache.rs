@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Verb};
-use scenario::builder::{seconds, struck};
+use scenario::builder::{fault_hits, seconds};
 
 use super::story;
 use super::worlds::{api_trouble, at_size, case, pool, scale, settled};
@@ -29,7 +29,8 @@ fn late_watch() -> Scenario {
     };
     let story = story(
         "r47-late-watch",
-        "Watch events of machines arrive ten seconds late: from 3 to 61 and back no surplus machine is created or deleted.",
+        "Watch events of machines arrive ten seconds late: from 3 to 61 and back no surplus machine is created or \
+         deleted.",
     );
     settled(story, &[pool(3)])
         .step(api_trouble(&[Verb::Watch], "machines", lag))
@@ -37,5 +38,5 @@ fn late_watch() -> Scenario {
         .eventually(seconds(3600), at_size(61))
         .step(scale(3))
         .eventually(seconds(3600), at_size(3))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
 }

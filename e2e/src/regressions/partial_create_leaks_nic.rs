@@ -3,7 +3,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{inject, keep, machine_gone, seconds, slack, struck, wait};
+use scenario::builder::{fault_hits, inject, keep, machine_gone, seconds, slack, wait};
 use scenario::step::{CloudCall, Fault, Partial, Step};
 
 use super::{POOL, story};
@@ -34,7 +34,7 @@ pub(super) fn entry() -> Entry {
 }
 
 /// Creations create a network interface and then fail.
-fn half(code: Code) -> Step {
+fn partial_creation(code: Code) -> Step {
     let fault = Fault::of("half", CloudCall::CreateMachine).code(code);
     inject(fault.partial(Partial::Nics))
 }
@@ -42,15 +42,16 @@ fn half(code: Code) -> Step {
 fn partial() -> Scenario {
     story(
         "r13-interface-without-vm",
-        "A creation creates a network interface and then exceeds the quota; the machine is deleted: nothing is left of it.",
+        "A creation creates a network interface and then exceeds the quota; the machine is deleted: nothing is left of \
+         it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(half(Code::ResourceExhausted))
+    .step(partial_creation(Code::ResourceExhausted))
     .step(keep(1))
     .step(wait(seconds(600)))
     .step(keep(0))
     .eventually(slack(), machine_gone("md-a-1"))
-    .eventually(seconds(1), struck("half", 1))
+    .eventually(seconds(1), fault_hits("half", 1))
     .quiet_end(slack())
 }
 
@@ -58,15 +59,16 @@ fn partial() -> Scenario {
 fn repeated() -> Scenario {
     story(
         "r13-b-repeated",
-        "A creation fails repeatedly after it created a network interface: the next attempt finds it, and at most one exists.",
+        "A creation fails repeatedly after it created a network interface: the next attempt finds it, and at most one \
+         exists.",
     )
     .creates_once()
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(half(Code::Internal))
+    .step(partial_creation(Code::Internal))
     .step(keep(1))
     .step(wait(seconds(600)))
     .step(keep(0))
     .eventually(slack(), machine_gone("md-a-1"))
-    .eventually(seconds(1), struck("half", 2))
+    .eventually(seconds(1), fault_hits("half", 2))
     .quiet_end(slack())
 }

@@ -7,8 +7,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault_by, apply, budget, delete_machine, deployment, field, keep, kubelet, machine_gone, pods, seconds,
-    slack, struck, wait, workload,
+    all, api_fault_by, apply, budget, delete_machine, deployment, fault_hits, field, keep, kubelet, machine_gone, pods,
+    seconds, slack, wait, workload,
 };
 use scenario::expect::PodState;
 use scenario::step::{Client, KubeletAction};
@@ -52,7 +52,8 @@ fn wrong_budget() -> Scenario {
     let ready = || pods("web").are(PodState::Ready).exactly((MACHINES * PODS) as usize);
     story(
         "r30-wrong-budget",
-        "A disruption budget is unsatisfiable while machines are deleted: mcm sends few requests, and notices the fix soon.",
+        "A disruption budget is unsatisfiable while machines are deleted: mcm sends few requests, and notices the fix \
+         soon.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(MACHINES))
@@ -102,8 +103,8 @@ fn ending() -> Scenario {
     .step(api_fault_by(Client::Mcm, evictions))
     .step(kubelet(&name(1), KubeletAction::Stop))
     .step(delete_machine(&name(1)))
-    .eventually(slack(), struck("evictions", 1))
-    .never(seconds(120), struck("evictions", 2))
+    .eventually(slack(), fault_hits("evictions", 1))
+    .never(seconds(120), fault_hits("evictions", 2))
     .step(kubelet(&name(1), KubeletAction::Start))
     .eventually(seconds(600), machine_gone(&name(1)))
 }

@@ -74,7 +74,8 @@ fn dead() -> Scenario {
 fn dies() -> Scenario {
     blocked(
         "r28-dying-node",
-        "A machine is deleted whose node has just died: the disruption budget blocks it until the node has been dead for five minutes.",
+        "A machine is deleted whose node has just died: the disruption budget blocks it until the node has been dead \
+         for five minutes.",
         [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(90)), keep(0)],
     )
     .always(seconds(180), exists("Machine", "md-a-1"))

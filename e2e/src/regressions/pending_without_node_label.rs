@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
-use scenario::builder::{all, any, creation_timeout, inject, keep, machine_gone, phase, seconds, slack, struck};
+use scenario::builder::{all, any, creation_timeout, fault_hits, inject, keep, machine_gone, phase, seconds, slack};
 use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
@@ -30,7 +30,8 @@ fn nameless() -> Scenario {
     let silent = |name: &str, call| inject(Fault::of(name, call).machine("md-a-1").nameless());
     story(
         "r64-nameless",
-        "The driver does not name the node of a machine: the machine is not Pending, and fails after its creation timeout.",
+        "The driver does not name the node of a machine: the machine is not Pending, and fails after its creation \
+         timeout.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .steps([
@@ -46,6 +47,6 @@ fn nameless() -> Scenario {
     .eventually(joining() + slack(), all([well("md-a-2"), machine_gone("md-a-1")]))
     .eventually(
         seconds(1),
-        all([struck("nameless-creation", 1), struck("nameless-lookup", 1)]),
+        all([fault_hits("nameless-creation", 1), fault_hits("nameless-lookup", 1)]),
     )
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::Verb;
-use scenario::builder::{all, any, field, not, seconds, slack, struck, wait};
+use scenario::builder::{all, any, fault_hits, field, not, seconds, slack, wait};
 use scenario::expect::Condition;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R56", there_and_back(), &["I11", "I19"]),
+            case("R56", rolled_back(), &["I11", "I19"]),
             case("R56/conflicts", conflicts(), &[]),
         ],
         open: "",
@@ -32,7 +32,7 @@ fn taints(node: &str, are: Value) -> Condition {
     field("Node", node, "/spec/taints", are)
 }
 
-fn clean(node: &str) -> Condition {
+fn untainted(node: &str) -> Condition {
     any([Value::Null, json!([])].map(|are| taints(node, are)))
 }
 
@@ -41,7 +41,7 @@ fn with_another_class(story: Scenario, usual: &Pool) -> Scenario {
     settled(story.step(class("class-b", "z1")), std::slice::from_ref(usual))
 }
 
-fn there_and_back() -> Scenario {
+fn rolled_back() -> Scenario {
     let usual = pool(3);
     let story = story(
         "r56-there-and-back",
@@ -49,34 +49,35 @@ fn there_and_back() -> Scenario {
     );
     with_another_class(story, &usual)
         .step(to_class("class-b"))
-        .eventually(slack(), all([updated(1), not(clean("md-a-1"))]))
+        .eventually(slack(), all([updated(1), not(untainted("md-a-1"))]))
         .step(to_class("class-a"))
         .eventually(seconds(3600), at_size(3))
-        .eventually(slack(), all(usual.names().iter().map(|name| clean(name))))
+        .eventually(slack(), all(usual.names().iter().map(|name| untainted(name))))
         .quiet_end(joining())
 }
 
 /// The same while taints cannot be written, and a node has a user's taint.
 fn conflicts() -> Scenario {
     let usual = pool(3);
-    let of_a_person = json!([{ "key": "example.com/noisy", "effect": "PreferNoSchedule" }]);
+    let user_taint = json!([{ "key": "example.com/noisy", "effect": "PreferNoSchedule" }]);
     let story = story(
         "r56-conflicts",
-        "A rollout is rolled back while nodes cannot be written: the taint of an old set is removed afterwards, and a user's taint stays.",
+        "A rollout is rolled back while nodes cannot be written: the taint of an old set is removed afterwards, and a \
+         user's taint stays.",
     );
     with_another_class(story, &usual)
-        .step(merge("Node", "md-a-1", json!({ "spec": { "taints": of_a_person } })))
+        .step(merge("Node", "md-a-1", json!({ "spec": { "taints": user_taint } })))
         .step(to_class("class-b"))
-        .eventually(slack(), all([updated(1), not(clean("md-a-2"))]))
+        .eventually(slack(), all([updated(1), not(untainted("md-a-2"))]))
         .step(api_trouble(&[Verb::Patch], "nodes", refusal(409)))
         .step(to_class("class-a"))
         .step(wait(seconds(300)))
-        .eventually(seconds(1), struck("api", 2))
+        .eventually(seconds(1), fault_hits("api", 2))
         .step(api_recovers())
         .eventually(seconds(3600), at_size(3))
         .eventually(
             slack(),
-            all([taints("md-a-1", of_a_person), clean("md-a-2"), clean("md-a-3")]),
+            all([taints("md-a-1", user_taint), untainted("md-a-2"), untainted("md-a-3")]),
         )
         .quiet_end(joining())
 }

@@ -5,8 +5,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault_by, budget, delete_machine, deployment, keep, machine_gone, pods, seconds, slack, struck, vm_count,
-    wait, workload,
+    all, api_fault_by, budget, delete_machine, deployment, fault_hits, keep, machine_gone, pods, seconds, slack,
+    vm_count, wait, workload,
 };
 use scenario::expect::PodState;
 use scenario::step::Client;
@@ -55,7 +55,8 @@ fn two_machines(name: &str, about: &str) -> Scenario {
 fn old_machine() -> Scenario {
     two_machines(
         "r29-old-machine",
-        "A machine is deleted after three hours: its drain timeout counts from the deletion, and disruption budgets are respected.",
+        "A machine is deleted after three hours: its drain timeout counts from the deletion, and disruption budgets \
+         are respected.",
     )
     .step(wait(seconds(3 * 3600)))
     .step(budget("web", 0))
@@ -64,7 +65,10 @@ fn old_machine() -> Scenario {
     .step(wait(seconds(600)))
     .eventually(
         seconds(1),
-        all([pods("web").on("md-a-1").are(PodState::Ready).exactly(1), vm_count("md-a-1", 1)]),
+        all([
+            pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
+            vm_count("md-a-1", 1),
+        ]),
     )
     .step(budget("web", 1))
     .eventually(seconds(300), machine_gone("md-a-1"))
@@ -86,5 +90,5 @@ fn after_an_error() -> Scenario {
     .step(api_fault_by(Client::Mcm, broken))
     .step(delete_machine("md-a-1"))
     .eventually(seconds(300), machine_gone("md-a-1"))
-    .eventually(seconds(1), struck("broken", 3))
+    .eventually(seconds(1), fault_hits("broken", 3))
 }

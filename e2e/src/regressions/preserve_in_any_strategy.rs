@@ -42,7 +42,8 @@ fn in_place(how: &str) -> Value {
 fn powered_off(name: &str, strategy: Value) -> Scenario {
     let story = story(
         name,
-        "A machine with a preservation request fails because its node is away for three hours: the same machine recovers, with any strategy.",
+        "A machine with a preservation request fails because its node is away for three hours: the same machine \
+         recovers, with any strategy.",
     );
     let kept_long = Pool {
         strategy,

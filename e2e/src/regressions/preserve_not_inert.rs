@@ -29,7 +29,8 @@ pub(super) fn entry() -> Entry {
 fn used_by_nobody() -> Scenario {
     let story = story(
         "r78-used-by-nobody",
-        "Machines are created, scaled, rolled and lost, and none is preserved: mcm's writes are those of a build without preservation.",
+        "Machines are created, scaled, rolled and lost, and none is preserved: mcm's writes are those of a build \
+         without preservation.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[pool(3)])

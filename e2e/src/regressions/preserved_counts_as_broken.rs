@@ -52,7 +52,8 @@ fn well() -> Condition {
 fn kept_on_purpose() -> Scenario {
     let story = story(
         "r82-kept-on-purpose",
-        "A failed machine is preserved on purpose: its deployment is available without failed machines, and another failed machine is replaced.",
+        "A failed machine is preserved on purpose: its deployment is available without failed machines, and another \
+         failed machine is replaced.",
     );
     let kept_long = Pool {
         kept_for: Some("72h0m0s"),

@@ -8,7 +8,7 @@ use mcm_api::Code;
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    api_fault_by, calls, fail_calls, keep, lift, lift_api_fault, seconds, slow_call, struck, vm_count, wait,
+    api_fault_by, calls, fail_calls, fault_hits, keep, lift, lift_api_fault, seconds, slow_call, vm_count, wait,
 };
 use scenario::step::{Client, CloudCall};
 
@@ -99,7 +99,7 @@ fn invisible(name: &str, what: &str, action: Action) -> Scenario {
         .step(lift("invisible"))
         .step(lift("late"))
         .step(wait(seconds(60)))
-        .eventually(seconds(1), struck("write", 1))
+        .eventually(seconds(1), fault_hits("write", 1))
         .step(lift_api_fault("write"))
         .eventually(joining(), well("md-a-1"))
         .quiet_end(joining())

@@ -53,7 +53,7 @@ pub(super) fn entries() -> [Entry; 10] {
             "Q08",
             "never-grows-again",
             "the reference's label of an update in place",
-            case("Q08", taken_back(), &[EXPECTED]),
+            case("Q08", template_reverted(), &[EXPECTED]),
         ),
         entry(
             "Q11",
@@ -106,9 +106,9 @@ fn relabelled() -> Scenario {
         "A machine's label changes: its set releases it, and creates another one.",
     );
     let owners = field("Machine", "md-a-1", "/metadata/ownerReferences", Value::Null);
-    let strayed = json!({ "metadata": { "labels": { keys::DEPLOYMENT_LABEL: "stray" } } });
+    let other_label = json!({ "metadata": { "labels": { keys::DEPLOYMENT_LABEL: "stray" } } });
     settled(story, &[pool(2)])
-        .step(merge("Machine", "md-a-1", strayed))
+        .step(merge("Machine", "md-a-1", other_label))
         .eventually(
             2 * joining(),
             all([at_size(2), owners, phase("md-a-1", Phase::Running)]),
@@ -148,7 +148,7 @@ fn rolled_out() -> Scenario {
 
 /// The template of an in-place update is reverted before any machine was updated, and then the deployment is
 /// scaled up.
-fn taken_back() -> Scenario {
+fn template_reverted() -> Scenario {
     let usual = in_place(2, 1);
     let disabled = |is: Value| -> Condition {
         let label = keys::SCALE_UP_DISABLED_LABEL.replace('/', "~1");
@@ -191,11 +191,11 @@ fn two_deployments() -> Scenario {
 
 /// A deployment is created with a foreign finalizer.
 fn with_a_finalizer() -> Scenario {
-    let theirs = "example.com/waits";
+    let foreign_finalizer = "example.com/waits";
     let deployment = json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineDeployment",
-        "metadata": { "name": POOL, "finalizers": [theirs] },
+        "metadata": { "name": POOL, "finalizers": [foreign_finalizer] },
         "spec": {
             "replicas": 1,
             "selector": { "matchLabels": { "name": POOL } },
@@ -216,7 +216,11 @@ fn with_a_finalizer() -> Scenario {
     .step(apply(deployment))
     .eventually(
         joining(),
-        all([at_size(1), finalizer(0, theirs), finalizer(1, keys::MACHINE_FINALIZER)]),
+        all([
+            at_size(1),
+            finalizer(0, foreign_finalizer),
+            finalizer(1, keys::MACHINE_FINALIZER),
+        ]),
     )
 }
 
@@ -224,7 +228,8 @@ fn with_a_finalizer() -> Scenario {
 fn statuses_are_refused() -> Scenario {
     let story = story(
         "q28-statuses-are-refused",
-        "For a quarter of an hour no status of a set can be written: it is written afterwards, and nothing else happens.",
+        "For a quarter of an hour no status of a set can be written: it is written afterwards, and nothing else \
+         happens.",
     );
     settled(story, &[pool(2)])
         .step(api_trouble(&[Verb::Patch], "machinesets/status", refusal(500)))
@@ -295,7 +300,7 @@ fn empty_selector() -> Scenario {
         },
     });
     let names = usual.names();
-    let alone = all(names.iter().flat_map(|name| {
+    let adopts_none = all(names.iter().flat_map(|name| {
         [
             phase(name, Phase::Running),
             field("Machine", name, "/metadata/ownerReferences", Value::Null),
@@ -311,9 +316,9 @@ fn empty_selector() -> Scenario {
         json!({ "spec": { "versions": definition["spec"]["versions"] } }),
     ))
     .steps(names.iter().map(|name| usual.machine(name, usual.class)))
-    .eventually(joining(), alone.clone())
+    .eventually(joining(), adopts_none.clone())
     .step(apply(set))
-    .always(seconds(1800), alone)
+    .always(seconds(1800), adopts_none)
 }
 
 fn without_rules(value: &mut Value) {

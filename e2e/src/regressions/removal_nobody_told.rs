@@ -8,8 +8,8 @@ use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Match, Pattern, Rule};
 use scenario::builder::{
-    all, api_fault, api_fault_by, create_machine, force_delete, lift_api_fault, orphan_period, phase, slack, struck,
-    vm_count, wait,
+    all, api_fault, api_fault_by, create_machine, fault_hits, force_delete, lift_api_fault, orphan_period, phase,
+    slack, vm_count, wait,
 };
 use scenario::step::Client;
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![Case {
             id: "A14",
-            scenario: unseen(),
+            scenario: removal_unobserved(),
             mutant: true,
             breaks: &["I1", EXPECTED],
         }],
@@ -35,7 +35,7 @@ pub(super) fn entry() -> Entry {
 
 /// mcm's watch of machines is silent while a user removes one by force, and the server restarts without its
 /// history: only mcm's next list shows that the machine is missing.
-fn unseen() -> Scenario {
+fn removal_unobserved() -> Scenario {
     let silent = Rule {
         matches: Match {
             resource: Some(Pattern::new("machines")),
@@ -73,7 +73,7 @@ fn unseen() -> Scenario {
     .step(lift_api_fault("silent"))
     .eventually(
         2 * orphan_period() + slack(),
-        all([vm_count("m-1", 0), struck("restarts", 1)]),
+        all([vm_count("m-1", 0), fault_hits("restarts", 1)]),
     )
     .step(create_machine("m-2"))
     .eventually(joining(), phase("m-2", Phase::Running))

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::builder::{
-    all, calls, delete_machine, keep, machine_gone, mcm, seconds, slow_call, struck, vm_count, wait,
+    all, calls, delete_machine, fault_hits, keep, machine_gone, mcm, seconds, slow_call, vm_count, wait,
 };
 use scenario::step::{CloudCall, ProcessAction};
 
@@ -48,14 +48,15 @@ fn killed_after_creation(name: &str, about: &str) -> Scenario {
 fn deleted_while_down() -> Scenario {
     killed_after_creation(
         "r05-restart-loses-id",
-        "mcm dies before it writes a provider ID, and the machine is deleted in the meantime: its VM is deleted before the machine.",
+        "mcm dies before it writes a provider ID, and the machine is deleted in the meantime: its VM is deleted before \
+         the machine.",
     )
     .step(delete_machine("md-a-1"))
     .step(wait(seconds(30)))
     .step(mcm(ProcessAction::Start))
     .eventually(seconds(300), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
     .eventually(joining(), well("md-a-2"))
-    .eventually(seconds(1), struck("late", 1))
+    .eventually(seconds(1), fault_hits("late", 1))
     .quiet_end(joining())
 }
 
@@ -69,6 +70,6 @@ fn restarted() -> Scenario {
     .meanwhile()
     .step(mcm(ProcessAction::Start))
     .eventually(seconds(300), well("md-a-1"))
-    .eventually(seconds(1), struck("late", 1))
+    .eventually(seconds(1), fault_hits("late", 1))
     .quiet_end(joining())
 }

@@ -25,7 +25,7 @@ fn named_twice() -> Scenario {
         "r41-named-twice",
         "Another machine is selected while a selected machine drains: both are deleted, and no third.",
     );
-    let stay = ["md-a-3", "md-a-4", "md-a-5", "md-a-6"];
+    let remaining = ["md-a-3", "md-a-4", "md-a-5", "md-a-6"];
     settled(story, &[pool(6)])
         .step(drains_take_long())
         .step(autoscaler("md-a-1", TIMES[0], 5))
@@ -40,5 +40,5 @@ fn named_twice() -> Scenario {
             seconds(1),
             all([machine_gone("md-a-1"), machine_gone("md-a-2"), at_size(5)]),
         )
-        .eventually(seconds(1), all(stay.map(well)))
+        .eventually(seconds(1), all(remaining.map(well)))
 }

@@ -15,12 +15,12 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#754, MCM PR#765; GA#160, GA#30",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R51", grows_meanwhile(), &["I15"])],
+        cases: vec![case("R51", scaled_during_rollout(), &["I15"])],
         open: "",
     }
 }
 
-fn grows_meanwhile() -> Scenario {
+fn scaled_during_rollout() -> Scenario {
     let story = story(
         "r51-grows-meanwhile",
         "A rollout of six machines is scaled up to twelve: no machine of the old class is created.",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Behind, Match, Pattern, Rule, Verb};
-use scenario::builder::{all, api_fault_by, delete, exists, lift_api_fault, mcm, not, seconds, struck, wait};
+use scenario::builder::{all, api_fault_by, delete, exists, fault_hits, lift_api_fault, mcm, not, seconds, wait};
 use scenario::step::{Client, ProcessAction};
 
 use super::worlds::{case, drains_end, drains_take_long, pool, settled};
@@ -61,7 +61,7 @@ fn stale_owner() -> Scenario {
         .step(wait(seconds(60)))
         .step(mcm(ProcessAction::Restart))
         .step(wait(seconds(240)))
-        .eventually(seconds(1), all([struck("stale", 1), struck("late", 1)]))
+        .eventually(seconds(1), all([fault_hits("stale", 1), fault_hits("late", 1)]))
         .step(lift_api_fault("stale"))
         .step(lift_api_fault("late"))
         .step(drains_end())

@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::keys;
 use scenario::Scenario;
-use scenario::builder::{field, seconds, strip, told};
+use scenario::builder::{event_count, field, seconds, strip};
 use serde_json::json;
 
 use super::worlds::{at_size, case, pool, scale, settled};
@@ -17,14 +17,14 @@ pub(super) fn entry() -> Entry {
         origin: "CAPI#14217, CAPI#12156, CAPI#738; cluster-api-provider-libvirt#109",
         group: Group::Rollouts,
         confidence: Confidence::Symptom,
-        cases: vec![case("R49", labels_go(), &["I9"])],
+        cases: vec![case("R49", labels_removed(), &["I9"])],
         open: "",
     }
 }
 
 /// For twenty minutes a user removes the label from each new machine. An hour later the released machines no
 /// longer count.
-fn labels_go() -> Scenario {
+fn labels_removed() -> Scenario {
     let usual = pool(3);
     let frozen = field("MachineSet", &usual.set(), "/metadata/labels/freeze", json!("True"));
     let story = story(
@@ -35,7 +35,10 @@ fn labels_go() -> Scenario {
         .step(scale(4))
         .eventually(seconds(120), frozen)
         .meanwhile()
-        .eventually(seconds(120), told("MachineSet", &usual.set(), "ReleasedMachine", 1))
+        .eventually(
+            seconds(120),
+            event_count("MachineSet", &usual.set(), "ReleasedMachine", 1),
+        )
         .meanwhile()
         .step(strip(keys::DEPLOYMENT_LABEL, POOL, seconds(1200)))
         .eventually(seconds(3600) + joining(), at_size(4))

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{all, inject, keep, machine_gone, seconds, slack, struck, vm_count};
+use scenario::builder::{all, fault_hits, inject, keep, machine_gone, seconds, slack, vm_count};
 use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
@@ -42,5 +42,5 @@ fn quoted() -> Scenario {
     .step(inject(error))
     .step(keep(0))
     .eventually(slack(), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
-    .eventually(seconds(1), struck("quotes", 1))
+    .eventually(seconds(1), fault_hits("quotes", 1))
 }

@@ -29,14 +29,14 @@ pub(super) fn entry() -> Entry {
 
 /// The recorded size is wrong when the class changes.
 fn out_of_date(name: &str, usual: &Pool) -> Scenario {
-    let noted = json!({ "metadata": { "annotations": { keys::DESIRED_REPLICAS_ANNOTATION: "5" } } });
+    let stale_size = json!({ "metadata": { "annotations": { keys::DESIRED_REPLICAS_ANNOTATION: "5" } } });
     let story = story(
         name,
         "A set records a stale size of its deployment, and has the right size itself: a rollout proceeds all the same.",
     )
     .step(class("class-b", "z1"));
     settled(story, std::slice::from_ref(usual))
-        .step(merge("MachineSet", &usual.set(), noted))
+        .step(merge("MachineSet", &usual.set(), stale_size))
         .step(to_class("class-b"))
 }
 

@@ -65,7 +65,8 @@ fn joins_early() -> Scenario {
 fn same_name() -> Scenario {
     story(
         "r65-same-name",
-        "A machine has the name of one that was removed by force and whose node still exists: it waits for its own node.",
+        "A machine has the name of one that was removed by force and whose node still exists: it waits for its own \
+         node.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

@@ -7,8 +7,8 @@ use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
-    all, any, api_fault, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, struck,
-    wait, workload,
+    all, any, api_fault, budget, delete_machine, deployment, fault_hits, field, keep, machine_gone, pods, seconds,
+    slack, wait, workload,
 };
 use scenario::expect::PodState;
 
@@ -45,7 +45,8 @@ fn two_drains() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     story(
         "r31-two-drains",
-        "A disruption budget allows one unavailable pod, and two machines are drained: the budget is not reported as misconfigured.",
+        "A disruption budget allows one unavailable pod, and two machines are drained: the budget is not reported as \
+         misconfigured.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
@@ -64,5 +65,5 @@ fn two_drains() -> Scenario {
     .meanwhile()
     .step(delete_machine("md-a-2"))
     .eventually(seconds(300), all(["md-a-1", "md-a-2"].map(machine_gone)))
-    .eventually(seconds(1), struck("late", 1))
+    .eventually(seconds(1), fault_hits("late", 1))
 }

@@ -47,7 +47,8 @@ fn refused_credentials(name: &str) -> Scenario {
     let names: Vec<String> = (1..=MACHINES).map(|number| format!("{POOL}-{number}")).collect();
     story(
         name,
-        "Machines are deleted while the cloud rejects the credentials for two hours: mcm writes little, and then they are deleted.",
+        "Machines are deleted while the cloud rejects the credentials for two hours: mcm writes little, and then they \
+         are deleted.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(MACHINES))

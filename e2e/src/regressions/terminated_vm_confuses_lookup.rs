@@ -5,7 +5,9 @@ use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
 use scenario::api_faults::{Match, Pattern, Rule, Verb};
-use scenario::builder::{all, api_fault_by, calls, inject, keep, lift_api_fault, seconds, struck, vm, vm_count, wait};
+use scenario::builder::{
+    all, api_fault_by, calls, fault_hits, inject, keep, lift_api_fault, seconds, vm, vm_count, wait,
+};
 use scenario::step::{Client, CloudCall, Fault, Step, VmAction};
 
 use super::{POOL, joining, refused, story, well};
@@ -28,7 +30,7 @@ pub(super) fn entry() -> Entry {
             },
             Case {
                 id: "R14/ended",
-                scenario: ended(),
+                scenario: first_vm_terminated(),
                 mutant: false,
                 breaks: &[],
             },
@@ -48,23 +50,24 @@ fn failed(times: u64) -> Step {
 fn hidden() -> Scenario {
     story(
         "r14-hidden-vm",
-        "The first VM of a machine is terminated but still listed, the second runs and was never reported: mcm finds the second.",
+        "The first VM of a machine is terminated but still listed, the second runs and was never reported: mcm finds \
+         the second.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(failed(2))
     .step(keep(1))
-    .eventually(seconds(30), all([struck("failed", 1), vm_count(MACHINE, 1)]))
+    .eventually(seconds(30), all([fault_hits("failed", 1), vm_count(MACHINE, 1)]))
     .step(vm(MACHINE, VmAction::Delete))
     .at_most(1, seconds(900), calls(CloudCall::CreateMachine, MACHINE))
     .meanwhile()
     .eventually(seconds(600) + joining(), well(MACHINE))
-    .eventually(seconds(1), struck("failed", 2))
+    .eventually(seconds(1), fault_hits("failed", 2))
     .step(wait(seconds(900)))
 }
 
 /// The first VM is created by a call that reports a failure, and is terminated when the next attempt looks for
 /// it.
-fn ended() -> Scenario {
+fn first_vm_terminated() -> Scenario {
     let conflicts = Rule {
         matches: Match {
             verbs: vec![Verb::Patch],
@@ -82,7 +85,7 @@ fn ended() -> Scenario {
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(failed(1))
     .step(keep(1))
-    .eventually(seconds(30), all([struck("failed", 1), vm_count(MACHINE, 1)]))
+    .eventually(seconds(30), all([fault_hits("failed", 1), vm_count(MACHINE, 1)]))
     .step(vm(MACHINE, VmAction::Delete))
     .eventually(seconds(60), vm_count(MACHINE, 0))
     .step(api_fault_by(Client::Mcm, conflicts))

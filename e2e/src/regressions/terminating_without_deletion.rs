@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Verb};
-use scenario::builder::{seconds, struck};
+use scenario::builder::{fault_hits, seconds};
 
 use super::worlds::{api_trouble_times, at_size, case, pool, refusal, scale, settled};
 use super::{joining, story};
@@ -37,6 +37,6 @@ fn refused(name: &str, action: Action) -> Scenario {
         .step(api_trouble_times(&[Verb::Delete], "machines", action, Some(3)))
         .step(scale(2))
         .eventually(seconds(600), at_size(2))
-        .eventually(seconds(1), struck("api", 1))
+        .eventually(seconds(1), fault_hits("api", 1))
         .quiet_end(joining())
 }

@@ -16,7 +16,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![Case {
             id: "A15",
-            scenario: alike(),
+            scenario: similar_names(),
             mutant: true,
             breaks: &["I13", EXPECTED],
         }],
@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-fn alike() -> Scenario {
+fn similar_names() -> Scenario {
     story(
         "a15-alike-names",
         "Two machines with similar names boot at the same time, one a little later: both join.",

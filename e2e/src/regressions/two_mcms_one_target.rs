@@ -42,7 +42,7 @@ pub(super) fn entry() -> Entry {
 }
 
 /// A fixture object in the other namespace; its class has its own tags.
-fn theirs(mut object: Value) -> Value {
+fn in_other_namespace(mut object: Value) -> Value {
     object["metadata"]["namespace"] = json!(OTHER);
     if object["kind"] == "MachineClass" {
         object["providerSpec"]["tags"] = json!({ "kubernetes.io/cluster/other": "1", "kubernetes.io/role/node": "1" });
@@ -60,7 +60,7 @@ fn unmarked(node: &str) -> Condition {
 }
 
 fn neighbours() -> Scenario {
-    let machine = |name| apply(theirs(fixtures::machine(name, OTHER)));
+    let machine = |name| apply(in_other_namespace(fixtures::machine(name, OTHER)));
     let names = || OURS.into_iter().chain(THEIRS);
     story(
         "r67-two-controllers",
@@ -69,8 +69,8 @@ fn neighbours() -> Scenario {
     .neighbour(OTHER)
     .keeper(POOL, 0, Value::Null)
     .steps([
-        apply(theirs(fixtures::secret(OTHER))),
-        apply(theirs(fixtures::class(OTHER))),
+        apply(in_other_namespace(fixtures::secret(OTHER))),
+        apply(in_other_namespace(fixtures::class(OTHER))),
     ])
     .steps(THEIRS.map(machine))
     .step(keep(2))

@@ -4,7 +4,9 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::{Code, Phase};
 use scenario::Scenario;
-use scenario::builder::{all, calls, inject, keep, machine_gone, mcm, phase, seconds, slack, struck, vm_count, wait};
+use scenario::builder::{
+    all, calls, fault_hits, inject, keep, machine_gone, mcm, phase, seconds, slack, vm_count, wait,
+};
 use scenario::expect::Condition;
 use scenario::step::{CloudCall, Fault, ProcessAction};
 
@@ -50,7 +52,7 @@ fn loops() -> Scenario {
     .step(wait(seconds(1800)))
     .step(mcm(ProcessAction::Restart))
     .always(seconds(1800), all(MACHINES.map(available)))
-    .eventually(seconds(1), struck("no-status", 2))
+    .eventually(seconds(1), fault_hits("no-status", 2))
     .step(keep(0))
     .eventually(slack(), all(MACHINES.map(machine_gone)))
 }

@@ -16,14 +16,14 @@ pub(super) fn entry() -> Entry {
         origin: "MCM PR#733",
         group: Group::Freeze,
         confidence: Confidence::Cause,
-        cases: vec![case("R21", unknown_meanwhile(), &["I13", "I11"])],
+        cases: vec![case("R21", unknown_during_rollout(), &["I13", "I11"])],
         open: "",
     }
 }
 
 /// A rollout is paused with machines of both sets, so that the rollout does not delete the machine whose
 /// kubelet stops for good.
-fn unknown_meanwhile() -> Scenario {
+fn unknown_during_rollout() -> Scenario {
     let story = story(
         "r21-unknown-meanwhile",
         "A node stops permanently during a paused rollout: its machine is Failed in time, and replaced.",

@@ -4,7 +4,9 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
-use scenario::builder::{all, attached_at_most, fail_calls, kubelet, lift, machine_gone, pods, seconds, slack, struck};
+use scenario::builder::{
+    all, attached_at_most, fail_calls, fault_hits, kubelet, lift, machine_gone, pods, seconds, slack,
+};
 use scenario::expect::PodState;
 use scenario::step::{CloudCall, KubeletAction};
 
@@ -58,11 +60,22 @@ fn unreachable() -> Scenario {
 fn stuck() -> Scenario {
     dies(
         "r34-b-stuck",
-        "A node with a volume dies, and the cloud does not detach it while the VM exists: the machine is deleted all the same.",
+        "A node with a volume dies, and the cloud does not detach it while the VM exists: the machine is deleted all \
+         the same.",
     )
-    .step(fail_calls("busy", CloudCall::DeleteMachine, "md-a-1", Code::Unavailable))
-    .step(fail_calls("stuck", CloudCall::DetachVolume, "md-a-1", Code::Unavailable))
-    .eventually(seconds(15 * 60), all([struck("busy", 1), struck("stuck", 1)]))
+    .step(fail_calls(
+        "busy",
+        CloudCall::DeleteMachine,
+        "md-a-1",
+        Code::Unavailable,
+    ))
+    .step(fail_calls(
+        "stuck",
+        CloudCall::DetachVolume,
+        "md-a-1",
+        Code::Unavailable,
+    ))
+    .eventually(seconds(15 * 60), all([fault_hits("busy", 1), fault_hits("stuck", 1)]))
     .step(lift("busy"))
     .eventually(slack(), machine_gone("md-a-1"))
     .step(lift("stuck"))

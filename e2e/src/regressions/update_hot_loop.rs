@@ -4,7 +4,7 @@ use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::{Action, Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    api_fault_by, delete, exists, field, force_delete, kubelet, medium_retry, not, seconds, struck, wait,
+    api_fault_by, delete, exists, fault_hits, field, force_delete, kubelet, medium_retry, not, seconds, wait,
 };
 use scenario::step::{Client, KubeletAction};
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(super) fn entry() -> Entry {
             case("R71/b", refused("r71-b-conflicts", refusal(409)), &["I18"]),
             case("R71/not-frozen", not_frozen(), &[]),
             case("R71/others", others(), &[]),
-            case("R71/gone", gone(), &[]),
+            case("R71/gone", removed_by_force(), &[]),
         ],
         open: "responses with code 403: a run treats each of them as a missing permission",
     }
@@ -42,7 +42,7 @@ fn refused(name: &str, action: Action) -> Scenario {
         .step(api_trouble(&[Verb::Patch], "machinedeployments*", action))
         .step(scale(4))
         .step(wait(seconds(600)))
-        .eventually(seconds(1), struck("api", 2))
+        .eventually(seconds(1), fault_hits("api", 2))
         .step(api_recovers())
         .eventually(joining(), at_size(4))
         .quiet_end(joining())
@@ -54,14 +54,15 @@ fn not_frozen() -> Scenario {
     let extra = ["md-a-7", "md-a-8", "md-a-9"].map(|name| usual.machine(name, usual.class));
     let story = story(
         "r71-not-frozen",
-        "A set must be frozen, and for ten minutes no write of it succeeds: mcm retries with backoff, and succeeds afterwards.",
+        "A set must be frozen, and for ten minutes no write of it succeeds: mcm retries with backoff, and succeeds \
+         afterwards.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
         .step(api_trouble(&[Verb::Patch], "machinesets*", refusal(503)))
         .steps(extra)
         .step(wait(seconds(600)))
-        .eventually(seconds(1), struck("api", 2))
+        .eventually(seconds(1), fault_hits("api", 2))
         .step(api_recovers())
         .step(drains_end())
         .eventually(medium_retry() + 2 * joining(), at_size(2))
@@ -94,7 +95,7 @@ fn others() -> Scenario {
         .eventually(joining(), status("md-c", "availableReplicas", 1))
         .step(delete("MachineDeployment", "md-c"))
         .eventually(joining(), not(exists("MachineDeployment", "md-c")))
-        .eventually(seconds(1), struck("api", 2))
+        .eventually(seconds(1), fault_hits("api", 2))
         .step(api_recovers())
         .eventually(seconds(60), field("MachineSet", &pool(2).set(), "/spec/replicas", 3))
         .eventually(joining(), at_size(3))
@@ -102,10 +103,11 @@ fn others() -> Scenario {
 }
 
 /// A machine is removed from the store despite its finalizers, while its status cannot be written.
-fn gone() -> Scenario {
+fn removed_by_force() -> Scenario {
     let story = story(
         "r71-gone",
-        "A machine disappears while its status cannot be written: mcm stops reconciling it, and its set creates another one.",
+        "A machine disappears while its status cannot be written: mcm stops reconciling it, and its set creates \
+         another one.",
     );
     settled(story, &[pool(2)])
         .step(api_trouble(&[Verb::Patch], "machines/status", refusal(500)))

@@ -34,7 +34,8 @@ fn cordoned(node: &str) -> Condition {
 fn cordons() -> Scenario {
     let story = story(
         "r75-cordons",
-        "Nodes are cordoned, one of them of a preserved machine that recovers: they stay cordoned, and only our taint is removed.",
+        "Nodes are cordoned, one of them of a preserved machine that recovers: they stay cordoned, and only our taint \
+         is removed.",
     );
     settled(story, &[pool(3)])
         .step(cordon("md-a-1"))

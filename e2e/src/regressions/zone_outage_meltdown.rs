@@ -4,7 +4,9 @@
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
 use scenario::api_faults::Verb;
-use scenario::builder::{all, any, fail_zone, kubelet, machine_gone, mend_zone, seconds, struck, vm_count, wait};
+use scenario::builder::{
+    all, any, fail_zone, fault_hits, kubelet, machine_gone, restore_zone, seconds, vm_count, wait,
+};
 use scenario::step::{KubeletAction, ZoneFailure};
 
 use super::worlds::{Pool, api_recovers, api_trouble, at_size, case, class, pool, refusal, settled, status};
@@ -44,16 +46,16 @@ fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
     }
     story = story.step(fail_zone("z1", failure)).step(wait(seconds(5400)));
     if no_new_ones {
-        story = story.eventually(seconds(1), struck("api", 1)).step(api_recovers());
+        story = story.eventually(seconds(1), fault_hits("api", 1)).step(api_recovers());
     }
     let names = pools[0].names();
-    let but = |lost: usize| {
+    let except = |lost: usize| {
         let others = names.iter().enumerate().filter(|(index, _)| *index != lost);
         all(others.map(|(_, name)| vm_count(name, 1)).collect::<Vec<_>>())
     };
     story
-        .eventually(seconds(1), any((0..names.len()).map(but)))
-        .step(mend_zone("z1"))
+        .eventually(seconds(1), any((0..names.len()).map(except)))
+        .step(restore_zone("z1"))
         .eventually(
             seconds(3600),
             all(POOLS.map(|(name, _)| status(name, "availableReplicas", 4))),
@@ -70,7 +72,8 @@ fn others_return() -> Scenario {
     let kept = names.iter().skip(1);
     let story = story(
         "r19-c-others-return",
-        "One of four unreachable machines is replaced; the others come back a moment after the replacement joined, and stay.",
+        "One of four unreachable machines is replaced; the others come back a moment after the replacement joined, and \
+         stay.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(wait(seconds(60)))

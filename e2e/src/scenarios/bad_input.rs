@@ -4,7 +4,9 @@
 
 use mcm_api::Phase;
 use scenario::Scenario;
-use scenario::builder::{all, apply, create_machine, creation_timeout, inject, lift, phase, says, slack, vm_count};
+use scenario::builder::{
+    all, apply, create_machine, creation_timeout, description_contains, inject, lift, phase, slack, vm_count,
+};
 use scenario::fixtures::{API_TOKEN, CLASS, SECRET};
 use scenario::step::{CloudCall, Fault, Patch, Step};
 use serde_json::{Value, json};
@@ -59,7 +61,8 @@ pub(super) fn scenario() -> Scenario {
     let running = |machine| all([phase(machine, Phase::Running), vm_count(machine, 1)]);
     Scenario::new(
         "bad_input",
-        "A class, a Secret, a provider spec and a driver are wrong: each machine reports its error, and becomes Running after the fix.",
+        "A class, a Secret, a provider spec and a driver are wrong: each machine reports its error, and becomes \
+         Running after the fix.",
     )
     .steps([
         nameless("nameless-creation", CloudCall::CreateMachine),
@@ -78,11 +81,14 @@ pub(super) fn scenario() -> Scenario {
     .eventually(
         slack(),
         all([
-            says("m-class", "the machine class nowhere does not exist"),
-            says("m-class", "create it, or correct spec.class.name"),
-            says("m-script", "add the key userData to the secret of the machine class no-script"),
-            says("m-spec", "gigantic"),
-            says("m-nonsense", "is empty after creation flow"),
+            description_contains("m-class", "the machine class nowhere does not exist"),
+            description_contains("m-class", "create it, or correct spec.class.name"),
+            description_contains(
+                "m-script",
+                "add the key userData to the secret of the machine class no-script",
+            ),
+            description_contains("m-spec", "gigantic"),
+            description_contains("m-nonsense", "is empty after creation flow"),
         ]),
     )
     .eventually(joining(), running("m-1"))
@@ -102,5 +108,8 @@ pub(super) fn scenario() -> Scenario {
         creation_timeout(),
         all(["m-class", "m-script", "m-spec", "m-nonsense"].map(running)),
     )
-    .always(slack(), all(["m-1", "m-class", "m-script", "m-spec", "m-nonsense"].map(running)))
+    .always(
+        slack(),
+        all(["m-1", "m-class", "m-script", "m-spec", "m-nonsense"].map(running)),
+    )
 }

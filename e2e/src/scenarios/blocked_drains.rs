@@ -22,11 +22,12 @@ pub(super) fn scenario() -> Scenario {
     let last = names.last().cloned().unwrap_or_default();
     Scenario::new(
         "blocked_drains",
-        "More drains are blocked than mcm reconciles machines concurrently: a new machine becomes Running as fast as the first one.",
+        "More drains are blocked than mcm reconciles machines concurrently: a new machine becomes Running as fast as \
+         the first one.",
     )
     .step(apply(budget))
     .step(create_machine("first"))
-    .eventually(at_once(), phase("first", Phase::Running))
+    .eventually(usual_creation_time(), phase("first", Phase::Running))
     .steps(names.iter().map(|name| create_machine(name)))
     .eventually(2 * joining(), phase(&last, Phase::Running))
     .steps(names.iter().map(|name| apply(pod(name))))
@@ -34,7 +35,7 @@ pub(super) fn scenario() -> Scenario {
     .steps(names.iter().map(|name| delete_machine(name)))
     .eventually(slack(), phase(&last, Phase::Terminating))
     .step(create_machine("new"))
-    .eventually(at_once(), phase("new", Phase::Running))
+    .eventually(usual_creation_time(), phase("new", Phase::Running))
     .always(slack(), exists("Pod", &format!("on-{last}")))
     .only_on(
         [StageKind::Sim],
@@ -43,7 +44,7 @@ pub(super) fn scenario() -> Scenario {
 }
 
 /// How long a machine takes without other work in progress: the boot time of its VM plus some slack.
-fn at_once() -> DurationExpression {
+fn usual_creation_time() -> DurationExpression {
     boot_delay() + slack() / 12
 }
 

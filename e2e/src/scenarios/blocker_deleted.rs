@@ -13,7 +13,8 @@ pub(super) fn scenario() -> Scenario {
     pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
     Scenario::new(
         "blocker_deleted",
-        "A drain waits for a pod that a disruption budget protects, and a user deletes the pod: the machine is deleted without further delay.",
+        "A drain waits for a pod that a disruption budget protects, and a user deletes the pod: the machine is deleted \
+         without further delay.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

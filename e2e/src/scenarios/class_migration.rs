@@ -20,10 +20,11 @@ pub(super) fn scenario() -> Scenario {
     let filled = |pointer, is: Value| field("MachineClass", CLASS, pointer, is);
     let story = Scenario::new(
         "class_migration",
-        "A machine refers to a class of a legacy kind: the driver generates a MachineClass, and the machine becomes Running.",
+        "A machine refers to a class of a legacy kind: the driver generates a MachineClass, and the machine becomes \
+         Running.",
     )
     .step(apply(definition()))
-    .steps(rights())
+    .steps(role_and_binding())
     .step(apply(old_class()))
     .step(apply(set()))
     .step(apply(machine()))
@@ -50,7 +51,7 @@ pub(super) fn scenario() -> Scenario {
 
 /// The legacy kind.
 fn definition() -> Value {
-    let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let any_object = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -63,14 +64,14 @@ fn definition() -> Value {
                 "name": "v1alpha1",
                 "served": true,
                 "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": anything } } },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": any_object } } },
             }],
         },
     })
 }
 
 /// The permissions that `mcm` needs beyond its role, see docs/using/operating.md.
-fn rights() -> [Step; 2] {
+fn role_and_binding() -> [Step; 2] {
     let named = json!({ "name": "class-migration" });
     let rule = |resource: &str, verbs: Value| json!({ "apiGroups": [GROUP], "resources": [resource], "verbs": verbs });
     [

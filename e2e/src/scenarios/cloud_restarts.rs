@@ -17,7 +17,8 @@ pub(super) fn scenario() -> Scenario {
     let called = |call: CloudCall| any(MACHINES.map(|name| calls_at_least(call, name, 1)));
     Scenario::new(
         "cloud_restarts",
-        "fakecloud restarts while ten machines are created and again while they are deleted: no VM is lost or duplicated.",
+        "fakecloud restarts while ten machines are created and again while they are deleted: no VM is lost or \
+         duplicated.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(creation_timeout() / 2, called(CloudCall::CreateMachine))

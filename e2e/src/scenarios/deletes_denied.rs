@@ -17,7 +17,8 @@ pub(super) fn scenario() -> Scenario {
     let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
     Scenario::new(
         "deletes_denied",
-        "An admission policy denies machine deletions that users request through Nodes: mcm retries them until they succeed.",
+        "An admission policy denies machine deletions that users request through Nodes: mcm retries them until they \
+         succeed.",
     )
     .only_on(
         [StageKind::Envtest, StageKind::Kind],

@@ -5,8 +5,8 @@ use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
-    all, annotate, api_fault_by, create_machine, creation_timeout, delete, exists, lift_api_fault, phase, slack,
-    struck, vm_count,
+    all, annotate, api_fault_by, create_machine, creation_timeout, delete, exists, fault_hits, lift_api_fault, phase,
+    slack, vm_count,
 };
 use scenario::step::Client;
 
@@ -32,14 +32,15 @@ pub(super) fn scenario() -> Scenario {
     let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
     Scenario::new(
         "deletes_refused",
-        "The API server refuses machine deletions that users request through Nodes: mcm retries them until they succeed.",
+        "The API server refuses machine deletions that users request through Nodes: mcm retries them until they \
+         succeed.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(joining(), all(MACHINES.map(|machine| phase(machine, Phase::Running))))
     .step(api_fault_by(Client::Mcm, refusal))
     .step(annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, "true"))
     .step(delete("Node", "m-2"))
-    .eventually(slack(), struck("refusal", 4))
+    .eventually(slack(), fault_hits("refusal", 4))
     .always(slack(), all(MACHINES.map(there)))
     .step(lift_api_fault("refusal"))
     .eventually(creation_timeout(), all(MACHINES.map(nothing_left)))

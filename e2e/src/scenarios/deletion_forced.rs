@@ -22,7 +22,8 @@ pub(super) fn scenario() -> Scenario {
     });
     Scenario::new(
         "deletion_forced",
-        "A disruption budget blocks a drain, and a user labels the machine for forced deletion: it is deleted immediately.",
+        "A disruption budget blocks a drain, and a user labels the machine for forced deletion: it is deleted \
+         immediately.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))

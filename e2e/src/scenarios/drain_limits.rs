@@ -23,7 +23,8 @@ pub(super) fn scenario() -> Scenario {
     let machines = [NONE, RETRIES, TIMEOUT, BOTH];
     Scenario::new(
         "drain_limits",
-        "A disruption budget blocks evictions: each drain ends at its machine's limit of attempts or time, whichever is reached first, or at the default timeout.",
+        "A disruption budget blocks evictions: each drain ends at its machine's limit of attempts or time, whichever \
+         is reached first, or at the default timeout.",
     )
     .steps(limits.map(|(name, limits)| apply(machine(name, &limits))))
     .eventually(joining(), all(machines.map(|machine| phase(machine, Phase::Running))))
@@ -44,7 +45,10 @@ pub(super) fn scenario() -> Scenario {
         3 * slack(),
         all([RETRIES, TIMEOUT, BOTH].map(|machine| all([not(exists("Pod", machine)), nothing_left(machine)]))),
     )
-    .eventually(drain_timeout() + slack(), all([not(exists("Pod", NONE)), nothing_left(NONE)]))
+    .eventually(
+        drain_timeout() + slack(),
+        all([not(exists("Pod", NONE)), nothing_left(NONE)]),
+    )
 }
 
 fn machine(name: &str, limits: &Value) -> Value {

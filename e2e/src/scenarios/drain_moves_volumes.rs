@@ -21,7 +21,8 @@ pub(super) fn scenario() -> Scenario {
     };
     let scenario = Scenario::new(
         "drain_moves_volumes",
-        "A machine is deleted whose pods have volumes: they are evicted one by one, and each volume is attached to one node at a time.",
+        "A machine is deleted whose pods have volumes: they are evicted one by one, and each volume is attached to one \
+         node at a time.",
     )
     .step(storage_class())
     .step(create_machine("m-1"))

@@ -14,7 +14,8 @@ pub(super) fn scenario() -> Scenario {
     let ready = || pods("web").are(PodState::Ready);
     Scenario::new(
         "drain_one_by_one",
-        "A machine is deleted whose pods have a disruption budget of one: they move one by one, and at most one is unavailable.",
+        "A machine is deleted whose pods have a disruption budget of one: they move one by one, and at most one is \
+         unavailable.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(3)))

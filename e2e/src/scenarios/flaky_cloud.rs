@@ -11,7 +11,8 @@ use scenario::step::CloudCall;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "flaky_cloud",
-        "A creation fails with two alternating errors: the machine reports each error, and has exactly one VM at the end.",
+        "A creation fails with two alternating errors: the machine reports each error, and has exactly one VM at the \
+         end.",
     )
     // Of several matching rules the oldest applies first.
     .step(fail_call(

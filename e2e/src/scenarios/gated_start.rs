@@ -32,13 +32,18 @@ pub(super) fn scenario() -> Scenario {
     let first_taint = |key: &str| field("Node", "m-1", "/spec/taints/0/key", key);
     Scenario::new(
         "gated_start",
-        "The taint for missing critical components keeps a machine from Running; mcm removes the not-ready taint when the machine is Running.",
+        "The taint for missing critical components keeps a machine from Running; mcm removes the not-ready taint when \
+         the machine is Running.",
     )
     .step(apply(class))
     .step(apply(machine))
     .eventually(joining(), exists("Node", "m-1"))
     .always(slack(), phase("m-1", Phase::Pending))
-    .step(patch_spec("Node", "m-1", json!({ "taints": [taint(keys::INSTANCE_NOT_READY_TAINT)] })))
+    .step(patch_spec(
+        "Node",
+        "m-1",
+        json!({ "taints": [taint(keys::INSTANCE_NOT_READY_TAINT)] }),
+    ))
     .eventually(
         slack(),
         all([

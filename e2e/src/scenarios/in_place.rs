@@ -13,7 +13,8 @@ use super::joining;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "in_place",
-        "A node is selected for an in-place update: it is drained first, and its machine is Running again after its agent reports success.",
+        "A node is selected for an in-place update: it is drained first, and its machine is Running again after its \
+         agent reports success.",
     )
     .step(create_machine("m-1"))
     .step(deployment(workload("web").replicas(2)))

@@ -12,7 +12,8 @@ use scenario::step::CloudCall;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "initialize",
-        "The initialization of a VM fails for some time: mcm retries on the same VM, and the machine does not become Running before it succeeds.",
+        "The initialization of a VM fails for some time: mcm retries on the same VM, and the machine does not become \
+         Running before it succeeds.",
     )
     .require_initialize()
     .boots_in(seconds(1))

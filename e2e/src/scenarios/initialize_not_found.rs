@@ -12,7 +12,7 @@ const MACHINES: [&str; 2] = ["m-1", "m-2"];
 
 pub(super) fn scenario() -> Scenario {
     let not_found = |machine| fail_calls(machine, CloudCall::InitializeMachine, machine, Code::NotFound);
-    let asked = |machine| calls_at_least(CloudCall::InitializeMachine, machine, 1);
+    let initialization_called = |machine| calls_at_least(CloudCall::InitializeMachine, machine, 1);
     Scenario::new(
         "initialize_not_found",
         "InitializeMachine returns NotFound: mcm skips it, and each machine becomes Running with its one VM.",
@@ -23,6 +23,6 @@ pub(super) fn scenario() -> Scenario {
         creation_timeout(),
         all(MACHINES.map(|machine| all([phase(machine, Phase::Running), vm_count(machine, 1)]))),
     )
-    .eventually(slack(), any(MACHINES.map(asked)))
+    .eventually(slack(), any(MACHINES.map(initialization_called)))
     .at_most(0, slack(), calls(CloudCall::CreateMachine, "m-1"))
 }

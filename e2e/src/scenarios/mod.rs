@@ -24,6 +24,7 @@ mod evictions_under_budget;
 mod failover;
 mod flaky_cloud;
 mod foreign_nodes;
+mod gardener_zones;
 mod gated_start;
 mod hand_made;
 mod hot_update;
@@ -128,6 +129,7 @@ pub fn scenarios() -> Vec<Scenario> {
         rollout_adopts::scenario(),
         rollout_frozen::scenario(),
         rollout_in_place::scenario(),
+        gardener_zones::scenario(),
         zone_outage::scenario(),
     ]);
     let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));

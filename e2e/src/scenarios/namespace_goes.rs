@@ -14,7 +14,7 @@ use super::{joining, only_in_a_cluster_of_its_own};
 const TEAM: &str = "drydock-team";
 
 pub(super) fn scenario() -> Scenario {
-    let held = json!({
+    let blocker = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": { "name": "held", "namespace": TEAM, "finalizers": ["example.com/hold"] },
@@ -22,14 +22,15 @@ pub(super) fn scenario() -> Scenario {
     let ready = |of: &str| pods(of).are(PodState::Ready).exactly(1);
     let scenario = Scenario::new(
         "namespace_goes",
-        "A namespace with workloads and a volume is deleted: it disappears after the finalizer of its last object is removed.",
+        "A namespace with workloads and a volume is deleted: it disappears after the finalizer of its last object is \
+         removed.",
     )
     .step(storage_class())
     .step(namespace(TEAM))
     .step(create_machine("m-1"))
     .step(deployment(workload("web").in_namespace(TEAM)))
     .step(stateful_set(workload("db").volume("1Gi").in_namespace(TEAM)))
-    .step(apply(held))
+    .step(apply(blocker))
     .eventually(
         joining() + 2 * slack(),
         all([ready("web"), ready("db"), volumes_of("data-db-0", 1)]),

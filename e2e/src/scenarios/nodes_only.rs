@@ -21,7 +21,7 @@ pub(super) fn scenario() -> Scenario {
         "nodes_only",
         "A user with permissions only on nodes replaces a machine, deletes one and cordons a third.",
     )
-    .steps(rights())
+    .steps(role_and_binding())
     .steps(machines.map(create_machine))
     .eventually(joining(), all(machines.map(|machine| phase(machine, Phase::Running))))
     .step(refused_to(CONSUMER, delete("Machine", "m-1")))
@@ -37,7 +37,7 @@ pub(super) fn scenario() -> Scenario {
 }
 
 /// A role for nodes, with its binding.
-fn rights() -> [Step; 2] {
+fn role_and_binding() -> [Step; 2] {
     let group = "rbac.authorization.k8s.io";
     [
         apply(json!({

@@ -33,7 +33,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 fn now() -> Scenario {
     Scenario::new(
         "preserve_now",
-        "A user protects a Running machine from cluster-autoscaler by an annotation on its Node; after the expiry everything is as before.",
+        "A user protects a Running machine from cluster-autoscaler by an annotation on its Node; after the expiry \
+         everything is as before.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -128,15 +129,13 @@ fn automatically() -> Scenario {
 fn early_release() -> Scenario {
     pool(
         "preserve_released_early",
-        "The annotation value false ends a preservation: a Running machine keeps running, a Failed one is replaced, and another may be preserved.",
+        "The annotation value false ends a preservation: a Running machine keeps running, a Failed one is replaced, \
+         and another may be preserved.",
         &["m-1", "m-2", "m-3"],
         1,
     )
     .step(preserve("Machine", "m-3", "now"))
-    .eventually(
-        slack(),
-        kept_running("m-3"),
-    )
+    .eventually(slack(), kept_running("m-3"))
     .step(preserve("Node", "m-3", "false"))
     .eventually(
         slack(),
@@ -154,7 +153,8 @@ fn early_release() -> Scenario {
 fn recovers() -> Scenario {
     pool(
         "preserve_recovers",
-        "An automatically preserved machine recovers: it is Running, stays preserved until its expiry, and no longer counts against the maximum.",
+        "An automatically preserved machine recovers: it is Running, stays preserved until its expiry, and no longer \
+         counts against the maximum.",
         &["m-1", "m-2"],
         1,
     )
@@ -202,7 +202,8 @@ fn pool_without_nodes(name: &str, about: &str) -> Scenario {
 fn node_overrides() -> Scenario {
     Scenario::new(
         "preserve_node_overrides",
-        "The annotation of the Node takes precedence and is copied to the Machine; removing it also removes the Machine's.",
+        "The annotation of the Node takes precedence and is copied to the Machine; removing it also removes the \
+         Machine's.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
@@ -233,25 +234,20 @@ fn controller_down() -> Scenario {
     let preserved = all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
     pool(
         "preserve_expires_while_the_controller_is_down",
-        "While no controller runs, a failed and a running machine expire and the request for a third is removed: all three preservations end when a controller runs.",
+        "While no controller runs, a failed and a running machine expire and the request for a third is removed: all \
+         three preservations end when a controller runs.",
         &["m-1", "m-2", "m-3"],
         1,
     )
     .step(kubelet("m-1", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-1"))
     .steps(running.map(|machine| preserve("Node", machine, "now")))
-    .eventually(
-        slack(),
-        all(running.map(kept_running)),
-    )
+    .eventually(slack(), all(running.map(kept_running)))
     .step(until("m-3", "2199-01-01T00:00:00Z"))
     .step(mcm(ProcessAction::Kill))
     .step(remove("Node", "m-3", keys::PRESERVE_ANNOTATION))
     .step(wait(preserve_timeout() + seconds(10)))
-    .always(
-        slack(),
-        all([unchanged("Machine", "m-1", "/metadata/uid"), preserved]),
-    )
+    .always(slack(), all([unchanged("Machine", "m-1", "/metadata/uid"), preserved]))
     .step(mcm(ProcessAction::Start))
     .eventually(
         3 * slack() + boot_delay(),

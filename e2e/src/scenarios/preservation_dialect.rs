@@ -4,7 +4,7 @@
 use mcm_api::{Phase, keys};
 use scenario::PreservationDialect;
 use scenario::builder::{
-    all, annotate, boot_delay, field, kubelet, machine_gone, not, phase, preserve_timeout, slack, told,
+    all, annotate, boot_delay, event_count, field, kubelet, machine_gone, not, phase, preserve_timeout, slack,
 };
 use scenario::step::KubeletAction;
 use scenario::{Scenario, StageKind};
@@ -26,25 +26,23 @@ fn first_version() -> Scenario {
     let all_three = ["m-1", "m-2", "m-3"];
     let understood = |machine: &str| {
         all([
-            told("Machine", machine, "PreserveAnnotationRenamed", 1),
+            event_count("Machine", machine, "PreserveAnnotationRenamed", 1),
             annotation("Machine", machine, keys::PRESERVE_ANNOTATION, "when-failed"),
         ])
     };
-    let ignored = |machine: &str| told("Machine", machine, "PreserveValueIgnored", 1);
+    let ignored = |machine: &str| event_count("Machine", machine, "PreserveValueIgnored", 1);
     let ready = |machines: u32| field("MachineSet", SET, "/status/readyReplicas", machines);
     pool(
         "preserve_in_old_words",
-        "Annotation values of the proposal's first version work on Node and Machine; unknown values neither start nor end a preservation.",
+        "Annotation values of the proposal's first version work on Node and Machine; unknown values neither start nor \
+         end a preservation.",
         &all_three,
         0,
     )
     .step(annotate("Node", "m-1", old, "true"))
     .step(annotate("Machine", "m-2", old, "true"))
     .step(preserve("Machine", "m-3", "yes"))
-    .eventually(
-        slack(),
-        all([understood("m-1"), understood("m-2"), ignored("m-3")]),
-    )
+    .eventually(slack(), all([understood("m-1"), understood("m-2"), ignored("m-3")]))
     .steps(all_three.map(|machine| kubelet(machine, KubeletAction::Stop)))
     .eventually(
         2 * failing() + joining(),
@@ -63,7 +61,8 @@ fn maximum_of_the_reference() -> Scenario {
     let maximum = |machines: u32| spec(json!({ "autoPreserveFailedMachineMax": machines }));
     let story = Scenario::new(
         "preserve_maximum_of_the_reference",
-        "The maximum in the reference's field: of two failed machines one is preserved, and none with a maximum of zero.",
+        "The maximum in the reference's field: of two failed machines one is preserved, and none with a maximum of \
+         zero.",
     );
     settled(story, &[long(worlds::pool(3))])
         .step(maximum(1))
@@ -88,12 +87,13 @@ fn as_upstream() -> Scenario {
         if is == Value::Null { there } else { not(there) }
     };
     let kept = |machine: &str| expiry(machine, Value::Bool(true));
-    let free = |machine: &str| expiry(machine, Value::Null);
+    let not_preserved = |machine: &str| expiry(machine, Value::Null);
     let key = format!("/metadata/annotations/{}", keys::PRESERVE_ANNOTATION.replace('/', "~1"));
-    let word = |machine: &str, is: Value| field("Machine", machine, &key, is);
+    let annotated = |machine: &str, is: Value| field("Machine", machine, &key, is);
     let mut story = pool(
         "preserve_as_upstream",
-        "In the upstream dialect phases have no sub-phase, an automatic preservation is an annotation, and it ends on recovery.",
+        "In the upstream dialect phases have no sub-phase, an automatic preservation is an annotation, and it ends on \
+         recovery.",
         &["m-1", "m-2"],
         1,
     )
@@ -106,14 +106,18 @@ fn as_upstream() -> Scenario {
             all([
                 phase("m-1", Phase::Failed),
                 kept("m-1"),
-                word("m-1", "auto-preserved".into()),
+                annotated("m-1", "auto-preserved".into()),
             ]),
         )
         .always(slack(), phase("m-1", Phase::Failed))
         .step(kubelet("m-1", KubeletAction::Start))
         .eventually(
             2 * slack(),
-            all([phase("m-1", Phase::Running), free("m-1"), word("m-1", Value::Null)]),
+            all([
+                phase("m-1", Phase::Running),
+                not_preserved("m-1"),
+                annotated("m-1", Value::Null),
+            ]),
         )
         .step(preserve("Node", "m-2", "now"))
         .eventually(slack(), all([phase("m-2", Phase::Running), kept("m-2")]))

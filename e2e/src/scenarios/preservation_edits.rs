@@ -22,8 +22,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 fn timeout_changed() -> Scenario {
-    let keep_for = |time: &str| spec(json!({ "template": { "spec": { "machinePreserveTimeout": time } } }));
-    let is_kept_for = |time: &str| field("Machine", "md-a-2", "/spec/machinePreserveTimeout", time);
+    let set_timeout = |time: &str| spec(json!({ "template": { "spec": { "machinePreserveTimeout": time } } }));
+    let timeout_is = |time: &str| field("Machine", "md-a-2", "/spec/machinePreserveTimeout", time);
     let preserved = |machine: &str| phase(machine, Phase::RunningPreserved);
     let story = Scenario::new(
         "preserve_timeout_changed",
@@ -33,12 +33,12 @@ fn timeout_changed() -> Scenario {
         .step(preserve("Node", "md-a-1", "now"))
         .eventually(slack(), preserved("md-a-1"))
         .throughout(preserved("md-a-1"))
-        .step(keep_for("15s"))
-        .eventually(slack(), is_kept_for("15s"))
+        .step(set_timeout("15s"))
+        .eventually(slack(), timeout_is("15s"))
         .step(preserve("Node", "md-a-2", "now"))
         .eventually(slack(), preserved("md-a-2"))
-        .step(keep_for("24h0m0s"))
-        .eventually(slack(), all([is_kept_for("24h0m0s"), preserved("md-a-2")]))
+        .step(set_timeout("24h0m0s"))
+        .eventually(slack(), all([timeout_is("24h0m0s"), preserved("md-a-2")]))
         .eventually(seconds(15) + slack(), forgotten("md-a-2"))
         .step(preserve("Node", "md-a-2", "now"))
         .eventually(slack(), preserved("md-a-2"))
@@ -75,7 +75,8 @@ fn expiry_moved() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(2) });
     let story = Scenario::new(
         "preserve_expiry_moved",
-        "The expiry of a failed machine is moved earlier, and then later: the machine is replaced at that time and not before.",
+        "The expiry of a failed machine is moved earlier, and then later: the machine is replaced at that time and not \
+         before.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-1", KubeletAction::Stop))

@@ -35,7 +35,8 @@ fn maximum_lowered() -> Scenario {
     let machines = ["m-2", "m-1", "m-3"];
     Scenario::new(
         "preserve_maximum_lowered",
-        "A lowered maximum releases the automatically preserved machines that were created first, and only as many as necessary.",
+        "A lowered maximum releases the automatically preserved machines that were created first, and only as many as \
+         necessary.",
     )
     .step(member("m-2"))
     .step(wait(seconds(2)))
@@ -103,7 +104,8 @@ fn hibernated_in_a_drain() -> Scenario {
     });
     let story = Scenario::new(
         "preserve_hibernated_in_a_drain",
-        "A deployment is scaled to zero while one machine is drained for its preservation and another is preserved: all machines are deleted.",
+        "A deployment is scaled to zero while one machine is drained for its preservation and another is preserved: \
+         all machines are deleted.",
     );
     settled(story, &[usual])
         .step(preserve("Node", "md-a-2", "now"))

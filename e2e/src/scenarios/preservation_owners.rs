@@ -3,8 +3,8 @@
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::builder::{
-    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase,
-    scale_down_empty, seconds, slack, told, vm_count,
+    all, any, event_count, fail_zone, field, health_timeout, kubelet, machine_gone, node_grace, not, observed, phase,
+    restore_zone, scale_down_empty, seconds, slack, vm_count,
 };
 use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::step::{KubeletAction, ZoneFailure};
@@ -28,7 +28,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         zones(),
         zone_outage(),
         autoscaler_cannot_remove_it(),
-        autoscaler_wants_it(),
+        autoscaler_selects_preserved(),
         scaled_down_in_order(),
         raised_while_full(),
         in_place(),
@@ -46,7 +46,7 @@ fn over_two_sets() -> Scenario {
         class: "class-b",
         ..usual.clone()
     };
-    let someone = |user_action: UserAction| {
+    let act_on = |user_action: UserAction| {
         Step::Deferred(DeferredTarget {
             called: "the new one".to_owned(),
             among: format!("{}-*", newest.set()),
@@ -56,7 +56,8 @@ fn over_two_sets() -> Scenario {
     };
     let story = Scenario::new(
         "preserve_over_two_sets",
-        "The maximum is one and a machine of the old set is preserved: during a paused rollout a machine of the new set fails, and is replaced.",
+        "The maximum is one and a machine of the old set is preserved: during a paused rollout a machine of the new \
+         set fails, and is replaced.",
     )
     .step(class("class-b", "z1"));
     settled(story, &[usual])
@@ -66,7 +67,7 @@ fn over_two_sets() -> Scenario {
         .eventually(joining(), updated(1))
         .step(spec(json!({ "paused": true })))
         .eventually(joining(), status(POOL, "readyReplicas", 3))
-        .step(someone(UserAction::Kubelet(KubeletAction::Stop)))
+        .step(act_on(UserAction::Kubelet(KubeletAction::Stop)))
         .eventually(failing() + slack(), not(status(POOL, "readyReplicas", 3)))
         .eventually(
             replacing(),
@@ -83,7 +84,7 @@ fn over_two_sets() -> Scenario {
         )
 }
 
-/// The first new machine must be ready for hours before it counts as available, so that the rollout stalls.
+/// A user has to select the nodes of the rollout and selects none, so that it stalls.
 fn not_during_a_rollout() -> Scenario {
     let usual = long(Pool { maximum: 3, ..pool(3) });
     let story = Scenario::new(
@@ -94,10 +95,10 @@ fn not_during_a_rollout() -> Scenario {
     settled(story, &[usual])
         .step(preserve("Node", "md-a-2", "when-failed"))
         .step(spec(json!({
-            "minReadySeconds": 100_000,
+            "strategy": { "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Manual" } },
             "template": { "spec": { "class": { "name": "class-b" } } },
         })))
-        .eventually(joining(), all([updated(1), status(POOL, "readyReplicas", 4)]))
+        .eventually(slack(), observed("MachineDeployment", POOL))
         .step(kubelet("md-a-2", KubeletAction::Stop))
         .never(
             replacing(),
@@ -105,7 +106,9 @@ fn not_during_a_rollout() -> Scenario {
         )
         .meanwhile()
         .eventually(failing() + slack(), machine_gone("md-a-2"))
-        .step(spec(json!({ "minReadySeconds": 0 })))
+        .step(spec(
+            json!({ "strategy": { "type": "RollingUpdate", "inPlaceUpdate": null } }),
+        ))
         .eventually(replacing() + 4 * joining(), rolled(3))
 }
 
@@ -116,9 +119,15 @@ fn zones() -> Scenario {
         |pool: &Pool, count: Value| field("MachineDeployment", pool.name, "/status/preservedFailedReplicas", count);
     let story = Scenario::new(
         "preserve_over_three_zones",
-        "A pool over three zones may preserve two machines, and one fails in each zone: two are preserved, and the third is replaced.",
+        "A pool over three zones may preserve two machines, and one fails in each zone: two are preserved, and the \
+         third is replaced.",
     )
-    .steps(zones.iter().zip(["z1", "z2", "z3"]).map(|(pool, zone)| class(pool.class, zone)));
+    .steps(
+        zones
+            .iter()
+            .zip(["z1", "z2", "z3"])
+            .map(|(pool, zone)| class(pool.class, zone)),
+    );
     settled(story, &zones)
         .steps(zones.iter().map(|pool| kubelet(&first(pool), KubeletAction::Stop)))
         .eventually(
@@ -145,7 +154,8 @@ fn zone_outage() -> Scenario {
     let ten = long(Pool { maximum: 2, ..pool(10) });
     Scenario::new(
         "preserve_in_a_zone_outage",
-        "A zone with ten machines is down with a maximum of two: only two are preserved; after the outage they are Running, and there are ten machines.",
+        "A zone with ten machines is down with a maximum of two: only two are preserved; after the outage they are \
+         Running, and there are ten machines.",
     )
     .step(ten.deployment())
     .eventually(joining(), at_size(10))
@@ -154,7 +164,7 @@ fn zone_outage() -> Scenario {
     .meanwhile()
     .eventually(failing() + slack(), preserved(2))
     .always(2 * slack(), preserved(2))
-    .step(mend_zone("z1"))
+    .step(restore_zone("z1"))
     .eventually(
         node_grace() + health_timeout() + 4 * joining(),
         all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
@@ -163,10 +173,11 @@ fn zone_outage() -> Scenario {
 
 fn autoscaler_cannot_remove_it() -> Scenario {
     let both_stay = || all([phase("md-a-1", Phase::RunningPreserved), kept("md-a-2")]);
-    let tells = |times: usize| told("MachineDeployment", POOL, "PreservedMachineStays", times);
+    let reported = |times: usize| event_count("MachineDeployment", POOL, "PreservedMachineStays", times);
     let story = Scenario::new(
         "preserve_and_the_autoscaler",
-        "cluster-autoscaler selects a preserved machine and a failed preserved one, and lowers the replicas: others are deleted, and events report it.",
+        "cluster-autoscaler selects a preserved machine and a failed preserved one, and lowers the replicas: others \
+         are deleted, and events report it.",
     );
     settled(story, &[long(Pool { maximum: 1, ..pool(4) })])
         .step(preserve("Node", "md-a-1", "now"))
@@ -181,7 +192,7 @@ fn autoscaler_cannot_remove_it() -> Scenario {
                 both_stay(),
             ]),
         )
-        .eventually(slack(), tells(1))
+        .eventually(slack(), reported(1))
         .step(autoscaler("md-a-2", TIMES[1], 2))
         .eventually(
             2 * joining(),
@@ -192,7 +203,7 @@ fn autoscaler_cannot_remove_it() -> Scenario {
                 both_stay(),
             ]),
         )
-        .eventually(slack(), tells(2))
+        .eventually(slack(), reported(2))
         .always(slack(), both_stay())
         // Another machine was deleted for its replica: after its preservation it is an ordinary machine.
         .step(preserve("Node", "md-a-1", "false"))
@@ -208,16 +219,20 @@ fn autoscaler_cannot_remove_it() -> Scenario {
 }
 
 /// Both nodes are empty for the same time. Of such nodes cluster-autoscaler removes the first by name.
-fn autoscaler_wants_it() -> Scenario {
+fn autoscaler_selects_preserved() -> Scenario {
     let takes_one = || scale_down_empty(POOL, seconds(5), seconds(15));
-    let kept_away = annotation("Node", "md-a-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true");
+    let scale_down_disabled = annotation("Node", "md-a-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true");
     let story = Scenario::new(
         "preserve_an_empty_node",
-        "cluster-autoscaler removes an empty node, and not the preserved one beside it; it removes that one after the preservation ends.",
+        "cluster-autoscaler removes an empty node, and not the preserved one beside it; it removes that one after the \
+         preservation ends.",
     );
     settled(story, &[long(pool(2))])
         .step(preserve("Node", "md-a-1", "now"))
-        .eventually(slack(), all([phase("md-a-1", Phase::RunningPreserved), kept_away]))
+        .eventually(
+            slack(),
+            all([phase("md-a-1", Phase::RunningPreserved), scale_down_disabled]),
+        )
         .step(takes_one())
         .eventually(
             2 * joining(),
@@ -239,7 +254,8 @@ fn scaled_down_in_order() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(4) });
     let story = Scenario::new(
         "preserve_scaled_down_in_order",
-        "Replicas are lowered step by step: first unpreserved machines are deleted, then the automatically preserved one, last the requested one.",
+        "Replicas are lowered step by step: first unpreserved machines are deleted, then the automatically preserved \
+         one, last the requested one.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-2", KubeletAction::Stop))
@@ -263,7 +279,8 @@ fn raised_while_full() -> Scenario {
     let usual = long(Pool { maximum: 1, ..pool(3) });
     let story = Scenario::new(
         "preserve_maximum_raised",
-        "The maximum is reached and another failed machine is replaced; after the maximum is raised the next failed machine is preserved.",
+        "The maximum is reached and another failed machine is replaced; after the maximum is raised the next failed \
+         machine is preserved.",
     );
     settled(story, &[usual])
         .step(kubelet("md-a-1", KubeletAction::Stop))
@@ -302,7 +319,8 @@ fn in_place() -> Scenario {
     let mut story = settled(
         Scenario::new(
             "preserve_and_in_place",
-            "Machines are updated in place: a running preserved one is updated and keeps its expiry; a failed preserved one is replaced at the end.",
+            "Machines are updated in place: a running preserved one is updated and keeps its expiry; a failed \
+             preserved one is replaced at the end.",
         )
         .step(class("class-b", "z1")),
         &[usual],

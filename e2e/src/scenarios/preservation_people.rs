@@ -27,7 +27,8 @@ fn disk_pressure() -> Scenario {
     let serves = |machine: &str| pods("web").on(machine).are(PodState::Ready).at_least(1);
     pool(
         "preserve_a_full_disk",
-        "The disk of a node is full: its machine fails and is preserved without its pods except those of DaemonSets, and is Running after the disk has space.",
+        "The disk of a node is full: its machine fails and is preserved without its pods except those of DaemonSets, \
+         and is Running after the disk has space.",
         &["m-1", "m-2"],
         1,
     )
@@ -37,7 +38,10 @@ fn disk_pressure() -> Scenario {
     .eventually(slack(), pods("agent").on("m-1").are(PodState::Ready).exactly(1))
     .throughout(same_pods("agent", "m-1"))
     .step(kubelet("m-1", KubeletAction::FillDisk))
-    .eventually(failing() + 2 * slack(), all([kept("m-1"), pods("web").on("m-1").exactly(0)]))
+    .eventually(
+        failing() + 2 * slack(),
+        all([kept("m-1"), pods("web").on("m-1").exactly(0)]),
+    )
     .always(slack(), kept("m-1"))
     .step(kubelet("m-1", KubeletAction::FreeDisk))
     .eventually(slack(), phase("m-1", Phase::RunningPreserved))
@@ -50,7 +54,7 @@ fn account(name: &str) -> String {
 }
 
 /// Binds a service account to one of the roles for users in `deploy/rbac/preservation.yaml`.
-fn rights(kind: &str, role: &str, account: &str) -> Step {
+fn role_binding(kind: &str, role: &str, account: &str) -> Step {
     let group = "rbac.authorization.k8s.io";
     apply(json!({
         "apiVersion": format!("{group}/v1"),
@@ -91,12 +95,13 @@ fn consumer() -> Scenario {
     ];
     let story = Scenario::new(
         "preserve_by_a_consumer",
-        "A service account that may only annotate nodes requests a preservation and cancels it; it cannot access machines, pods and Secrets.",
+        "A service account that may only annotate nodes requests a preservation and cancels it; it cannot access \
+         machines, pods and Secrets.",
     );
     settled(story, &[worlds::pool(2)])
         .step(stateful_set(workload("web")))
         .eventually(joining(), pods("web").are(PodState::Ready).exactly(1))
-        .step(rights(
+        .step(role_binding(
             "ClusterRole",
             &format!("{NAMESPACE}:preservation-consumer"),
             "consumer",
@@ -125,11 +130,12 @@ fn operator() -> Scenario {
     ];
     pool(
         "preserve_by_an_operator",
-        "A service account that may only annotate machines and edit their expiry preserves a machine, extends and ends it; it can do nothing else.",
+        "A service account that may only annotate machines and edit their expiry preserves a machine, extends and ends \
+         it; it can do nothing else.",
         &["m-1", "m-2"],
         0,
     )
-    .step(rights("Role", "preservation-operator", "operator"))
+    .step(role_binding("Role", "preservation-operator", "operator"))
     .step(allowed(preserve("Machine", "m-1", "now")))
     .eventually(slack(), phase("m-1", Phase::RunningPreserved))
     .step(allowed(until("m-1", "2199-01-01T00:00:00Z")))
@@ -137,6 +143,9 @@ fn operator() -> Scenario {
     .step(allowed(until("m-1", "2001-01-01T00:00:00Z")))
     .eventually(slack(), forgotten("m-1"))
     .steps(refused.map(|step| refused_to(&user, step)))
-    .eventually(slack(), all(["m-1", "m-2"].map(|machine| phase(machine, Phase::Running))))
+    .eventually(
+        slack(),
+        all(["m-1", "m-2"].map(|machine| phase(machine, Phase::Running))),
+    )
     .step(delete("RoleBinding", &binding("operator")))
 }

@@ -14,7 +14,7 @@ use crate::regressions::worlds::{self, settled};
 
 /// All scenarios about what survives or follows a preservation.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![leaves_a_cordon(), returns_an_annotation(), relapses()]
+    vec![leaves_a_cordon(), returns_an_annotation(), fails_again()]
 }
 
 fn leaves_a_cordon() -> Scenario {
@@ -60,16 +60,14 @@ fn returns_an_annotation() -> Scenario {
     let away = |value: &str| annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, value);
     Scenario::new(
         "preserve_returns_an_annotation",
-        "A removable node is protected from cluster-autoscaler while its machine is preserved, and is removable afterwards.",
+        "A removable node is protected from cluster-autoscaler while its machine is preserved, and is removable \
+         afterwards.",
     )
     .step(super::create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
     .step(annotate("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "false"))
     .step(preserve("Node", "m-1", "now"))
-    .eventually(
-        slack(),
-        all([kept_running("m-1"), away("true")]),
-    )
+    .eventually(slack(), all([kept_running("m-1"), away("true")]))
     .step(preserve("Node", "m-1", "false"))
     .eventually(slack(), all([phase("m-1", Phase::Running), away("false")]))
     .always(
@@ -81,7 +79,7 @@ fn returns_an_annotation() -> Scenario {
     )
 }
 
-fn relapses() -> Scenario {
+fn fails_again() -> Scenario {
     let runs = || {
         all([
             phase("md-a-1", Phase::RunningPreserved),
@@ -91,7 +89,8 @@ fn relapses() -> Scenario {
     };
     let story = Scenario::new(
         "preserve_relapses",
-        "A machine that a user preserves fails, recovers, and fails again: each time it is preserved and drained, and its expiry is unchanged.",
+        "A machine that a user preserves fails, recovers, and fails again: each time it is preserved and drained, and \
+         its expiry is unchanged.",
     );
     settled(story, &[long(worlds::pool(2))])
         .step(preserve("Node", "md-a-1", "now"))

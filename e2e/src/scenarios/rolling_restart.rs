@@ -16,7 +16,8 @@ pub(super) fn scenario() -> Scenario {
     let running = |name| all([phase(name, Phase::Running), vm_count(name, 1)]);
     Scenario::new(
         "rolling_restart",
-        "Two mcm are restarted one after the other while ten machines are created: each has one VM, and no VM is left at the end.",
+        "Two mcm are restarted one after the other while ten machines are created: each has one VM, and no VM is left \
+         at the end.",
     )
     .replicas(2)
     .steps(MACHINES.map(create_machine))

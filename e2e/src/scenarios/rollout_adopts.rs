@@ -30,7 +30,8 @@ pub(super) fn scenario() -> Scenario {
     });
     let story = Scenario::new(
         "adopt_and_orphan",
-        "A deployment adopts a set created by hand with its machines; a machine that loses its label is released and replaced.",
+        "A deployment adopts a set created by hand with its machines; a machine that loses its label is released and \
+         replaced.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(joining(), all(MACHINES.map(|name| phase(name, Phase::Running))))

@@ -9,13 +9,14 @@ use super::joining;
 use crate::regressions::worlds::{TIMES, at_size, autoscaler, pool, scale, settled};
 
 pub(super) fn scenarios() -> [Scenario; 2] {
-    [named_machines(), a_persons_priority()]
+    [named_machines(), lowest_priority_first()]
 }
 
 fn named_machines() -> Scenario {
     let story = Scenario::new(
         "named_machines",
-        "cluster-autoscaler selects two machines one after the other and lowers the replicas: exactly those two are deleted.",
+        "cluster-autoscaler selects two machines one after the other and lowers the replicas: exactly those two are \
+         deleted.",
     );
     settled(story, &[pool(4)])
         .step(autoscaler("md-a-2", TIMES[0], 3))
@@ -28,7 +29,7 @@ fn named_machines() -> Scenario {
         )
 }
 
-fn a_persons_priority() -> Scenario {
+fn lowest_priority_first() -> Scenario {
     let story = Scenario::new(
         "a_persons_priority",
         "A user gives a machine the priority 1 before a scale-down: it is deleted first.",

@@ -13,7 +13,8 @@ pub(super) fn scenario() -> Scenario {
     let extra = ["md-a-7", "md-a-8", "md-a-9"].map(|name| usual.machine(name, usual.class));
     let story = Scenario::new(
         "too_many_machines",
-        "A set gets three surplus machines that are deleted slowly: it is frozen, thaws when they are gone, and scales up.",
+        "A set gets three surplus machines that are deleted slowly: it is frozen, thaws when they are gone, and scales \
+         up.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())

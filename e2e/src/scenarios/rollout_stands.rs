@@ -2,7 +2,7 @@
 
 use mcm_api::{Code, keys};
 use scenario::Scenario;
-use scenario::builder::{all, apply, creation_timeout, fail_calls, lift, long_retry, slack, struck, wait};
+use scenario::builder::{all, apply, creation_timeout, fail_calls, fault_hits, lift, long_retry, slack, wait};
 use scenario::step::CloudCall;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn without_capacity() -> Scenario {
             Code::ResourceExhausted,
         ))
         .step(to_class("class-b"))
-        .eventually(slack(), struck("full", 1))
+        .eventually(slack(), fault_hits("full", 1))
         .always(creation_timeout() + 2 * slack(), usual.runs())
         .step(lift("full"))
         .eventually(long_retry() + 4 * joining(), at_size(2))

@@ -22,12 +22,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         under_a_budget(),
         recreate(),
         roll_back(),
-        scale_in_the_midst(),
+        scaled_during_rollout(),
         pause(),
         set_without_deployment(),
         cascade(),
         half_frozen(),
-        life_of_a_deployment(),
+        deployment_lifecycle(),
     ]
 }
 
@@ -183,7 +183,7 @@ fn roll_back() -> Scenario {
     )
 }
 
-fn scale_in_the_midst() -> Scenario {
+fn scaled_during_rollout() -> Scenario {
     Scenario::new(
         "scale_in_the_midst",
         "A rollout is scaled up and down halfway, and completes all the same.",
@@ -312,7 +312,7 @@ fn half_frozen() -> Scenario {
 
 /// Upstream's integration specs 4 to 9: scale 0 to 1 with exactly two conditions, to 6, to 2 with a freeze that
 /// ends during slow deletions of VMs, to 4 of another class, deletion.
-fn life_of_a_deployment() -> Scenario {
+fn deployment_lifecycle() -> Scenario {
     let condition = |position: usize, name: &str, is: &str| {
         field(
             "MachineDeployment",

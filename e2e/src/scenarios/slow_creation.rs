@@ -3,7 +3,7 @@
 
 use scenario::Scenario;
 use scenario::builder::{
-    calls_at_least, create_machine, delete_machine, exists, seconds, slack, slow_creation, struck, vm_count, wait,
+    calls_at_least, create_machine, delete_machine, exists, fault_hits, seconds, slack, slow_creation, vm_count, wait,
 };
 use scenario::step::CloudCall;
 
@@ -15,7 +15,8 @@ const SECONDS: u64 = 65;
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "slow_creation",
-        "A machine is deleted while the cloud takes long to create its VM: it stays until the VM is created, and is deleted with it.",
+        "A machine is deleted while the cloud takes long to create its VM: it stays until the VM is created, and is \
+         deleted with it.",
     )
     .step(slow_creation("slow", "m-1", seconds(SECONDS)))
     .step(create_machine("m-1"))
@@ -25,6 +26,6 @@ pub(super) fn scenario() -> Scenario {
     .step(delete_machine("m-1"))
     .always(seconds(SECONDS - 10), exists("Machine", "m-1"))
     .eventually(seconds(10) + 2 * slack(), nothing_left("m-1"))
-    .eventually(slack(), struck("slow", 1))
+    .eventually(slack(), fault_hits("slow", 1))
     .always(slack(), vm_count("m-1", 0))
 }

@@ -14,7 +14,7 @@ use super::joining;
 
 /// The time in which node lifecycle taints one node per zone (`--node-eviction-rate=0.1`); m-2 may have used
 /// the zone's token when it joined.
-fn turn() -> DurationExpression {
+fn taint_delay() -> DurationExpression {
     seconds(10)
 }
 
@@ -33,7 +33,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
     .always(3 * pod_toleration() / 4, same_pods("web", "m-1"))
     .eventually(
-        turn() + pod_toleration() / 4 + slack(),
+        taint_delay() + pod_toleration() / 4 + slack(),
         all([
             ready("m-2").exactly(2),
             // No kubelet can confirm that they have terminated.

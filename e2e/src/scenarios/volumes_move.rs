@@ -29,7 +29,8 @@ pub(super) fn scenario() -> Scenario {
     };
     let scenario = Scenario::new(
         "volumes_move",
-        "Evicted pods of a StatefulSet are created again on another node with their volumes, each attached to one node at a time.",
+        "Evicted pods of a StatefulSet are created again on another node with their volumes, each attached to one node \
+         at a time.",
     )
     .step(storage_class())
     .step(create_machine("m-1"))

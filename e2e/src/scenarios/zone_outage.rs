@@ -1,7 +1,7 @@
 //! The outage of a zone: at most one machine of its deployment is replaced at a time.
 
 use scenario::Scenario;
-use scenario::builder::{all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait};
+use scenario::builder::{all, creation_timeout, fail_zone, health_timeout, node_grace, restore_zone, slack, wait};
 use scenario::step::ZoneFailure;
 
 use super::joining;
@@ -16,7 +16,8 @@ pub(super) fn scenario() -> Scenario {
     let served = || all(POOLS.map(|(name, ..)| status(name, "availableReplicas", 3)));
     let story = Scenario::new(
         "zone_outage",
-        "A zone is down for longer than the health timeout: machines of its deployment are replaced one at a time, those of the other not at all.",
+        "A zone is down for longer than the health timeout: machines of its deployment are replaced one at a time, \
+         those of the other not at all.",
     )
     .steps(POOLS.map(|(_, name, zone)| class(name, zone)));
     settled(story, &pools[1..])
@@ -24,7 +25,7 @@ pub(super) fn scenario() -> Scenario {
         .eventually(joining(), served())
         .step(fail_zone("z1", ZoneFailure::Compute))
         .step(wait(node_grace() + health_timeout() + 2 * slack()))
-        .step(mend_zone("z1"))
+        .step(restore_zone("z1"))
         .eventually(creation_timeout() + 3 * joining(), served())
         .eventually(slack(), pools[1].runs())
 }

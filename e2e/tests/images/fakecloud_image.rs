@@ -42,9 +42,9 @@ impl Cloud {
         ];
         let files = files(authority, kubeconfig);
         let container = containers::start(programs::fakecloud().await, &arguments, files, "fakecloud serves on ").await;
-        let said = containers::log(&container).await;
+        let printed = containers::log(&container).await;
         let after = |text: &str| -> SocketAddr {
-            let rest = said.split(text).nth(1).unwrap();
+            let rest = printed.split(text).nth(1).unwrap();
             rest.split([';', '\n']).next().unwrap().parse().unwrap()
         };
         let grpc = SocketAddr::from(([127, 0, 0, 1], after("fakecloud serves on ").port()));
@@ -86,15 +86,15 @@ async fn it_serves_only_over_mutual_tls_and_stops_gracefully() {
     stranger.files.ca = authority.client().files.ca;
     let refused = GrpcDriver::connect_tls(&address, stranger).unwrap();
     let error = refused.get_volume_ids(Vec::new()).await.unwrap_err();
-    assert!(error.message.contains("refuses the client certificate"), "{error}");
+    assert!(error.message.contains("rejects the client certificate"), "{error}");
     assert_refuses_a_client_without_certificate(&cloud, &authority.client()).await;
 
     assert_stops_gracefully(&cloud.container).await;
-    let said = containers::log(&cloud.container).await;
-    assert!(said.contains("it shows no certificate"), "{said}");
+    let printed = containers::log(&cloud.container).await;
+    assert!(printed.contains("it presents no certificate"), "{printed}");
     assert!(
-        !said.contains("PRIVATE KEY") && !authority.keys().iter().any(|key| said.contains(key)),
-        "{said}"
+        !printed.contains("PRIVATE KEY") && !authority.keys().iter().any(|key| printed.contains(key)),
+        "{printed}"
     );
 }
 
@@ -131,6 +131,9 @@ async fn assert_refuses_a_client_without_certificate(cloud: &Cloud, tls: &Tls) {
 #[case::no_cluster(&["serve", "--address=127.0.0.1:0"], "--kubeconfig FILE")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_fails_with_one_line_when_it_cannot_serve(#[case] arguments: &[&str], #[case] expected: &str) {
-    let said = fails(programs::fakecloud().await, arguments).await;
-    assert!(said.contains(expected) && said.trim().lines().count() == 1, "{said}");
+    let printed = fails(programs::fakecloud().await, arguments).await;
+    assert!(
+        printed.contains(expected) && printed.trim().lines().count() == 1,
+        "{printed}"
+    );
 }

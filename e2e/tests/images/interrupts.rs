@@ -14,11 +14,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// How long a session may take until the next message: programs may have to be compiled first.
-const SAYS_LIMIT: Duration = Duration::from_mins(10);
+const LINE_LIMIT: Duration = Duration::from_mins(10);
 /// How long a session may take to end after Ctrl-C.
 const END_LIMIT: Duration = Duration::from_secs(60);
 /// How long a session may take to report a missing requirement without running a program.
-const LACK_LIMIT: Duration = Duration::from_secs(30);
+const REQUIREMENT_LIMIT: Duration = Duration::from_secs(30);
 /// The same when it must try a cluster.
 const TRY_LIMIT: Duration = Duration::from_mins(4);
 /// The environment variable that identifies the processes of one session.
@@ -80,7 +80,7 @@ impl Session {
         Running {
             child,
             lines: output.lines(),
-            said: Vec::new(),
+            printed: Vec::new(),
         }
     }
 
@@ -94,31 +94,34 @@ impl Session {
                 .split(|byte| *byte == 0)
                 .any(|entry| entry == mark.as_bytes())
         });
-        marked.map(|folder| words(&folder)).collect()
+        marked.map(|folder| command_line(&folder)).collect()
     }
 
     /// Asserts that an ended session left nothing.
-    async fn assert_nothing_is_left(&self, at: &str, said: &[String]) {
+    async fn assert_nothing_is_left(&self, at: &str, printed: &[String]) {
         assert_eq!(self.processes(), Vec::<String>::new(), "{at}");
         let temporary = std::fs::read_dir(self.folder.path().join("tmp")).unwrap();
         let left: Vec<PathBuf> = temporary.map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, Vec::<PathBuf>::new(), "{at}");
-        if let Some(cluster) = cluster(said) {
+        if let Some(cluster) = cluster(printed) {
             let left = stage::kind::leftovers().await.unwrap();
             assert!(!left.contains(&cluster), "{at}: the cluster {cluster} is left");
         }
     }
 }
 
-/// A process's error output.
-fn words(folder: &Path) -> String {
+/// The command line of a process.
+fn command_line(folder: &Path) -> String {
     let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
 /// The cluster that a session reports to create.
-fn cluster(said: &[String]) -> Option<String> {
-    let name = said.iter().find_map(|line| line.split_once("creating the cluster "))?.1;
+fn cluster(printed: &[String]) -> Option<String> {
+    let name = printed
+        .iter()
+        .find_map(|line| line.split_once("creating the cluster "))?
+        .1;
     name.split(',').next().map(str::to_owned)
 }
 
@@ -126,24 +129,24 @@ fn cluster(said: &[String]) -> Option<String> {
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    said: Vec<String>,
+    printed: Vec<String>,
 }
 
 impl Running {
     /// Waits until the session prints a line with `text`.
-    async fn says(&mut self, text: &str) {
+    async fn wait_for_line(&mut self, text: &str) {
         let reading = async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
                 let found = line.contains(text);
-                self.said.push(line);
+                self.printed.push(line);
                 if found {
                     return true;
                 }
             }
             false
         };
-        let found = tokio::time::timeout(SAYS_LIMIT, reading).await;
-        assert_eq!(found, Ok(true), "it does not print {text:?}: {:?}", self.said);
+        let found = tokio::time::timeout(LINE_LIMIT, reading).await;
+        assert_eq!(found, Ok(true), "it does not print {text:?}: {:?}", self.printed);
     }
 
     /// Sends SIGINT to the process group, as a terminal does on Ctrl-C.
@@ -159,7 +162,7 @@ impl Running {
         let ending = async {
             let rest = async {
                 while let Some(line) = self.lines.next_line().await.unwrap() {
-                    self.said.push(line);
+                    self.printed.push(line);
                 }
             };
             let ((), read, status) = tokio::join!(rest, errors.read_to_string(&mut failure), self.child.wait());
@@ -168,7 +171,7 @@ impl Running {
         };
         let status = tokio::time::timeout(limit, ending).await;
         let status = status.unwrap_or_else(|_| panic!("it did not end within {limit:?}: {failure}"));
-        (status, self.said, failure)
+        (status, self.printed, failure)
     }
 }
 
@@ -180,14 +183,14 @@ async fn ctrl_c_in_any_phase_leaves_nothing_behind() {
     for (part, moment) in later.into_iter().chain(parts) {
         let mut session = Session::new(&["run", "lifecycle", "--stage", "kind"]);
         let mut running = session.start();
-        running.says(part).await;
+        running.wait_for_line(part).await;
         tokio::time::sleep(moment).await;
         running.interrupt();
-        let (status, said, error) = running.ends(END_LIMIT).await;
+        let (status, printed, error) = running.ends(END_LIMIT).await;
         assert_eq!(status, Some(2), "{part}: {error}");
         assert!(error.ends_with("drydock: interrupted\n"), "{part}: {error}");
-        session.assert_nothing_is_left(part, &said).await;
-        clusters.extend(cluster(&said));
+        session.assert_nothing_is_left(part, &printed).await;
+        clusters.extend(cluster(&printed));
     }
     assert_eq!(clusters.len(), MOMENTS.len() + PARTS.len() - 1);
     // A container that was being started when its cluster was deleted would exist by now.
@@ -212,40 +215,44 @@ async fn missing_requirements_fail_fast_with_one_line_and_leave_nothing_behind()
     let cases = [
         (
             with(&[]).env("DOCKER_HOST", "unix:///nowhere"),
-            LACK_LIMIT,
+            REQUIREMENT_LIMIT,
             "unix:///nowhere",
         ),
         (
             with(&[]).env("DOCKER_HOST", "tcp://127.0.0.1:1"),
-            LACK_LIMIT,
+            REQUIREMENT_LIMIT,
             "no socket of this machine",
         ),
         (
             with(&[])
                 .env("PATH", without_kind)
                 .env("DRYDOCK_CACHE", folder.path().join("empty")),
-            LACK_LIMIT,
+            REQUIREMENT_LIMIT,
             "the program kind",
         ),
-        (with(&["--cluster", "Not_a_name"]), LACK_LIMIT, "lower-case"),
+        (with(&["--cluster", "Not_a_name"]), REQUIREMENT_LIMIT, "lower-case"),
         (
             with(&["--kind-config", "nowhere.yaml"]),
-            LACK_LIMIT,
+            REQUIREMENT_LIMIT,
             "--kind-config nowhere.yaml",
         ),
         (
             Session::new(&[&run[..], &["--kind-config", wrong]].concat()),
-            LACK_LIMIT,
+            REQUIREMENT_LIMIT,
             "the cluster cannot be created",
         ),
         (with(&["--node-image", "nothing:here"]), TRY_LIMIT, "nothing:here"),
-        (with(&absent), LACK_LIMIT, "the Docker engine has no image nothing:here"),
+        (
+            with(&absent),
+            REQUIREMENT_LIMIT,
+            "the Docker engine has no image nothing:here",
+        ),
     ];
     for (mut session, limit, expected) in cases {
-        let (status, said, error) = session.start().ends(limit).await;
+        let (status, printed, error) = session.start().ends(limit).await;
         assert_eq!(status, Some(2), "{expected}: {error}");
         assert!(error.contains(expected), "{expected}: {error}");
         assert_eq!(error.lines().count(), 1, "{expected}: {error}");
-        session.assert_nothing_is_left(expected, &said).await;
+        session.assert_nothing_is_left(expected, &printed).await;
     }
 }

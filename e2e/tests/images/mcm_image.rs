@@ -44,11 +44,11 @@ async fn it_leads_creates_a_machine_and_releases_the_lease() {
 
     assert_stops_gracefully(&mcm).await;
     assert_eq!(plane.leader().await, "");
-    let said = containers::log(&mcm).await;
+    let printed = containers::log(&mcm).await;
     let secrets = authority.keys().map(str::to_owned).into_iter();
     let secrets = secrets.chain([CREDENTIAL, "PRIVATE KEY", "join --token"].map(str::to_owned));
     for secret in secrets {
-        assert!(!said.contains(&secret), "the log holds a secret: {said}");
+        assert!(!printed.contains(&secret), "the log holds a secret: {printed}");
     }
 }
 
@@ -59,9 +59,15 @@ async fn it_leads_creates_a_machine_and_releases_the_lease() {
     &["--driver=grpcs://127.0.0.1:7300", "--driver-tls-ca=/tls/ca.crt", "--driver-tls-cert=/tls/tls.crt", "--driver-tls-key=/tls/tls.key"],
     "/tls/ca.crt"
 )]
-#[case::no_service_account(&["--driver=grpc://127.0.0.1:7300", "--address=127.0.0.2"], "not in a pod with a service account")]
+#[case::no_service_account(
+    &["--driver=grpc://127.0.0.1:7300", "--address=127.0.0.2"],
+    "not in a pod with a service account"
+)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_fails_with_one_line_when_it_cannot_start(#[case] arguments: &[&str], #[case] expected: &str) {
-    let said = fails(programs::mcm().await, arguments).await;
-    assert!(said.contains(expected) && said.trim().lines().count() == 1, "{said}");
+    let printed = fails(programs::mcm().await, arguments).await;
+    assert!(
+        printed.contains(expected) && printed.trim().lines().count() == 1,
+        "{printed}"
+    );
 }

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::drydock::{drydock, drydock_program, said};
+use crate::drydock::{drydock, drydock_program, printed};
 
 fn document(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("chaos.json")).unwrap()).unwrap()
@@ -29,11 +29,11 @@ fn a_correct_mcm_survives_random_plans_and_the_campaign_counts_events() {
         "chaos.xml",
     ];
     let output = drydock(folder.path(), &arguments);
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
+    let printed = printed(&output);
+    assert!(output.status.success(), "{printed}");
     assert!(
-        said.contains("8 passed, 0 failed") && said.contains(" a minute"),
-        "{said}"
+        printed.contains("8 passed, 0 failed") && printed.contains(" a minute"),
+        "{printed}"
     );
     let document = document(folder.path());
     assert_eq!(
@@ -59,8 +59,11 @@ fn a_correct_mcm_survives_random_plans_and_the_campaign_counts_events() {
 fn random_worlds_satisfy_the_invariants_of_preservation() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["chaos", "preservation", "--seeds", "2"]);
-    let said = said(&output);
-    assert!(output.status.success() && said.contains("2 passed, 0 failed"), "{said}");
+    let printed = printed(&output);
+    assert!(
+        output.status.success() && printed.contains("2 passed, 0 failed"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -77,11 +80,11 @@ fn random_worlds_detect_a_lost_preserved_machine() {
         "1",
     ];
     let output = drydock(folder.path(), &campaign);
-    let said = said(&output);
-    assert!(!output.status.success(), "{said}");
+    let printed = printed(&output);
+    assert!(!output.status.success(), "{printed}");
     assert!(
-        said.contains("invariant I5 is broken") && said.contains("replay: "),
-        "{said}"
+        printed.contains("invariant I5 is broken") && printed.contains("replay: "),
+        "{printed}"
     );
 }
 
@@ -89,7 +92,7 @@ fn random_worlds_detect_a_lost_preserved_machine() {
 fn a_campaign_ends_at_its_time_limit() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["chaos", "--for", "2s", "--json", "chaos.json"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let document = document(folder.path());
     assert!(document["wallSeconds"].as_f64().unwrap() < 30.0, "{document}");
     assert_eq!(document["seeds"], document["passed"]);
@@ -138,7 +141,7 @@ fn a_campaign_continues_while_its_program_is_rebuilt() {
         .unwrap();
     std::fs::remove_file(&copy).unwrap();
     let output = campaign.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 #[rstest]
@@ -148,6 +151,6 @@ fn a_campaign_continues_while_its_program_is_rebuilt() {
 fn invalid_input_fails_with_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains(expected), "{}", printed(&output));
 }

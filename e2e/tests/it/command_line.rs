@@ -4,7 +4,7 @@ use std::process::Command;
 
 use rstest::rstest;
 
-use crate::drydock::{drydock, drydock_program, said};
+use crate::drydock::{drydock, drydock_program, printed};
 
 /// A kubeconfig for a port without a listener.
 const NOBODY: &str = "
@@ -23,7 +23,10 @@ current-context: nobody
 #[case::an_invalid_scenario_file(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
 #[case::a_controller_in_virtual_time(&["run", "--stage", "sim", "--controller", "x"], "use --stage embedded")]
 #[case::a_crash_of_a_pod(&["run", "--stage", "kind", "--crash", "before:1"], "use --stage embedded or sim")]
-#[case::a_plan_for_another_stage(&["run", "--plan", "controllers.yaml", "--stage", "embedded"], "disturbances[0]: the controllers")]
+#[case::a_plan_for_another_stage(
+    &["run", "--plan", "controllers.yaml", "--stage", "embedded"],
+    "disturbances[0]: the controllers"
+)]
 #[case::a_cluster_for_another_stage(&["run", "--stage", "embedded", "--cluster", "a"], "--cluster is for --stage kind")]
 #[case::a_kubeconfig_for_another_stage(&["run", "--kubeconfig", "k"], "--kubeconfig is for --stage kubeconfig")]
 #[case::images_for_a_pair(
@@ -40,7 +43,8 @@ current-context: nobody
 )]
 #[case::no_consent(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
 #[case::an_unreachable_server(
-    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--yes"], "https://127.0.0.1:1 cannot be used"
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--yes"],
+    "https://127.0.0.1:1 cannot be used"
 )]
 #[case::a_missing_context(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--context", "x"], "it has no context \"x\""
@@ -51,7 +55,10 @@ current-context: nobody
 #[case::up_on_an_unsupported_stage(&["up", "--stage", "sim"], "embedded, envtest or kind")]
 #[case::no_jobs(&["run", "--stage", "sim", "--jobs", "0"], "from 1")]
 #[case::no_jobs_on_the_wall_clock(&["run", "--stage", "embedded", "--jobs", "0"], "from 1")]
-#[case::two_at_once_on_a_named_cluster(&["run", "--stage", "kind", "--cluster", "dev", "--jobs", "2"], "without --cluster")]
+#[case::two_at_once_on_a_named_cluster(
+    &["run", "--stage", "kind", "--cluster", "dev", "--jobs", "2"],
+    "without --cluster"
+)]
 fn invalid_input_fails_with_one_line_and_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
@@ -63,10 +70,10 @@ fn invalid_input_fails_with_one_line_and_status_2(#[case] arguments: &[&str], #[
     let plan = "base: lifecycle\ndisturbances:\n- crash: {process: controllers, at: after, effect: 6}\n";
     std::fs::write(folder.path().join("controllers.yaml"), plan).unwrap();
     let output = drydock(folder.path(), arguments);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(words.contains(expected), "{words}");
-    assert_eq!(words.lines().count(), 1, "{words}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
 }
 
 #[rstest]
@@ -81,9 +88,9 @@ fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(words.contains(expected) && words.lines().count() == 1, "{words}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(text.contains(expected) && text.lines().count() == 1, "{text}");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 0, "files are left behind");
 }
@@ -95,8 +102,8 @@ fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
 fn an_invalid_value_is_rejected_with_the_valid_ones(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains(expected), "{}", printed(&output));
 }
 
 #[test]
@@ -107,8 +114,8 @@ fn an_unreadable_file_names_line_and_field() {
         "name: bad\nabout: x\nsteps:\n- wiat: 3s\n",
     )
     .unwrap();
-    let words = said(&drydock(folder.path(), &["run", "--file", "bad.yaml"]));
-    assert!(words.contains("line 4") && words.contains("wiat"), "{words}");
+    let text = printed(&drydock(folder.path(), &["run", "--file", "bad.yaml"]));
+    assert!(text.contains("line 4") && text.contains("wiat"), "{text}");
 }
 
 #[test]
@@ -118,13 +125,13 @@ fn an_old_spelling_in_a_file_is_a_warning_on_standard_error() {
                - inject: {name: a, call: createMachine, code: Internal}\n";
     std::fs::write(folder.path().join("old.yaml"), old).unwrap();
     let output = drydock(folder.path(), &["run", "--file", "old.yaml", "--stage", "sim"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    let warnings: Vec<&str> = told.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let warnings: Vec<&str> = stderr.lines().filter(|line| line.starts_with("warning: ")).collect();
     assert_eq!(
         warnings,
         [
-            "warning: old.yaml: inject.call is now inject.match.call; the old spelling goes with the next release",
-            "warning: old.yaml: inject.code is now inject.action.code; the old spelling goes with the next release",
+            "warning: old.yaml: inject.call is now inject.match.call; the old spelling is removed in the next release",
+            "warning: old.yaml: inject.code is now inject.action.code; the old spelling is removed in the next release",
         ]
     );
 }
@@ -132,20 +139,20 @@ fn an_old_spelling_in_a_file_is_a_warning_on_standard_error() {
 #[test]
 fn the_list_names_every_scenario_and_its_stages() {
     let folder = tempfile::tempdir().unwrap();
-    let words = said(&drydock(folder.path(), &["list"]));
+    let text = printed(&drydock(folder.path(), &["list"]));
     for scenario in e2e::scenarios() {
-        let line = words.lines().find(|line| line.starts_with(&scenario.name));
+        let line = text.lines().find(|line| line.starts_with(&scenario.name));
         let stages = scenario::StageKind::ALL.into_iter();
         let there = stages.filter(|stage| scenario.runs_on(*stage));
         let named = |stage: scenario::StageKind| line.is_some_and(|line| line.contains(&stage.to_string()));
-        assert!(there.into_iter().all(named), "{}: {words}", scenario.name);
+        assert!(there.into_iter().all(named), "{}: {text}", scenario.name);
     }
 }
 
 #[test]
 fn every_scenario_runs_on_kind_or_the_list_gives_the_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let words = said(&drydock(folder.path(), &["list"]));
+    let text = printed(&drydock(folder.path(), &["list"]));
     for scenario in e2e::scenarios() {
         for stage in scenario::StageKind::ALL {
             let Some(reason) = scenario.why_not_on(stage) else {
@@ -156,21 +163,21 @@ fn every_scenario_runs_on_kind_or_the_list_gives_the_reason() {
                 "{} does not run on {stage}, without a reason",
                 scenario.name
             );
-            assert!(words.contains(&format!("not on {stage}: {reason}")), "{words}");
+            assert!(text.contains(&format!("not on {stage}: {reason}")), "{text}");
         }
     }
     let on_kind = e2e::scenarios()
         .into_iter()
         .filter(|scenario| scenario.runs_on(scenario::StageKind::Kind));
-    assert!(on_kind.count() > 0, "{words}");
+    assert!(on_kind.count() > 0, "{text}");
 }
 
 #[test]
 fn the_doctor_reports_every_stage() {
     let folder = tempfile::tempdir().unwrap();
-    let words = said(&drydock(folder.path(), &["doctor"]));
+    let text = printed(&drydock(folder.path(), &["doctor"]));
     for stage in scenario::StageKind::ALL {
-        let line = words.lines().find(|line| line.starts_with(&stage.to_string()));
-        assert!(line.is_some(), "{stage}: {words}");
+        let line = text.lines().find(|line| line.starts_with(&stage.to_string()));
+        assert!(line.is_some(), "{stage}: {text}");
     }
 }

@@ -1,21 +1,21 @@
 //! mcm may crash between any two effects; a defect in this protection is detected.
 
-use crate::drydock::{drydock, holds_secret, said, simulate};
+use crate::drydock::{drydock, holds_secret, printed, simulate};
 
 #[test]
 #[ignore = "long: mcm crashes before and after each of its effects"]
 fn the_lifecycle_completes_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "lifecycle"]);
-    assert!(output.status.success(), "{}", said(&output));
-    let said = said(&output);
+    assert!(output.status.success(), "{}", printed(&output));
+    let printed = printed(&output);
     assert!(
-        said.contains("crash points") && said.contains(" passed, 0 failed"),
-        "{said}"
+        printed.contains("crash points") && printed.contains(" passed, 0 failed"),
+        "{printed}"
     );
     assert!(
-        said.contains("/metadata/uid: uid") && said.contains("changed the path"),
-        "{said}"
+        printed.contains("/metadata/uid: uid") && printed.contains("changed the path"),
+        "{printed}"
     );
 }
 
@@ -24,7 +24,7 @@ fn the_lifecycle_completes_whenever_mcm_crashes() {
 fn a_machine_ends_in_the_same_state_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "initialize"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 #[test]
@@ -34,14 +34,14 @@ fn a_controller_that_creates_without_a_lookup_is_detected_with_a_report_and_a_re
         folder.path(),
         &["crash", "lifecycle", "--mutant", "create-without-asking"],
     );
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("invariant I1 is broken"), "{said}");
-    let replay = said
+    let printed = printed(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("invariant I1 is broken"), "{printed}");
+    let replay = printed
         .lines()
         .skip_while(|line| !line.contains("invariant I1"))
         .find_map(|line| line.trim().strip_prefix("replay: drydock run "))
-        .unwrap_or_else(|| panic!("no replay line: {said}"));
+        .unwrap_or_else(|| panic!("no replay line: {printed}"));
     let arguments: Vec<&str> = replay
         .split(' ')
         .filter(|word| !["--stage", "sim"].contains(word))

@@ -79,7 +79,7 @@ pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
     all.extend(arguments);
     let output = drydock(folder, &all);
     let text = std::fs::read(folder.join("result.json"))
-        .unwrap_or_else(|error| panic!("no result ({error}): {}", said(&output)));
+        .unwrap_or_else(|error| panic!("no result ({error}): {}", printed(&output)));
     let document: Value = serde_json::from_slice(&text).unwrap();
     (output, document["runs"].as_array().unwrap().clone())
 }
@@ -133,7 +133,7 @@ fn a_bootstrap_token_is_recognized_by_its_form() {
 }
 
 /// The complete output.
-pub fn said(output: &Output) -> String {
+pub fn printed(output: &Output) -> String {
     format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),

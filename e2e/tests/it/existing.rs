@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::drydock::{drydock_program, said};
+use crate::drydock::{drydock_program, printed};
 
 /// Where a session might leave traces.
 const LOOKED_AT: [&str; 12] = [
@@ -58,7 +58,7 @@ impl Cluster {
             .arg(script("lib.sh"))
             .output()
             .unwrap();
-        assert!(found.status.success(), "{}", said(&found));
+        assert!(found.status.success(), "{}", printed(&found));
         if !found.stdout.is_empty() {
             assert_none_is_required("scripts/kubernetes/build has not made one");
             return None;
@@ -71,7 +71,7 @@ impl Cluster {
             .stderr(Stdio::inherit())
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", printed(&output));
         let kubeconfig = Kubeconfig::read_from(folder.path().join("plane/kubeconfig")).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         let client = kube::Client::try_from(config.unwrap()).unwrap();
@@ -146,10 +146,10 @@ fn five_ports() -> u16 {
 
 /// Asserts one line and exit status 2.
 fn assert_refused(output: &Output, because: &str) {
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{}", said(output));
-    assert!(words.contains(because), "{words}");
-    assert_eq!(words.lines().count(), 1, "{words}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", printed(output));
+    assert!(stderr.contains(because), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[tokio::test]
@@ -167,11 +167,11 @@ async fn a_cluster_has_one_session_at_a_time_and_sessions_leave_nothing_behind()
 
     kill(Pid::from_raw(i32::try_from(interrupted.id()).unwrap()), Signal::SIGINT).unwrap();
     let output = interrupted.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert_eq!(cluster.objects().await, before);
 
     let output = cluster.run("lifecycle").wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     assert_eq!(cluster.objects().await, before);
 }
 
@@ -190,7 +190,7 @@ async fn an_existing_cluster_is_paired_with_an_embedded_one_and_left_unchanged()
     let its_machines = ["--target-stage", "embedded", "--stage", "kubeconfig", "--kubeconfig"];
     for flags in [its_nodes, its_machines] {
         let output = cluster.run_with("lifecycle", &flags).wait_with_output().unwrap();
-        assert!(output.status.success(), "{flags:?}: {}", said(&output));
+        assert!(output.status.success(), "{flags:?}: {}", printed(&output));
         assert_eq!(cluster.objects().await, before, "{flags:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use scenario::Scenario;
 
-use crate::drydock::{drydock, said, simulate};
+use crate::drydock::{drydock, printed, simulate};
 
 #[test]
 fn every_scenario_survives_serialization() {
@@ -30,5 +30,5 @@ fn the_example_scenario_passes() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/quota.yaml");
     let folder = tempfile::tempdir().unwrap();
     let (output, _) = simulate(folder.path(), &["--file", example.to_str().unwrap()]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }

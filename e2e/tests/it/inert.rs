@@ -78,7 +78,7 @@ fn without_requests(seed: u64) -> Plan {
 
 /// Whether a step requests or cancels a preservation, or edits its expiry.
 fn is_about_preservation(step: &Value) -> bool {
-    let user_action = step["someone"]["do"].to_string();
+    let user_action = step["deferred"]["do"].to_string();
     user_action.contains("preserve") || user_action.contains("expire")
 }
 
@@ -166,7 +166,7 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
 }
 
 /// An action on one of a deployment's machines, which has this name from then on.
-fn someone(called: &str, of: &str, user_action: UserAction) -> Step {
+fn deferred(called: &str, of: &str, user_action: UserAction) -> Step {
     Step::Deferred(DeferredTarget {
         called: called.to_owned(),
         among: format!("{of}-*"),
@@ -188,19 +188,19 @@ fn one_is_kept() -> Scenario {
     Scenario::new("one_is_kept", "One machine is preserved, and others are not.")
         .steps([class("class-b"), deployment("md-a", 1, 1), deployment("md-b", 3, 0)])
         .step(wait(seconds(300)))
-        .step(someone("kept", "md-a", UserAction::Preserve(now)))
+        .step(deferred("kept", "md-a", UserAction::Preserve(now)))
         .step(wait(seconds(60)))
-        .step(someone("lost", "md-b", UserAction::Kubelet(KubeletAction::Stop)))
+        .step(deferred("lost", "md-b", UserAction::Kubelet(KubeletAction::Stop)))
         .step(wait(seconds(900)))
-        .step(someone("away", "md-b", UserAction::Kubelet(KubeletAction::FillDisk)))
+        .step(deferred("away", "md-b", UserAction::Kubelet(KubeletAction::FillDisk)))
         .step(wait(seconds(240)))
-        .step(someone("away", "md-b", UserAction::Kubelet(KubeletAction::FreeDisk)))
+        .step(deferred("away", "md-b", UserAction::Kubelet(KubeletAction::FreeDisk)))
         .step(wait(seconds(120)))
         .step(change(json!({ "replicas": 4 })))
         .step(wait(seconds(300)))
         .step(change(to_class_b))
         .step(wait(seconds(60)))
-        .step(someone("struck", "md-b", UserAction::Vm(VmAction::Kill)))
+        .step(deferred("struck", "md-b", UserAction::Vm(VmAction::Kill)))
         .step(wait(seconds(1200)))
         .step(change(json!({ "replicas": 2 })))
         .step(wait(seconds(300)))

@@ -16,7 +16,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::drydock::{drydock_program, said};
+use crate::drydock::{drydock_program, printed};
 
 /// How long a change of a node may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ struct World {
     // Keep the pipe open, because the process prints to it.
     _output: BufReader<ChildStdout>,
     /// The output until it was up.
-    words: String,
+    printed: String,
 }
 
 impl World {
@@ -42,15 +42,15 @@ impl World {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (mut output, mut words) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-        while !words.contains("Ctrl-C ends everything") {
-            assert!(output.read_line(&mut words).unwrap() > 0, "it ended: {words}");
+        let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+        while !printed.contains("Ctrl-C ends everything") {
+            assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
         }
         Self {
             folder,
             child,
             _output: output,
-            words,
+            printed,
         }
     }
 
@@ -63,7 +63,7 @@ impl World {
     fn listed(&self, arguments: &[&str]) -> Vec<Value> {
         let arguments = [&["list", "--output", "json"], arguments].concat();
         let output = self.nodes(&arguments);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", printed(&output));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
@@ -76,7 +76,7 @@ impl World {
     }
 
     async fn client(&self) -> kube::Client {
-        let path = self.words.split("export KUBECONFIG=").nth(1).unwrap();
+        let path = self.printed.split("export KUBECONFIG=").nth(1).unwrap();
         let kubeconfig = Kubeconfig::read_from(path.lines().next().unwrap()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         kube::Client::try_from(config.unwrap()).unwrap()
@@ -122,8 +122,8 @@ async fn becomes(api: &Api<Node>, name: &str, condition: &'static str, states: &
 #[tokio::test]
 async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_demand() {
     let world = World::up(&["--nodes", "20", "--pods-per-node", "2", "--zones", "near,far"]);
-    assert!(world.words.contains("20 of 20 nodes Ready in "), "{}", world.words);
-    assert!(world.words.contains("40 of 40 pods Running in "), "{}", world.words);
+    assert!(world.printed.contains("20 of 20 nodes Ready in "), "{}", world.printed);
+    assert!(world.printed.contains("40 of 40 pods Running in "), "{}", world.printed);
 
     let all = world.listed(&[]);
     assert_eq!(all.len(), 20);
@@ -152,20 +152,20 @@ async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_dema
         "--condition",
         "KernelDeadlock=True",
     ]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     assert!(
-        said(&output).contains("partitioned, KernelDeadlock=True"),
+        printed(&output).contains("partitioned, KernelDeadlock=True"),
         "{}",
-        said(&output)
+        printed(&output)
     );
     becomes(&api, "node-3", "Ready", &["Unknown", "False"]).await;
     assert_eq!(world.broken(), ["node-3"]);
 
-    let output = world.nodes(&["mend", "--all"]);
+    let output = world.nodes(&["repair", "--all"]);
     assert!(
-        said(&output).contains("no longer partitioned, KernelDeadlock=True"),
+        printed(&output).contains("no longer partitioned, KernelDeadlock=True"),
         "{}",
-        said(&output)
+        printed(&output)
     );
     becomes(&api, "node-3", "Ready", &["True"]).await;
 
@@ -180,10 +180,10 @@ async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_dema
         "DiskPressure=True:Full",
     ]);
     assert_eq!(
-        said(&output).matches("DiskPressure=True").count(),
+        printed(&output).matches("DiskPressure=True").count(),
         3,
         "{}",
-        said(&output)
+        printed(&output)
     );
     let drawn = world.broken();
     assert_eq!(drawn.len(), 3);
@@ -192,8 +192,8 @@ async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_dema
     }
 
     let output = world.nodes(&["break", "nod-3", "--with", "stopped"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("near it are: node-3"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains("near it are: node-3"), "{}", printed(&output));
 
     assert_eq!(world.end(), Vec::<std::ffi::OsString>::new());
 }
@@ -204,38 +204,44 @@ fn a_world_whose_drydock_was_killed_is_reported() {
     world.child.kill().unwrap();
     world.child.wait().unwrap();
     let output = world.nodes(&["list"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(
-        said(&output).contains("was killed and left .drydock/up.json"),
+        printed(&output).contains("was killed and left .drydock/up.json"),
         "{}",
-        said(&output)
+        printed(&output)
     );
 }
 
 #[rstest]
 #[case::no_world(&["list"], "no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT")]
-#[case::no_listener_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
+#[case::no_listener_at_the_address(
+    &["list", "--cloud", "127.0.0.1:1"],
+    "fakecloud does not answer at grpc://127.0.0.1:1"
+)]
 #[case::no_address(&["list", "--cloud", "nowhere"], "\"grpc://nowhere\" is not the address of a driver")]
-#[case::half_of_the_files(&["list", "--cloud", "127.0.0.1:1", "--tls-ca", "x"], "--tls-ca, --tls-cert and --tls-key belong together")]
+#[case::half_of_the_files(
+    &["list", "--cloud", "127.0.0.1:1", "--tls-ca", "x"],
+    "--tls-ca, --tls-cert and --tls-key belong together"
+)]
 fn a_missing_world_fails_with_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = nodes(folder.path(), arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(expected), "{}", said(&output));
-    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains(expected), "{}", printed(&output));
+    assert_eq!(printed(&output).lines().count(), 1, "{}", printed(&output));
 }
 
 #[rstest]
 #[case::an_unknown_fault(&["nodes", "break", "a", "--with", "broken"], "slowRecovery")]
 #[case::a_fault_without_its_parameter(&["nodes", "break", "a", "--with", "slow"], "needs --delay")]
 #[case::no_nodes(&["nodes", "break", "--with", "stopped"], "or say --random COUNT")]
-#[case::nothing_to_mend(&["nodes", "mend"], "or say --all")]
+#[case::nothing_to_repair(&["nodes", "repair"], "or say --all")]
 #[case::too_many_nodes(&["up", "--nodes", "10001"], "10000")]
 #[case::pods_without_nodes(&["up", "--pods-per-node", "2"], "--pods-per-node needs nodes")]
 #[case::nodes_without_a_cloud(&["up", "--without", "fakecloud", "--nodes", "2"], "without fakecloud there are none")]
 fn invalid_input_fails_with_status_2_and_the_valid_values(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = crate::drydock::drydock(folder.path(), arguments);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains(expected), "{}", printed(&output));
 }

@@ -29,7 +29,7 @@ const PROBE: Duration = Duration::from_millis(200);
 struct Refused {
     name: &'static str,
     patch: Value,
-    says: String,
+    part: String,
 }
 
 fn node() -> Value {
@@ -57,10 +57,10 @@ fn cordon() -> Value {
 }
 
 fn refused() -> Vec<Refused> {
-    let case = |name, patch, says: &str| Refused {
+    let case = |name, patch, part: &str| Refused {
         name,
         patch,
-        says: format!("leave {says} out of the patch"),
+        part: format!("leave {part} out of the patch"),
     };
     let annotation = |key: &str| format!("annotation {key}");
     let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "m-2", "uid": "1" });
@@ -76,14 +76,14 @@ fn refused() -> Vec<Refused> {
             json!({ "metadata": { "labels": { "a": "b" } } }),
             "labels",
         ),
-        case("no label any more", json!({ "metadata": { "labels": null } }), "labels"),
+        case("removed labels", json!({ "metadata": { "labels": null } }), "labels"),
         case(
-            "no finalizer any more",
+            "removed finalizers",
             json!({ "metadata": { "finalizers": null } }),
             "finalizers",
         ),
         case(
-            "an owner",
+            "an owner reference",
             json!({ "metadata": { "ownerReferences": [owner] } }),
             "ownerReferences",
         ),
@@ -98,12 +98,12 @@ fn refused() -> Vec<Refused> {
             &annotation(keys::SCALE_DOWN_DISABLED_ANNOTATION),
         ),
         case(
-            "one annotation less",
+            "a removed annotation",
             annotations(&json!({ keys::SCALE_DOWN_DISABLED_ANNOTATION: null })),
             &annotation(keys::SCALE_DOWN_DISABLED_ANNOTATION),
         ),
         case(
-            "two things at once",
+            "a cordon together with a label",
             json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "unschedulable": true } }),
             "spec, labels",
         ),
@@ -220,14 +220,14 @@ async fn consumers_change_only_preservation_requests_of_a_node() {
 
     install_policy(administrator).await;
     cordon_is(&consumer, Result::is_err).await;
-    for Refused { name, patch, says } in refused() {
+    for Refused { name, patch, part } in refused() {
         let refusal = answer(&consumer, &patch).await.expect_err(name);
-        for words in [
-            says.as_str(),
+        for part in [
+            part.as_str(),
             keys::PRESERVE_ANNOTATION,
             keys::PRESERVE_WHEN_FAILED_ANNOTATION,
         ] {
-            assert!(refusal.contains(words), "{name}: {refusal}");
+            assert!(refusal.contains(part), "{name}: {refusal}");
         }
         for client in [administrator, &mcm, &operator] {
             assert_eq!(answer(client, &patch).await, Ok(()), "{name}");

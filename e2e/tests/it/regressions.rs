@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rstest::rstest;
 
-use crate::drydock::{drydock, said};
+use crate::drydock::{drydock, printed};
 
 const SHARES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/regressions/shares.json");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/regressions.md");
@@ -37,7 +37,7 @@ fn a_known_bug_is_detected_as_documented(
     arguments.extend(ids);
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let generated = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     let committed = std::fs::read_to_string(PAGE).unwrap();
     let rows = |page: &str| -> BTreeSet<String> {
@@ -62,7 +62,7 @@ fn every_known_bug_is_detected_and_documented() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["regressions", "--shares", SHARES, "--document", "page.md"];
     let output = drydock(folder.path(), &arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let generated = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
     let committed = std::fs::read_to_string(PAGE).unwrap();
     assert_eq!(
@@ -74,8 +74,8 @@ fn every_known_bug_is_detected_and_documented() {
 #[test]
 fn an_unknown_entry_is_rejected_with_the_existing_ones() {
     let output = drydock(Path::new("."), &["regressions", "R99"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("R04"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert!(printed(&output).contains("R04"), "{}", printed(&output));
 }
 
 #[test]

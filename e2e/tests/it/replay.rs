@@ -6,7 +6,7 @@ use std::path::Path;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::drydock::{drydock, said};
+use crate::drydock::{drydock, printed};
 
 /// A crash that the defect does not survive, a lost response and a late watch, in half a minute.
 const SHORT: &str = "
@@ -32,7 +32,7 @@ fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     all.extend(arguments);
     let output = drydock(folder, &all);
     let text = std::fs::read(folder.join("result.json"));
-    let text = text.unwrap_or_else(|error| panic!("no result ({error}): {}", said(&output)));
+    let text = text.unwrap_or_else(|error| panic!("no result ({error}): {}", printed(&output)));
     let document: Value = serde_json::from_slice(&text).unwrap();
     document["runs"].as_array().unwrap().clone()
 }
@@ -103,15 +103,15 @@ fn a_disturbance_without_a_hit_causes_a_warning() {
     let plan = "base: lifecycle\ndisturbances:\n- crash: {process: mcm, at: before, effect: 100000}\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
     let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
+    let printed = printed(&output);
+    assert!(output.status.success(), "{printed}");
     assert!(
-        said.contains("warning: crash mcm before effect 100000 never struck"),
-        "{said}"
+        printed.contains("warning: crash mcm before effect 100000 never struck"),
+        "{printed}"
     );
     assert!(
-        said.contains("1 passed, 0 failed; warning: 1 disturbance never struck"),
-        "{said}"
+        printed.contains("1 passed, 0 failed; warning: 1 disturbance never struck"),
+        "{printed}"
     );
 }
 
@@ -134,10 +134,10 @@ fn an_invalid_plan_fails_with_one_line_and_status_2(#[case] plan: &str, #[case] 
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
     let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert_eq!(words.lines().count(), 1, "{words}");
-    for word in expected {
-        assert!(words.contains(word), "{words}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    for part in expected {
+        assert!(stderr.contains(part), "{stderr}");
     }
 }

@@ -7,7 +7,7 @@ use scenario::result::{Access, RunResult};
 use serde_json::Value;
 use stage::{NAMESPACE, deploy};
 
-use crate::drydock::{drydock_program, said, simulate};
+use crate::drydock::{drydock_program, printed, simulate};
 
 /// Permissions used only when two writers race, which no virtual-time scenario reproduces reliably.
 const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
@@ -56,16 +56,16 @@ fn granted() -> BTreeMap<Access, String> {
 }
 
 fn accesses(rule: &Value, account: &str, namespace: Option<&str>) -> Vec<Access> {
-    let words = |field: &str| -> Vec<String> {
+    let values = |field: &str| -> Vec<String> {
         let list = rule[field]
             .as_array()
             .unwrap_or_else(|| panic!("{rule} has no {field}"));
         list.iter().map(|word| word.as_str().unwrap().to_owned()).collect()
     };
     let mut accesses = Vec::new();
-    for group in words("apiGroups") {
-        for resource in words("resources") {
-            for verb in words("verbs") {
+    for group in values("apiGroups") {
+        for resource in values("resources") {
+            for verb in values("verbs") {
                 assert!(
                     [&group, &resource, &verb].iter().all(|word| *word != "*"),
                     "{rule} allows too much"
@@ -103,10 +103,10 @@ const COVERING: [&str; 10] = [
 ];
 
 /// The permissions that these scenarios use.
-fn asked() -> BTreeSet<Access> {
+fn used() -> BTreeSet<Access> {
     let folder = tempfile::tempdir().unwrap();
     let (output, runs) = simulate(folder.path(), &COVERING);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let runs = runs
         .into_iter()
         .map(|run| serde_json::from_value::<RunResult>(run).unwrap());
@@ -115,15 +115,15 @@ fn asked() -> BTreeSet<Access> {
 
 #[test]
 fn the_roles_grant_exactly_the_permissions_that_mcm_and_fakecloud_use() {
-    let (granted, asked) = (granted(), asked());
-    let missing: Vec<String> = asked
+    let (granted, used) = (granted(), used());
+    let missing: Vec<String> = used
         .iter()
         .filter(|access| !granted.contains_key(access) && !is_of_migration(access))
         .map(|access| format!("no rule grants a used permission: {access}"))
         .collect();
     let idle: Vec<String> = granted
         .iter()
-        .filter(|(access, _)| !asked.contains(access) && !is_of_races(access))
+        .filter(|(access, _)| !used.contains(access) && !is_of_races(access))
         .map(|(access, origin)| format!("no scenario uses a permission of {origin}: {access}"))
         .collect();
     assert!(
@@ -151,7 +151,7 @@ fn mcm_and_fakecloud_are_denied_nothing_over_https() {
         .output()
         .unwrap();
     // A refusal fails its run.
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(folder.path().join("result.json")).unwrap()).unwrap();
     let granted = granted();
     for run in document["runs"].as_array().unwrap() {

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use scenario::StageKind;
 
-use crate::drydock::{said, simulate};
+use crate::drydock::{printed, simulate};
 
 /// The number of parts, so that none takes longer than a test should.
 const PARTS: usize = 12;
@@ -21,7 +21,7 @@ fn every_scenario_passes(#[values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)] part: u
     let mut arguments = vec!["--seed", "3", "--jobs", "1"];
     arguments.extend(&names);
     let (output, runs) = simulate(folder.path(), &arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     assert_eq!(runs.len(), names.len());
 }
 
@@ -35,7 +35,7 @@ fn a_suite_is_run_by_its_name_and_each_scenario_once() {
         .collect();
     let names = ["driver", "lifecycle", suite[0].name.as_str(), "lifecycle"];
     let (output, runs) = simulate(folder.path(), &names);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
     assert_eq!(runs.len(), suite.len() + 1);
 }
 

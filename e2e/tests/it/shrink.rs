@@ -5,7 +5,7 @@ use std::path::Path;
 use scenario::plan::Plan;
 use serde_json::Value;
 
-use crate::drydock::{drydock, said};
+use crate::drydock::{drydock, printed};
 
 /// The maximum number of seeds to detect the defect.
 const SEEDS: &str = "1000";
@@ -16,7 +16,7 @@ fn found(folder: &Path) -> String {
     let mut arguments = vec!["chaos", "--seeds", SEEDS, "--failures", "1", "--json", "chaos.json"];
     arguments.extend(mutant);
     let output = drydock(folder, &arguments);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     let document: Value = serde_json::from_slice(&std::fs::read(folder.join("chaos.json")).unwrap()).unwrap();
     let failure = &document["failures"][0];
     assert_eq!(failure["failure"]["invariant"], "I1", "{failure}");
@@ -30,7 +30,7 @@ fn a_controller_that_creates_without_a_lookup_is_detected_and_shrunk_to_a_short_
     let folder = tempfile::tempdir().unwrap();
     let plan = found(folder.path());
     let output = drydock(folder.path(), &["shrink", &plan, "--output", "small.yaml"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 
     let text = std::fs::read_to_string(folder.path().join("small.yaml")).unwrap();
     assert!(text.starts_with("# invariant I1 is broken"), "{text}");
@@ -42,13 +42,17 @@ fn a_controller_that_creates_without_a_lookup_is_detected_and_shrunk_to_a_short_
     );
 
     let output = drydock(folder.path(), &["run", "--plan", "small.yaml"]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("invariant I1 is broken"), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("invariant I1 is broken"),
+        "{}",
+        printed(&output)
+    );
 
     let sound = Plan { mutant: None, ..small };
     std::fs::write(folder.path().join("sound.yaml"), sound.to_yaml().unwrap()).unwrap();
     let output = drydock(folder.path(), &["run", "--plan", "sound.yaml"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 #[test]
@@ -57,6 +61,6 @@ fn a_plan_that_does_not_fail_is_not_shrunk() {
     std::fs::write(folder.path().join("plan.yaml"), "base: lifecycle\n").unwrap();
     let output = drydock(folder.path(), &["shrink", "plan.yaml"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("does not fail"), "{}", said(&output));
+    assert!(printed(&output).contains("does not fail"), "{}", printed(&output));
     assert!(!folder.path().join("plan.shrunk.yaml").exists());
 }

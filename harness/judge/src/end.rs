@@ -49,7 +49,7 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     end
 }
 
-/// The prefix of a name whose suffix is generated in the way of API servers; `None`: the name is not generated.
+/// The prefix of a name whose suffix is generated as by an API server; `None`: the name is not generated.
 fn generated_prefix(name: &str) -> Option<&str> {
     const SUFFIX_CHARACTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
     let (prefix, end) = name.split_at_checked(name.rfind('-')? + 1)?;
@@ -70,8 +70,8 @@ fn common_name(kind: &str, name: &str, object: &Value) -> Option<String> {
     }
 }
 
-/// Removes what only shows the order in which similar objects were created or scheduled: addresses of Nodes and Pods,
-/// which come from pools, and the images that a Node has run. Conditions are sorted by type.
+/// Removes fields that only depend on the order in which similar objects were created or scheduled: addresses of Nodes
+/// and Pods, which come from pools, and the images that a Node has run. Sorts conditions by type.
 fn without_creation_order(kind: &str, object: &Value) -> Value {
     let pool_fields: &[&str] = match kind {
         "Node" => &["addresses", "images"],
@@ -88,8 +88,8 @@ fn without_creation_order(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Removes what only shows the number of intermediate steps: the generation of a MachineSet that its deployment scales.
-/// Whether the status reflects the newest spec is kept.
+/// Removes the field that only depends on the number of intermediate steps: the generation of a MachineSet that its
+/// deployment scales. The result still shows whether the status reflects the newest spec.
 fn without_intermediate_steps(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if kind != "MachineSet" || text(&object, "/metadata/ownerReferences/0/kind") != "MachineDeployment" {
@@ -180,7 +180,10 @@ mod tests {
         };
         let is_equal = |owner: &str| set(owner, generation, observed) == set(owner, other_generation, other_observed);
         assert_eq!(is_equal("MachineDeployment"), equal);
-        assert!(!is_equal("Nobody"), "a user made each step");
+        assert!(
+            !is_equal("Other"),
+            "without a deployment, each step is a change by a user"
+        );
     }
 
     #[rstest]

@@ -28,7 +28,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
         Condition::ErrorCode(code) => world
             .object("Machine", &code.machine)
             .is_some_and(|machine| text(machine, "/status/lastOperation/errorCode") == code.is.name()),
-        Condition::Says(says) => world
+        Condition::DescriptionContains(says) => world
             .object("Machine", &says.machine)
             .is_some_and(|machine| text(machine, "/status/lastOperation/description").contains(&says.text)),
         Condition::History(history) => history_holds(history, world, timeouts),
@@ -46,7 +46,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
             workloads::within(event_count(expected, world), expected.at_least, expected.at_most)
         }
         Condition::FaultHits(hits) => hit_count(&hits.fault, world) >= hits.at_least,
-        // [`resolved`] has replaced these when the expectation started.
+        // [`resolved`] replaces these when the expectation starts.
         Condition::Unchanged(_) | Condition::SamePods(_) => false,
         Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
         Condition::Any(list) => list.iter().any(|condition| holds(condition, world, timeouts)),
@@ -140,7 +140,7 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
     match condition {
         Condition::Phase(phase) => machine(&phase.machine),
         Condition::ErrorCode(code) => machine(&code.machine),
-        Condition::Says(says) => machine(&says.machine),
+        Condition::DescriptionContains(says) => machine(&says.machine),
         Condition::MachineGone(name) => machine(name),
         Condition::NodeGone(name) => describe_existence("Node", name, world),
         Condition::Exists(object) => describe_existence(&object.kind, &object.name, world),
@@ -348,7 +348,7 @@ impl Armed {
                 self.holding_since = holds.then_some(now);
                 match self.count {
                     count if count > form.times => {
-                        Verdict::Missed(format!("it held {count} times; {}", description_now()))
+                        Verdict::Missed(format!("it occurred {count} times; {}", description_now()))
                     }
                     _ if now >= deadline => Verdict::Met,
                     _ => Verdict::Pending(deadline),
@@ -359,8 +359,8 @@ impl Armed {
 }
 
 impl Armed {
-    /// The state of an expectation that requires `satisfied` until a time: it is missed when the world contradicts it for
-    /// longer than watches may disagree.
+    /// The state of an expectation that requires `satisfied` until a time: it is missed when the world contradicts it
+    /// for longer than watches may disagree.
     fn steady(
         &mut self,
         now: Timestamp,

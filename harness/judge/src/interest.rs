@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::object::text;
 
-/// Prefixes of our programs' user agents, under which the API server records their writes.
+/// Prefixes of the user agents of mcm and fakecloud, under which the API server records their writes.
 const OURS: [&str; 2] = ["mcm", "fakecloud"];
 
 /// Prefix of the taints of Kubernetes controllers.
@@ -52,7 +52,7 @@ fn is_not_managed_annotation(entry: &Value) -> bool {
 pub struct Interest {
     /// Whether the API server records who wrote the node.
     pub(crate) managed: bool,
-    /// Writes of our programs: manager, operation and time.
+    /// Writes of mcm and fakecloud: manager, operation and time.
     pub(crate) writers: BTreeSet<String>,
     /// Spec, labels, and whether mcm's finalizer is set.
     pub(crate) fields: Value,
@@ -93,7 +93,7 @@ impl Interest {
             fields: json!({
                 "spec": spec,
                 "labels": node["metadata"]["labels"],
-                "held": has_finalizer(node),
+                "finalizer": has_finalizer(node),
             }),
         }
     }

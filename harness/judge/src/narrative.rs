@@ -44,7 +44,7 @@ impl Narrative {
     }
 
     /// Appends a line.
-    pub fn say(&mut self, at: Timestamp, what: impl Into<String>) {
+    pub fn push(&mut self, at: Timestamp, what: impl Into<String>) {
         self.lines.push(Line {
             after: between(self.started, at),
             what: what.into(),
@@ -62,9 +62,9 @@ impl Narrative {
     }
 
     /// Appends what an observation changes; `before` is the world before it.
-    pub fn tell(&mut self, observation: &Observation, before: &WorldState) {
+    pub fn push_observation(&mut self, observation: &Observation, before: &WorldState) {
         for what in describe(observation, before) {
-            self.say(observation.at, what);
+            self.push(observation.at, what);
         }
     }
 
@@ -74,7 +74,7 @@ impl Narrative {
     }
 }
 
-/// Describes the changes of an observation; empty for heartbeats and the like.
+/// Describes the changes of an observation; empty for heartbeats and similar writes.
 fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
     match &observation.what {
         Seen::Applied(kind, object) => {

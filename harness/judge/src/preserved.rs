@@ -50,8 +50,8 @@ pub fn events(
     }
 }
 
-/// A machine is deleted while it drains for preservation: because of a rollout or a scale-down, not because a user
-/// deleted it or its Node, or its VM is gone.
+/// A machine is deleted while it drains for preservation, because of a rollout or a scale-down. It does not count if a
+/// user deleted the machine or its Node, or if its VM no longer exists.
 fn deleted_during_drain(before: &Value, after: &Value, world: &WorldState, rules: &JudgingRules) -> Option<String> {
     let begins_deletion = is_deleting(after) && !is_deleting(before) && stage(before) == "Draining";
     let mut vms = world.vms_of(text(after, "/metadata/name"));
@@ -102,8 +102,8 @@ fn requested_by_template(before: &Value, after: &Value) -> Option<String> {
 /// mcm accepts a request on a Machine that uses the annotation of the proposal's first version.
 fn requested_by_first_version(before: &Value, after: &Value) -> Option<String> {
     let has = |machine| annotation(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION).is_some();
-    let understood = annotation(after, keys::PRESERVE_ANNOTATION).is_some();
-    (has(before) && !has(after) && understood).then(|| "the first version's word".to_owned())
+    let accepted = annotation(after, keys::PRESERVE_ANNOTATION).is_some();
+    (has(before) && !has(after) && accepted).then(|| "the first version's word".to_owned())
 }
 
 /// A standalone set preserves another machine.
@@ -125,7 +125,7 @@ fn listed_and_preserved(before: &Value, deployment: &Value, world: &WorldState) 
         .then(|| "named, and stays".to_owned())
 }
 
-/// The Node of a preserved machine is deleted or gone.
+/// The Node of a preserved machine is being deleted or was removed.
 fn node_gone(node: &Value, world: &WorldState) -> Option<String> {
     let labels = &node["metadata"]["labels"];
     let machine = world.object("Machine", labels[keys::MACHINE_NAME_LABEL].as_str()?)?;

@@ -23,9 +23,9 @@ pub type PreservationCounts = BTreeMap<String, u64>;
 /// The last observed state of the world.
 #[derive(Clone, Debug, Default)]
 pub struct WorldState {
-    /// History of each Machine by name; it outlives the Machine.
+    /// Last observed version of each existing object.
     pub objects: BTreeMap<ObjectKey, Value>,
-    /// What machines went through, by name; outlives the Machine.
+    /// History of each Machine by name; it outlives the Machine.
     pub machines: BTreeMap<String, MachineHistory>,
     /// All VMs that ever existed, by id.
     pub vms: BTreeMap<String, Vm>,
@@ -124,7 +124,7 @@ impl WorldState {
                 self.objects.remove(&key)
             }
             Seen::Cloud(CloudEvent::Vm(vm)) => {
-                self.vm_seen(vm);
+                self.record_vm(vm);
                 None
             }
             Seen::Cloud(CloudEvent::Call(call)) => {
@@ -169,7 +169,7 @@ impl WorldState {
     }
 
     /// Stores a VM's state unless a newer revision is known.
-    pub fn vm_seen(&mut self, vm: &Vm) {
+    pub fn record_vm(&mut self, vm: &Vm) {
         let known = self.vms.get(&vm.id).map_or(0, |known| known.revision);
         if vm.revision >= known {
             self.vms.insert(vm.id.clone(), vm.clone());

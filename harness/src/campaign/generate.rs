@@ -1,9 +1,9 @@
-//! Random plans: a world, what users do in it, and what disturbs it for a span; then every fault is over, and the world
-//! must come to rest within a bound.
+//! Generates random plans: a world, user actions, and disturbances for a limited time span. After the span no fault is
+//! active, and the world must reach its desired state within a bound.
 //!
-//! What a seed gives depends on that seed alone. World, users and each kind of fault draw from streams of their own, so
-//! that a new kind changes nothing of the others. Small and large worlds take turns from seed to seed. Every fault is
-//! one that a correct controller survives. What must not live here: how plans are performed.
+//! A plan depends only on its seed. The world, the users and each kind of fault draw from separate random streams, so
+//! that a new kind of fault does not change the others. Consecutive seeds alternate between small and large worlds. A
+//! correct controller survives every generated fault.
 
 mod faults;
 mod preservation;
@@ -24,13 +24,13 @@ use serde_json::json;
 
 use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
 
-/// How long a drain may take where pods run on machines.
+/// Drain timeout of machines with pods.
 const DRAIN: Duration = Duration::from_mins(5);
-/// How many sizes there are; seeds go through them in turn.
+/// Number of world sizes; consecutive seeds alternate between them.
 const SIZES: u64 = 4;
-/// No world goes on for longer; one that does runs away.
+/// Limit of virtual time, which no correct run reaches.
 const VIRTUAL_LIMIT: Duration = Duration::from_hours(6);
-/// No world has as many events; one that does runs away.
+/// Limit of trace entries, which no correct run reaches.
 const EVENT_LIMIT: u64 = 500_000;
 
 /// The size of a seed's world: 1 to 4.
@@ -38,11 +38,11 @@ fn size(seed: u64) -> u64 {
     1 + seed % SIZES
 }
 
-/// One machine and what becomes of it.
+/// A machine (or name pattern) with the seconds of its creation and deletion.
 #[derive(Debug)]
 struct Life {
     name: String,
-    made: u64,
+    created: u64,
     deleted: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
         let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
         (rollout::scenario(suite, &seed, size, span), disturbances)
     } else {
-        // Faults stay well below the timeouts that would let a machine fail by itself.
+        // The span is short, so that faults stay well below the timeouts that would make a machine fail.
         let span = 60 + 60 * world.below(1 + size);
         let lives = lives(size, span, &mut seed.stream("users"));
         let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
@@ -86,17 +86,17 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
 fn lives(size: u64, span: u64, users: &mut Stream) -> Vec<Life> {
     let count = 1 + users.below(size);
     let life = |number| {
-        let made = if number == 1 { 0 } else { users.below(span / 2) };
+        let created = if number == 1 { 0 } else { users.below(span / 2) };
         Life {
             name: format!("m-{number}"),
-            made,
-            deleted: users.chance(0.6).then(|| made + 1 + users.below(span - made)),
+            created,
+            deleted: users.chance(0.6).then(|| created + 1 + users.below(span - created)),
         }
     };
     (1..=count).map(life).collect()
 }
 
-/// What users do, in order of time, and what must be so in the end.
+/// The scenario: user actions in order of time, and the expected final state.
 fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], disturbances: &[Disturbance]) -> Scenario {
     let mut scenario = Scenario::new("campaign", suite.about);
     scenario.world.cloud.require_initialize = world.chance(0.2);
@@ -112,20 +112,20 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
         true => machine_that_drains(name),
         false => create_machine(name),
     };
-    let made = lives.iter().map(|life| (life.made, machine(&life.name)));
+    let created = lives.iter().map(|life| (life.created, machine(&life.name)));
     let deleted = lives
         .iter()
         .filter_map(|life| Some((life.deleted?, delete_machine_if_present(&life.name))));
-    let mut user_actions: Vec<_> = made.chain(deleted).collect();
+    let mut user_actions: Vec<_> = created.chain(deleted).collect();
     user_actions.sort_by_key(|(at, _)| *at);
     let scenario = performed(scenario, user_actions, span);
     let rest = lives.iter().map(|life| at_rest(life, disturbances));
-    // The last fault may show only when a node's grace is over.
+    // The effect of the last fault may be visible only after the node grace period.
     let drain = if pods_run { DRAIN } else { Duration::ZERO };
     scenario.for_at_least(node_grace() + slack(), bound() + drain.into(), all(rest))
 }
 
-/// The story goes on with what happens at which second, in this order, and with nothing until `span`.
+/// Adds user actions with their seconds, in order, and a wait until `span`.
 fn performed(mut scenario: Scenario, user_actions: Vec<(u64, Step)>, span: u64) -> Scenario {
     let mut now = 0;
     for (at, user_action) in user_actions {
@@ -141,7 +141,7 @@ fn performed(mut scenario: Scenario, user_actions: Vec<(u64, Step)>, span: u64) 
     }
 }
 
-/// A machine whose drain may take a few minutes: with fewer machines than pods ask for, budgets block it.
+/// A machine with a short drain timeout, because budgets block its drain if there are too few machines for the pods.
 fn machine_that_drains(name: &str) -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -154,12 +154,12 @@ fn machine_that_drains(name: &str) -> Step {
     }))
 }
 
-/// How long after the last fault the world may take to come to rest.
+/// Maximum time from the last fault until the world is in its desired state.
 fn bound() -> DurationExpression {
     creation_timeout() + health_timeout() + node_grace() + slack() + slack() + slack()
 }
 
-/// How a machine must be in the end.
+/// The expected final state of a machine.
 fn at_rest(life: &Life, disturbances: &[Disturbance]) -> Condition {
     let name = life.name.as_str();
     if life.deleted.is_some() {
@@ -167,15 +167,15 @@ fn at_rest(life: &Life, disturbances: &[Disturbance]) -> Condition {
     }
     let running = all([phase(name, Phase::Running), vm_count(name, 1)]);
     if disturbances.iter().any(|disturbance| harms(disturbance, name)) {
-        // Nobody replaces a machine that has no set, and one whose node went with its VM goes too.
-        let gone = all([machine_gone(name), node_gone(name), vm_count(name, 0)]);
-        any([running, phase(name, Phase::Failed), gone])
+        // A failed machine without a set is not replaced. A machine whose node was removed with its VM is deleted.
+        let deleted = all([machine_gone(name), node_gone(name), vm_count(name, 0)]);
+        any([running, phase(name, Phase::Failed), deleted])
     } else {
         running
     }
 }
 
-/// Whether a machine may fail for good by it.
+/// Whether the disturbance may make the machine fail permanently.
 fn harms(disturbance: &Disturbance, machine: &str) -> bool {
     match disturbance {
         Disturbance::Vm(fault) => fault.machine == machine,

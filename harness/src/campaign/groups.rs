@@ -1,41 +1,41 @@
-//! Failures grouped by what broke and by where the run first went another way than the undisturbed one: a hundred
-//! failing seeds are often one defect.
+//! Groups failures by their cause and by the first difference from the undisturbed run, because one defect often makes
+//! many seeds fail.
 
 use std::collections::BTreeMap;
 
 use scenario::result::{FailureResult, RunResult};
 use serde::Serialize;
 
-/// What failures have in common.
+/// The common properties of a group of failures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Key {
-    /// The broken invariant, or what else failed.
+    /// The violated invariant, or another cause.
     pub broken: String,
-    /// The first thing that happened otherwise than in the undisturbed run; without names and numbers.
+    /// The first event that differs from the undisturbed run, without names and numbers.
     pub first_difference: String,
 }
 
-/// One group.
+/// A group of failures.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureGroup {
-    /// What they have in common.
+    /// The common properties.
     #[serde(flatten)]
     pub key: Key,
     /// Its seeds, in order.
     pub seeds: Vec<u64>,
-    /// The reason of the first.
+    /// The reason of the first failure.
     pub reason: String,
-    /// The line that replays the first.
+    /// The command that repeats the first run.
     pub replay: String,
 }
 
-/// What broke, without names and numbers.
+/// The cause of a failure, without names and numbers.
 pub fn broken(failure: &FailureResult) -> String {
     failure.invariant.clone().unwrap_or_else(|| {
         let expectation = nameless(failure.reason.split("; but ").next().unwrap_or_default());
-        // What is expected of many machines is said once.
+        // An expectation for many machines is mentioned once.
         let mut parts: Vec<&str> = Vec::new();
         for part in expectation.split(" and ") {
             if !parts.contains(&part) {
@@ -46,16 +46,16 @@ pub fn broken(failure: &FailureResult) -> String {
     })
 }
 
-/// The first line that is in one narrative and not in the other at that place.
+/// The first line of the disturbed narrative that differs from the undisturbed one.
 pub fn first_difference(disturbed: &[String], undisturbed: &[String]) -> String {
     let differs = disturbed
         .iter()
         .zip(undisturbed.iter().map(Some).chain(std::iter::repeat(None)))
-        .find(|(is, was)| Some(*is) != *was);
-    differs.map_or_else(|| "nothing".to_owned(), |(is, _)| nameless(is))
+        .find(|(line, expected)| Some(*line) != *expected);
+    differs.map_or_else(|| "nothing".to_owned(), |(line, _)| nameless(line))
 }
 
-/// Words that hold a digit are names, numbers or times: each becomes `#`.
+/// Replaces words with a digit, which are names, numbers or times, by `#`.
 fn nameless(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         if word.bytes().any(|byte| byte.is_ascii_digit()) {
@@ -67,7 +67,7 @@ fn nameless(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Groups failures; each comes with the narrative of its undisturbed run. The largest group is the first.
+/// Groups failures, each with the narrative of its undisturbed run. The largest group comes first.
 pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
     let mut groups: BTreeMap<Key, FailureGroup> = BTreeMap::new();
     for (result, undisturbed) in failures {
@@ -98,7 +98,7 @@ mod tests {
 
     fn failed(seed: u64, invariant: Option<&str>, narrative: &[&str]) -> RunResult {
         let job = Job::new(Scenario::new("story", ""), StageKind::Sim, seed);
-        let mut result = RunResult::broken(&job, format!("machine m-{seed} is lost; but it was there"));
+        let mut result = RunResult::broken(&job, format!("machine m-{seed} is lost; but it existed"));
         if let Some(failure) = &mut result.failure {
             failure.invariant = invariant.map(str::to_owned);
         }
@@ -107,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn one_defect_in_many_seeds_is_one_group() {
-        let clean = vec!["start".to_owned(), "machine m-1 is there".to_owned()];
+    fn failures_with_the_same_cause_and_difference_are_one_group() {
+        let clean = vec!["start".to_owned(), "machine m-1 exists".to_owned()];
         let failures = [
             (
                 failed(1, Some("I1"), &["start", "mcm: crash after effect 3"]),
@@ -119,7 +119,7 @@ mod tests {
                 clean.clone(),
             ),
             (
-                failed(3, None, &["start", "machine m-1 is there", "mcm: pause"]),
+                failed(3, None, &["start", "machine m-1 exists", "mcm: pause"]),
                 clean.clone(),
             ),
             (failed(4, Some("I1"), &["start", "mcm: pause"]), clean),

@@ -1,8 +1,9 @@
-//! What two clean runs of different seeds do not agree on, and what therefore says nothing about a disturbed one.
+//! Masks values that differ between two undisturbed runs with different seeds, so that they do not count as differences
+//! of a disturbed run.
 //!
-//! A mask is learnt, not written down, and may hold four sorts of values only: times, uids, revisions and the random
-//! ends of names. Anything else that differs between two clean runs is a mistake of the scenario or of the world, and
-//! is told.
+//! The mask is learned from two runs and may contain only four sorts of values: times, uids, revisions and random
+//! suffixes of names. Any other difference between two undisturbed runs is a defect of the scenario or of the world and
+//! is reported as an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,16 +12,16 @@ use jiff::Timestamp;
 use mcm_api::GoDuration;
 use serde_json::Value;
 
-/// What a field holds that differs from run to run.
+/// The sort of a value that differs between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// A moment, or how long something took.
+    /// A time or duration.
     Time,
-    /// An id that is drawn.
+    /// A random id.
     Uid,
     /// A counter of writes.
     Revision,
-    /// A name that ends in drawn letters, alone or in a text.
+    /// A name with a random suffix, alone or in a text.
     NameSuffix,
 }
 
@@ -35,14 +36,15 @@ impl fmt::Display for Sort {
     }
 }
 
-/// How fields end that count every write to the cluster: of an object itself, and of those that it names.
+/// Suffix of the pointers of fields that count every write to the cluster: of an object itself, and of objects that it
+/// references.
 const REVISION: &str = "/resourceVersion";
 
-/// Fields by JSON pointer (an index is `*`), and what in them differs from run to run.
+/// Fields by JSON pointer (an index is `*`), and the sorts of values in which they differ between runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask(BTreeMap<String, BTreeSet<Sort>>);
 
-/// A field in which two undisturbed runs differ, and must not.
+/// An unexpected difference between two undisturbed runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{object} differs between two undisturbed runs in {}: {one} and {other}, which is neither a time, a uid, a \
@@ -52,7 +54,7 @@ pub struct Mask(BTreeMap<String, BTreeSet<Sort>>);
 pub struct UnexplainedDifference {
     /// The object, by kind and name.
     pub object: String,
-    /// The field, by JSON pointer; empty: all of an object that is not JSON.
+    /// The JSON pointer of the field; empty: the object is not JSON.
     pub pointer: String,
     /// The value in one run, shortened.
     pub one: String,
@@ -60,14 +62,14 @@ pub struct UnexplainedDifference {
     pub other: String,
 }
 
-/// What is left of a run: objects by kind and name, as JSON or as words.
+/// The final state of a run: objects by kind and name, as JSON or plain text.
 pub type End = BTreeMap<String, String>;
 
 impl Mask {
-    /// The mask of two clean runs.
+    /// Learns the mask from two undisturbed runs.
     ///
     /// # Errors
-    /// What differs and must not.
+    /// The first unexpected difference.
     pub fn learn(one: &End, other: &End) -> Result<Self, UnexplainedDifference> {
         let mut mask = Self::default();
         compare(one, other, |object, pointer, one, other| {
@@ -80,7 +82,7 @@ impl Mask {
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
         })?;
-        // Two undisturbed runs may have made as many writes.
+        // Two undisturbed runs may have the same number of writes, so revisions are masked even if they are equal.
         for pointer in one.values().flat_map(|object| leaves(object).into_keys()) {
             if pointer.ends_with(REVISION) {
                 let sorts = mask.0.entry(generalised(&pointer)).or_default();
@@ -90,7 +92,7 @@ impl Mask {
         Ok(mask)
     }
 
-    /// The first thing in which a disturbed run ends otherwise than an undisturbed one.
+    /// The first difference between the final states of an undisturbed and a disturbed run.
     pub fn difference(&self, undisturbed: &End, disturbed: &End) -> Option<String> {
         let compared = compare(undisturbed, disturbed, |object, pointer, was, is| {
             let allowed = self.0.get(pointer);
@@ -115,7 +117,7 @@ impl Mask {
         compared.err()
     }
 
-    /// One line a field.
+    /// One line for each field.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(pointer, sorts)| {
             let sorts: Vec<String> = sorts.iter().map(ToString::to_string).collect();
@@ -125,7 +127,7 @@ impl Mask {
 }
 
 fn shown(pointer: &str) -> &str {
-    if pointer.is_empty() { "its words" } else { pointer }
+    if pointer.is_empty() { "its text" } else { pointer }
 }
 
 /// Calls `differs` with every leaf that differs, until it fails: object, pointer and both values.
@@ -160,7 +162,7 @@ fn presence(object: Option<&String>) -> Value {
     Value::from(if object.is_some() { "been left" } else { "not been left" })
 }
 
-/// The values of a JSON text by pointer; words are one value at the empty pointer.
+/// The values of a JSON text by pointer; a text that is not JSON is one value at the empty pointer.
 fn leaves(text: &str) -> BTreeMap<String, Value> {
     let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
     let mut leaves = BTreeMap::new();
@@ -187,7 +189,7 @@ fn collect(pointer: String, value: &Value, leaves: &mut BTreeMap<String, Value>)
     }
 }
 
-/// Indexes are `*`.
+/// Replaces array indexes by `*`.
 fn generalised(pointer: &str) -> String {
     let parts = pointer.split('/').map(|part| match part.parse::<usize>() {
         Ok(_) => "*",
@@ -196,7 +198,7 @@ fn generalised(pointer: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// What differs between two values of a field; `None`: something that must not.
+/// The sorts in which two values of a field differ; `None`: the difference cannot be masked.
 fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
     let field = pointer.rsplit('/').next().unwrap_or_default();
     let counts = ["resourceVersion", "generation", "observedGeneration"].contains(&field);
@@ -207,7 +209,7 @@ fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
     let (Value::String(one), Value::String(other)) = (one, other) else {
         return None;
     };
-    // A machine's mark stands as `set~time`; the stop that ends a sentence is no word's.
+    // Words end at a space or at the `~` in `name~time`. Punctuation at the end of a word is a separate word.
     let words = |text: &'_ str| -> Vec<String> {
         let words = text.split_inclusive([' ', '~']).flat_map(|word| {
             let bare = word.trim_end_matches([' ', '~']);
@@ -229,7 +231,7 @@ fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
 
 fn sort_of_words(one: &str, other: &str) -> Option<Sort> {
     let time = |word: &str| word.parse::<Timestamp>().is_ok() || word.parse::<GoDuration>().is_ok();
-    // A uid, or the end of one that a shorter id is made of.
+    // A uid, or the last group of a uid as a shorter id.
     let uid = |word: &str| {
         let letters = word.bytes().filter(|byte| *byte != b'-');
         let length = letters.clone().count();
@@ -240,27 +242,27 @@ fn sort_of_words(one: &str, other: &str) -> Option<Sort> {
     } else if uid(one) && uid(other) {
         Some(Sort::Uid)
     } else {
-        same_but_for_drawn_ends(one, other).then_some(Sort::NameSuffix)
+        same_except_random_parts(one, other).then_some(Sort::NameSuffix)
     }
 }
 
-/// Whether two names are the same up to parts of drawn letters and digits: `i-7f3a` and `i-b2c4`.
-fn same_but_for_drawn_ends(one: &str, other: &str) -> bool {
+/// Whether two names are equal except for parts of random letters and digits: `i-7f3a` and `i-b2c4`.
+fn same_except_random_parts(one: &str, other: &str) -> bool {
     let parts = |word: &str| -> Vec<String> {
         word.split(['-', '/', ':', '.', '_', ',', ';', '"', '\''])
             .map(str::to_owned)
             .collect()
     };
-    let drawn = |part: &str| {
+    let is_random = |part: &str| {
         part.len() >= 4
             && part
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     let (one, other) = (parts(one), parts(other));
-    let begins_alike = one.first() == other.first();
-    let pairs = one.iter().zip(&other).filter(|(one, other)| one != other);
-    one.len() == other.len() && begins_alike && pairs.clone().all(|(one, other)| drawn(one) && drawn(other))
+    let same_first_part = one.first() == other.first();
+    let mut pairs = one.iter().zip(&other).filter(|(one, other)| one != other);
+    one.len() == other.len() && same_first_part && pairs.all(|(one, other)| is_random(one) && is_random(other))
 }
 
 fn brief(value: &Value) -> String {
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_the_cluster_was_written_to_says_nothing() {
+    fn revisions_are_masked_even_if_they_are_equal_in_undisturbed_runs() {
         let run = |revision: &str, generation: u64| {
             end(&json!({
                 "metadata": { "resourceVersion": revision, "generation": generation },
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn times_uids_revisions_and_ends_of_names_are_learnt() {
+    fn times_uids_revisions_and_name_suffixes_are_learned() {
         let run = |uid: &str, revision: u64, second: u64, vm: &str| {
             end(&json!({
                 "metadata": { "name": "m-1", "uid": uid, "resourceVersion": revision.to_string() },
@@ -328,41 +330,41 @@ mod tests {
     #[case::a_word(json!({ "phase": "Running" }), json!({ "phase": "Failed" }))]
     #[case::a_field(json!({ "a": 1 }), json!({ "a": 1, "b": "x" }))]
     #[case::a_taint(json!({ "taints": [] }), json!({ "taints": [{ "key": "a" }] }))]
-    #[case::a_mark_of_another(json!({ "by": "ms-a~2030-01-01T00:00:01Z" }), json!({ "by": "ms~2030-01-01T00:00:04Z" }))]
-    #[case::a_number_of_times(json!({ "says": "3 VMs were made" }), json!({ "says": "4 VMs were made" }))]
-    fn anything_else_is_told_and_never_masked(#[case] one: Value, #[case] other: Value) {
-        let told = Mask::learn(&end(&one), &end(&other)).unwrap_err().to_string();
+    #[case::a_name_with_a_suffix_and_one_without(json!({ "by": "ms-a~2030-01-01T00:00:01Z" }), json!({ "by": "ms~2030-01-01T00:00:04Z" }))]
+    #[case::a_count(json!({ "text": "3 VMs were created" }), json!({ "text": "4 VMs were created" }))]
+    fn any_other_difference_is_an_error_and_never_masked(#[case] one: Value, #[case] other: Value) {
+        let error = Mask::learn(&end(&one), &end(&other)).unwrap_err().to_string();
         assert!(
-            told.starts_with("Node m-1 differs between two undisturbed runs"),
-            "{told}"
+            error.starts_with("Node m-1 differs between two undisturbed runs"),
+            "{error}"
         );
         assert!(Mask::default().difference(&end(&one), &end(&other)).is_some());
         assert_eq!(Mask::default().difference(&end(&one), &end(&one)), None);
     }
 
     #[test]
-    fn an_object_that_is_left_over_is_told() {
-        let told = Mask::default().difference(&End::new(), &end(&json!({ "a": 1 })));
+    fn an_additional_object_is_a_difference() {
+        let difference = Mask::default().difference(&End::new(), &end(&json!({ "a": 1 })));
         assert_eq!(
-            told.unwrap(),
+            difference.unwrap(),
             "Node m-1 has \"been left\"; undisturbed: \"not been left\""
         );
     }
 
     #[test]
-    fn how_long_something_took_is_a_time() {
-        let says = |text: &str| end(&json!({ "says": text }));
-        let mask = Mask::learn(&says("it joined in 15m9s"), &says("it joined in 3m"));
-        assert_eq!(mask.unwrap().lines().collect::<Vec<_>>(), ["/says: time"]);
+    fn a_duration_is_a_time() {
+        let object = |text: &str| end(&json!({ "text": text }));
+        let mask = Mask::learn(&object("it joined in 15m9s"), &object("it joined in 3m"));
+        assert_eq!(mask.unwrap().lines().collect::<Vec<_>>(), ["/text: time"]);
     }
 
     #[test]
     fn a_time_may_end_a_sentence() {
-        let says = |text: &str| end(&json!({ "says": text }));
-        let until = |second: u32| says(&format!("Preserved until 2030-01-01T00:00:0{second}Z."));
+        let object = |text: &str| end(&json!({ "text": text }));
+        let until = |second: u32| object(&format!("Preserved until 2030-01-01T00:00:0{second}Z."));
         let mask = Mask::learn(&until(1), &until(4)).unwrap();
-        assert_eq!(mask.lines().collect::<Vec<_>>(), ["/says: time"]);
-        let without_a_stop = says("Preserved until 2030-01-01T00:00:05Z");
-        assert!(mask.difference(&until(1), &without_a_stop).is_some());
+        assert_eq!(mask.lines().collect::<Vec<_>>(), ["/text: time"]);
+        let without_full_stop = object("Preserved until 2030-01-01T00:00:05Z");
+        assert!(mask.difference(&until(1), &without_full_stop).is_some());
     }
 }

@@ -1,7 +1,7 @@
-//! Campaigns: many plans from many seeds, what happened in them, and what they found.
+//! Campaigns: runs of generated plans over many seeds.
 //!
-//! What lives here: making plans from seeds, counting, and grouping; all pure. What must not: performing plans, and
-//! what is printed (`cli`).
+//! The modules generate plans, count events and group failures; all functions are pure. `cli` performs the plans and
+//! prints the results.
 
 pub mod generate;
 pub mod groups;

@@ -1,15 +1,15 @@
-//! What campaigns can be run: for each suite, how its worlds and faults are drawn, and what must occur in them.
+//! The suites of campaigns, and the events that must occur in each.
 
 use scenario::occurred::Group;
 
-/// What a campaign exercises, and what it must have seen to be worth something.
+/// A suite of generated plans.
 #[derive(Debug)]
 pub struct Suite {
-    /// How it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// One sentence for a list.
+    /// One sentence for lists.
     pub about: &'static str,
-    /// What must occur in at least one seed of a hundred.
+    /// The events that must occur in at least one of a hundred seeds.
     pub declares: &'static [(Group, &'static str)],
 }
 
@@ -64,7 +64,7 @@ pub static SUITES: [Suite; 4] = [
     },
     Suite {
         name: MACHINE,
-        about: "machines without sets that pods under a budget run on: created, joined, unhealthy, drained, deleted",
+        about: "machines without sets, with pods under a budget: created, joined, unhealthy, drained, deleted",
         declares: &[
             (Group::Transition, "Pending -> Running"),
             (Group::Transition, "CrashLoopBackOff -> Pending"),
@@ -129,7 +129,7 @@ pub static SUITES: [Suite; 4] = [
     },
     Suite {
         name: PRESERVATION,
-        about: "a deployment or set that keeps failed machines: asked for, released, recovering, expiring, scaled and rolled",
+        about: "a deployment or set that preserves failed machines: requests, releases, recoveries, expiries, rollouts",
         declares: &[
             (Group::Transition, "Running -> Running:Preserved"),
             (Group::Transition, "Unknown -> Failed"),
@@ -179,16 +179,16 @@ pub static SUITES: [Suite; 4] = [
     },
 ];
 
-/// The suite of machines without sets; scenarios carry it as a tag.
+/// The suite of machines without sets, which is also a tag of scenarios.
 pub const FIRST_LIGHT: &str = "first-light";
 
-/// The suite of machines that pods under a budget run on; scenarios carry it as a tag.
+/// The suite of machines with pods under a budget, which is also a tag of scenarios.
 pub const MACHINE: &str = "machine";
 
-/// The suite of deployments; scenarios carry it as a tag.
+/// The suite of deployments, which is also a tag of scenarios.
 pub const ROLLOUT: &str = "rollout";
 
-/// The suite of preservation; scenarios carry it as a tag.
+/// The suite of preservation, which is also a tag of scenarios.
 pub const PRESERVATION: &str = "preservation";
 
 /// The suite of that name.

@@ -1,4 +1,4 @@
-//! What occurred in all seeds of a campaign, and in how many of them; what was declared and did not.
+//! Counts events over all seeds of a campaign, and finds declared events that are too rare.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::suite::Suite;
 
-/// A declared thing must occur in one seed of so many.
+/// A declared event must occur in at least one of this many seeds.
 const ONE_OF: u64 = 100;
 
 /// Counts of a campaign.
@@ -17,13 +17,13 @@ pub struct Tally {
     counts: BTreeMap<(Group, String), Count>,
 }
 
-/// How often one thing occurred.
+/// Counts of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Count {
-    /// In how many seeds.
+    /// Number of seeds in which it occurred.
     pub seeds: u64,
-    /// How often in all of them.
+    /// Number of occurrences in all seeds.
     pub times: u64,
 }
 
@@ -31,11 +31,11 @@ pub struct Count {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
-    /// What sort of thing.
+    /// Group of the event.
     pub group: Group,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// How often.
+    /// Its counts.
     #[serde(flatten)]
     pub count: Count,
 }
@@ -63,8 +63,8 @@ impl Tally {
             .collect()
     }
 
-    /// What a suite declares and what occurred in too few seeds; each with the number of seeds. A campaign of fewer
-    /// seeds than it takes to tell misses nothing.
+    /// The events that a suite declares and that occurred in too few seeds, with their counts. Empty if the campaign
+    /// has too few seeds to decide.
     pub fn rare(&self, suite: &Suite) -> Vec<Line> {
         if self.seeds < ONE_OF {
             return Vec::new();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_occurs_in_fewer_than_one_seed_of_a_hundred_is_rare() {
+    fn an_event_in_fewer_than_one_of_a_hundred_seeds_is_rare() {
         let mut tally = Tally::default();
         for seed in 0..200 {
             tally.add(&occurred(match seed {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_seeds_tell_nothing_about_what_is_rare() {
+    fn with_too_few_seeds_no_event_is_rare() {
         let mut tally = Tally::default();
         (0..99).for_each(|_| tally.add(&occurred(&[])));
         assert!(tally.rare(&SUITE).is_empty());

@@ -1,4 +1,4 @@
-//! `drydock chaos`: random plans from many seeds, side by side, for so many seeds or for so long.
+//! `drydock chaos`: performs random plans of many seeds in parallel, for a number of seeds or a duration.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,25 +25,25 @@ use crate::campaign::suite::{self, SUITES, Suite};
 use crate::campaign::tally::{Line, Tally};
 use crate::report::{folder, junit};
 
-/// How many seeds there are when nobody says.
+/// Default number of seeds.
 const SEEDS: u64 = 100;
-/// How many failures are compared with their undisturbed runs.
+/// Maximum number of failures that are compared with their undisturbed runs.
 const MOST_COMPARED: usize = 100;
 
 #[derive(Args, Debug)]
 pub(super) struct ChaosCommand {
-    /// Suites by name, of which seeds take turns; none: all
+    /// Suites by name; consecutive seeds alternate between them; none: all
     suites: Vec<String>,
 
-    /// Where the worlds are; random plans are followed in virtual time
+    /// The stage; random plans are performed in virtual time only
     #[arg(long, default_value = "sim", value_enum)]
     stage: StageKind,
 
-    /// How many seeds; the default is 100
+    /// Number of seeds; the default is 100
     #[arg(long, value_name = "N", conflicts_with = "for")]
     seeds: Option<u64>,
 
-    /// For how long, by the wall clock
+    /// Duration of the campaign by the wall clock
     #[arg(long, value_name = "DURATION")]
     r#for: Option<GoDuration>,
 
@@ -51,15 +51,15 @@ pub(super) struct ChaosCommand {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
 
-    /// Seeds at the same time; the default is the number of cores
+    /// Number of seeds that run in parallel; the default is the number of cores
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
-    /// A planted defect of mcm (builds with mutants)
+    /// A defect of mcm that is switched on (builds with mutants)
     #[arg(long, value_name = "NAME", hide = true)]
     mutant: Option<String>,
 
-    /// Stops after so many failures
+    /// Stops after this number of failures
     #[arg(long, value_name = "N")]
     failures: Option<usize>,
 
@@ -67,7 +67,7 @@ pub(super) struct ChaosCommand {
     #[arg(long)]
     plan: bool,
 
-    /// Where a failing seed leaves its folder, with its plan
+    /// Folder for the report folders of failing seeds, with their plans
     #[arg(long, value_name = "FOLDER", default_value = ".drydock/chaos")]
     report: PathBuf,
 
@@ -96,9 +96,9 @@ struct Document<'a> {
     failures: Vec<&'a RunResult>,
 }
 
-/// What a campaign ended with.
+/// The result of a campaign.
 struct Campaign {
-    /// In order of seeds.
+    /// The results in order of seeds.
     results: Vec<RunResult>,
     tally: Tally,
     groups: Vec<FailureGroup>,
@@ -132,12 +132,14 @@ impl ChaosCommand {
     fn check(&self) -> Result<Vec<&'static Suite>, Usage> {
         if self.stage != StageKind::Sim {
             return Err(Usage(format!(
-                "--stage {}: random plans are followed in virtual time, with --stage sim",
+                "--stage {}: random plans run in virtual time only, with --stage sim",
                 self.stage
             )));
         }
         if self.seeds == Some(0) || self.r#for.is_some_and(|time| time.0.is_zero()) {
-            return Err(Usage("no seeds: give --seeds from 1, or --for a time".to_owned()));
+            return Err(Usage(
+                "no seeds: --seeds must be at least 1, and --for above zero".to_owned(),
+            ));
         }
         at_once(self.jobs)?;
         let mut suites = Vec::new();
@@ -212,7 +214,7 @@ impl ChaosCommand {
             campaign.tally.add(&result.occurred);
             failures += usize::from(!result.passed());
             progress.finished(&result, failures);
-            forget_what_is_not_needed(&mut result);
+            discard_details(&mut result);
             campaign.results.push(result);
             if self.failures.is_some_and(|most| failures >= most) {
                 break;
@@ -230,19 +232,20 @@ impl ChaosCommand {
     /// Compares failures with the undisturbed runs of their plans.
     async fn group(&self, suites: &[&Suite], results: &[RunResult]) -> Result<Vec<FailureGroup>, Usage> {
         let failed = results.iter().filter(|result| !result.passed()).take(MOST_COMPARED);
-        let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
+        let scratch =
+            tempfile::tempdir().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
         let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
             .map(|result| {
                 let plan = Plan {
                     disturbances: Vec::new(),
                     ..self.plan_of(suites, result.seed)
                 };
-                let calm = Job {
+                let undisturbed = Job {
                     narrate: true,
-                    reports: nowhere.path().to_owned(),
+                    reports: scratch.path().to_owned(),
                     ..Job::of(plan, StageKind::Sim)
                 };
-                async move { (result, jobs::run_simulated(&calm).await.narrative) }
+                async move { (result, jobs::run_simulated(&undisturbed).await.narrative) }
             })
             .buffered(at_once(self.jobs)?)
             .collect()
@@ -283,8 +286,9 @@ impl Campaign {
     }
 }
 
-/// A campaign of a day has more seeds than memory has room for all that their results tell.
-fn forget_what_is_not_needed(result: &mut RunResult) {
+/// Discards the details of a result that the summary does not need, because the results of a long campaign would use
+/// too much memory.
+fn discard_details(result: &mut RunResult) {
     result.effects.clear();
     result.requests.clear();
     result.end.clear();
@@ -328,19 +332,19 @@ fn print(campaign: &Campaign, rare: &[Line]) {
             line.count.seeds
         );
     }
-    let never: BTreeSet<&str> = campaign
+    let without_hits: BTreeSet<&str> = campaign
         .results
         .iter()
         .flat_map(|result| &result.disturbances)
-        .filter(|struck| struck.hits == 0)
-        .map(|struck| struck.kind.as_str())
+        .filter(|disturbance| disturbance.hits == 0)
+        .map(|disturbance| disturbance.kind.as_str())
         .collect();
-    if !never.is_empty() {
+    if !without_hits.is_empty() {
         let all = campaign.results.iter().flat_map(|result| &result.disturbances);
-        let (struck, all): (usize, usize) = all.fold((0, 0), |(struck, all), one| {
-            (struck + usize::from(one.hits > 0), all + 1)
+        let (with_hits, all): (usize, usize) = all.fold((0, 0), |(with_hits, all), disturbance| {
+            (with_hits + usize::from(disturbance.hits > 0), all + 1)
         });
-        say!("{struck} of {all} disturbances struck");
+        say!("{with_hits} of {all} disturbances have hits");
     }
     let early = if campaign.interrupted { "interrupted: " } else { "" };
     say!(

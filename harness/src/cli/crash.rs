@@ -1,5 +1,5 @@
-//! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started again; every run must
-//! pass and end as the undisturbed one does.
+//! `drydock crash`: crashes mcm before and after every effect of a scenario and starts it again. Every run must pass
+//! and have the same final state as the undisturbed run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -23,25 +23,26 @@ use super::{Ended, Usage, jobs, named};
 use crate::campaign::mask::Mask;
 use crate::report::{json, junit};
 
-/// How long VMs boot in the run that the undisturbed one is compared with: so much longer that no boot of the one, between
-/// three quarters and all of its delay, takes as long as one of the other, and not so long that a scenario would notice.
+/// The boot delay of the second undisturbed run. Boots take from three quarters to all of the delay: the delay is so
+/// much longer that no two boots of the runs take the same time, and short enough for the expectations of the scenario.
 fn slower(boot_delay: &DurationExpression) -> DurationExpression {
     boot_delay.clone() + 3 * boot_delay.clone() / 8 + seconds(2)
 }
 
-/// Creations take a second longer, unless the scenario strikes them: of two rules for a call one does.
+/// A fault that makes creations a second slower. `None`: the scenario has faults of creations, and only one of two
+/// matching rules applies to a call.
 fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
     let call = CloudCall::CreateMachine;
-    let strikes = |step: &Step| match step {
-        Step::Inject(fault) => fault.matches.call.is_none_or(|struck| struck == call),
+    let affects_creations = |step: &Step| match step {
+        Step::Inject(fault) => fault.matches.call.is_none_or(|affected| affected == call),
         Step::SlowCreation(_) => true,
         _ => false,
     };
     let fault = Fault::of("slower", call).latency(seconds(1));
-    (!scenario.steps.iter().any(strikes)).then(|| Disturbance::Cloud(Box::new(fault)))
+    (!scenario.steps.iter().any(affects_creations)).then(|| Disturbance::Cloud(Box::new(fault)))
 }
 
-/// A scenario with more crash points is too long for pairs: there are as many as half the square.
+/// Maximum number of crash points of a scenario for which pairs are tried: the number of pairs is half the square.
 const MOST_POINTS_FOR_PAIRS: usize = 80;
 
 #[derive(Args, Debug)]
@@ -54,24 +55,24 @@ pub(super) struct CrashCommand {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Also crashes twice, at each pair of points, in scenarios that are short enough
+    /// Also crashes twice, at each pair of crash points, in scenarios that are short enough
     #[arg(long)]
     pairs: bool,
 
-    /// The seed of all randomness; what differs from run to run is learnt from this seed and, begun a minute later, the
-    /// next
+    /// The seed of all randomness; expected differences between runs are learned from a run with this seed and one with
+    /// the next seed that starts a minute later
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Runs at the same time; the default is the number of cores
+    /// Number of parallel runs; the default is the number of cores
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
-    /// A planted defect of mcm (builds with mutants)
+    /// A defect of mcm that is switched on (builds with mutants)
     #[arg(long, value_name = "NAME", hide = true)]
     mutant: Option<String>,
 
-    /// Where a failed run leaves its folder
+    /// Folder for the report folders of failed runs
     #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
     report: PathBuf,
 
@@ -132,15 +133,15 @@ impl CrashCommand {
         let clock = Clock::wall();
         let started = clock.now();
         let name = scenario.name.clone();
-        // What is still under way when the last expectation is met comes to rest before ends are compared.
+        // Work in progress at the last expectation may finish before the final states are compared.
         let mut clean = Job {
             file,
             reports: self.report.clone(),
             ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
         };
         clean.plan.mutant.clone_from(&self.mutant);
-        // Of runs that do the same at the same times revisions and durations are the same by chance: the other one begins
-        // later, in a slower cloud.
+        // Two runs with the same timing may have equal revisions and durations by chance. Therefore the other run
+        // starts later, in a slower cloud.
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
@@ -167,7 +168,7 @@ impl CrashCommand {
         let points = crash_points(&undisturbed.effects, 0);
         if points.is_empty() {
             return Err(Usage(format!(
-                "mcm does nothing in scenario {name}: there is nothing to crash at"
+                "mcm has no effects in scenario {name}, and therefore no crash points"
             )));
         }
         say!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
@@ -186,7 +187,7 @@ impl CrashCommand {
             let twice = self.run(pairs.map(|pair| plan(&pair)).collect())?;
             disturbed.extend(self.judge(&mask, undisturbed, twice));
         } else if self.pairs {
-            say!("{name} has too many crash points for pairs: {MOST_POINTS_FOR_PAIRS} are the most");
+            say!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
         }
         let changed = disturbed.iter().filter(|result| changed_path(undisturbed, result));
         say!(
@@ -201,11 +202,11 @@ impl CrashCommand {
         Ok(())
     }
 
-    /// A run that passed must also end as the undisturbed one did.
+    /// Fails runs that passed with another final state than the undisturbed run.
     fn judge(&self, mask: &Mask, undisturbed: &RunResult, disturbed: Vec<RunResult>) -> Vec<RunResult> {
         let judge = |result: RunResult| match mask.difference(&undisturbed.end, &result.end) {
             Some(difference) if result.passed() => {
-                let reason = format!("it ends otherwise than undisturbed: {difference}");
+                let reason = format!("the final state differs from the undisturbed run: {difference}");
                 say!("FAIL {}: {reason}", result.replay);
                 failed(result, reason)
             }
@@ -230,7 +231,7 @@ fn failed(result: RunResult, reason: String) -> RunResult {
 
 fn print_mask(mask: &Mask, seed: u64) {
     say!(
-        "what differs between the undisturbed runs of seeds {seed} and {}:",
+        "differences between the undisturbed runs of seeds {seed} and {}:",
         seed.wrapping_add(1)
     );
     for line in mask.lines() {
@@ -238,9 +239,9 @@ fn print_mask(mask: &Mask, seed: u64) {
     }
 }
 
-/// Before and after every effect with a number above `after`, less those that only say again what was said before: the
-/// renewals of a held Lease after the first, and of the attempts to evict a pod all but the first two and the last two.
-/// A crash there is one between its neighbours, and a scenario of hours has thousands of them.
+/// Crash points before and after every effect with a number above `after`, except effects that repeat others: renewals
+/// of a Lease after the first one, and attempts to evict a pod except the first two and the last two. A crash at such
+/// an effect is equivalent to one between its neighbours, and a scenario of hours has thousands of them.
 pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
     let repeated = repeated(effects);
     let matters = |effect: &&Effect| effect.number > after && !repeated.contains(&effect.number);
@@ -254,7 +255,7 @@ pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
     effects.iter().filter(matters).flat_map(both).collect()
 }
 
-/// The numbers of the effects that only repeat others.
+/// The numbers of effects that only repeat others.
 fn repeated(effects: &[Effect]) -> BTreeSet<u64> {
     let mut leases = Vec::new();
     let mut attempts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -279,24 +280,24 @@ fn is_eviction(effect: &Effect) -> bool {
     effect.description.contains("/eviction")
 }
 
-/// Whether mcm did other things than undisturbed: less, more or in another order, besides doing again what a crash kept
-/// from happening.
+/// Whether the effects of mcm differ from the undisturbed run in number or order. The repetition of an effect that a
+/// crash prevented does not count.
 fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
     let prevented = |effect: &Effect| {
         disturbed
             .disturbances
             .iter()
-            .any(|struck| struck.what.ends_with(&format!("before effect {}", effect.number)))
+            .any(|disturbance| disturbance.what.ends_with(&format!("before effect {}", effect.number)))
     };
-    let user_actions = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
+    let path = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
         let kept = effects.iter().filter(|effect| !is_lease(effect) && !prevented(effect));
-        kept.map(user_action).collect()
+        kept.map(without_random_name).collect()
     };
-    user_actions(&undisturbed.effects, &|_| false) != user_actions(&disturbed.effects, &prevented)
+    path(&undisturbed.effects, &|_| false) != path(&disturbed.effects, &prevented)
 }
 
-/// An effect without the names that are drawn: those of events and of Secrets with tokens.
-fn user_action(effect: &Effect) -> String {
+/// The description of an effect without the random names of Events and bootstrap token Secrets.
+fn without_random_name(effect: &Effect) -> String {
     let text = effect.description.as_str();
     let collection = ["/events/", "/secrets/"]
         .into_iter()
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_renewals_of_a_lease_only_the_first_is_crashed_at() {
+    fn only_the_first_renewal_of_a_lease_is_a_crash_point() {
         let effects = effects(&[
             "POST /leases",
             "PUT /leases/a",
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_attempts_to_evict_a_pod_the_first_two_and_the_last_two_are_crashed_at() {
+    fn the_first_two_and_the_last_two_evictions_of_a_pod_are_crash_points() {
         let attempt = "POST /api/v1/namespaces/ns/pods/a/eviction";
         let other = "POST /api/v1/namespaces/ns/pods/b/eviction";
         let effects = effects(&[
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn doing_again_what_was_kept_from_happening_is_the_same_path() {
+    fn the_repetition_of_a_prevented_effect_does_not_change_the_path() {
         let run = |descriptions: &[&str], crash: Option<(Moment, u64)>| {
             let crash = crash.map(|(at, effect)| Crash {
                 process: Process::Mcm,
@@ -364,15 +365,15 @@ mod tests {
             }
         };
         let clean = run(&["POST /events/a", "CreateMachine"], None);
-        let again = run(
+        let repeated = run(
             &["POST /events/b", "CreateMachine", "CreateMachine"],
             Some((Moment::Before, 2)),
         );
-        let asked = run(
+        let with_status_call = run(
             &["POST /events/b", "CreateMachine", "GetMachineStatus"],
             Some((Moment::After, 2)),
         );
-        assert!(!changed_path(&clean, &again));
-        assert!(changed_path(&clean, &asked));
+        assert!(!changed_path(&clean, &repeated));
+        assert!(changed_path(&clean, &with_status_call));
     }
 }

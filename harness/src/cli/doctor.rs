@@ -1,4 +1,4 @@
-//! `drydock doctor`: which stages can run here and what the others lack.
+//! `drydock doctor`: reports which stages can run here, and what is missing for the others.
 
 use std::net::TcpListener;
 
@@ -15,45 +15,47 @@ pub(super) fn execute() -> Ended {
         "replay is not exact on this platform"
     };
     say!("sim       ready; {exact}");
-    let mut lacks = Vec::new();
+    let mut problems = Vec::new();
     for program in ["mcm", "fakecloud"] {
-        lacks.extend(child::beside(program).err().map(|error| error.to_string()));
+        problems.extend(child::beside(program).err().map(|error| error.to_string()));
     }
     if let Err(error) = TcpListener::bind(("127.0.0.1", 0)) {
-        lacks.push(format!("no port can be opened on the loopback address: {error}"));
+        problems.push(format!("cannot open a port on the loopback address: {error}"));
     }
     if let Err(error) = tempfile::tempdir() {
-        lacks.push(format!("no temporary folder can be made: {error}; set TMPDIR"));
+        problems.push(format!("cannot create a temporary folder: {error}; set TMPDIR"));
     }
-    if lacks.is_empty() {
+    if problems.is_empty() {
         say!("embedded  ready");
     }
-    for lack in &lacks {
-        say!("embedded  not ready: {lack}");
+    for problem in &problems {
+        say!("embedded  not ready: {problem}");
     }
     match envtest::Programs::find() {
         Ok(programs) => say!(
             "envtest   ready; etcd and kube-apiserver in {}",
             programs.folder().display()
         ),
-        Err(lack) => say!("envtest   not ready: {lack}"),
+        Err(problem) => say!("envtest   not ready: {problem}"),
     }
     match block_on(kind::lacks())? {
         None => say!("kind      ready"),
-        Some(lack) => say!("kind      not ready: {lack}"),
+        Some(problem) => say!("kind      not ready: {problem}"),
     }
     for cluster in block_on(kind::leftovers())?.unwrap_or_default() {
         say!(
-            "kind      cluster {cluster} is of a session that runs or was killed: kind delete cluster --name {cluster}"
+            "kind      cluster {cluster} belongs to a running or killed session: kind delete cluster --name {cluster}"
         );
     }
-    say!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
+    say!(
+        "kubeconfig specify the cluster: --kubeconfig FILE [--context NAME]; a run removes everything that it creates"
+    );
     let kubectl = match which::which("kubectl") {
         Ok(path) => path.display().to_string(),
-        Err(_) => "not found; only needed to look around in `drydock up`".to_owned(),
+        Err(_) => "not found; only needed to inspect the world of `drydock up`".to_owned(),
     };
     say!("kubectl   {kubectl}");
-    Ok(if lacks.is_empty() {
+    Ok(if problems.is_empty() {
         Outcome::Passed
     } else {
         Outcome::Failed

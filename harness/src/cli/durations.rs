@@ -1,4 +1,4 @@
-//! How long runs of so many scenarios took last, kept in `.drydock/durations.json` of the current folder.
+//! Durations of previous runs by stage and number of jobs, stored in `.drydock/durations.json` of the current folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use scenario::StageKind;
 use crate::report::folder;
 
 const FILE: &str = ".drydock/durations.json";
-/// Fewer jobs are over before anybody has read how long they will take.
+/// Durations of fewer jobs are not recorded, because such runs are short.
 const FEWEST: usize = 10;
 
 /// Seconds by stage and number of jobs.
@@ -25,13 +25,13 @@ fn read(path: &Path) -> Durations {
         .unwrap_or_default()
 }
 
-/// How long so many jobs on that stage took last; `None`: nobody knows.
+/// Duration of the last run with that number of jobs on the stage; `None`: it is unknown.
 pub(super) fn last(stage: StageKind, jobs: usize) -> Option<Duration> {
     let seconds = read(Path::new(FILE)).remove(&key(stage, jobs))?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Notes how long they took. It is a convenience: what cannot be written is not.
+/// Records the duration of a run. Ignores errors, because the record is only informative.
 pub(super) fn note(stage: StageKind, jobs: usize, took: Duration) {
     if jobs < FEWEST {
         return;

@@ -1,4 +1,4 @@
-//! `drydock faults`: the rules by which requests to a running API server of ours go wrong.
+//! `drydock faults`: manages the fault rules of a running API server of drydock.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -15,14 +15,14 @@ use serde_json::Value;
 use super::output::print;
 use super::{Ended, Usage, block_on, running_world};
 
-/// Where the server keeps its rules.
-const DOOR: &str = "/drydock/faults";
-/// How long the API server may take to accept a connection, and to answer.
+/// The path of the fault rules on the server.
+const FAULTS_PATH: &str = "/drydock/faults";
+/// Timeout of connections and requests to the API server.
 const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Args, Debug)]
 pub(super) struct Faults {
-    /// The administrator's kubeconfig; without it that of KUBECONFIG, then that of the `drydock up` of this folder
+    /// The administrator's kubeconfig; the default is KUBECONFIG, otherwise the `drydock up` of this folder
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -32,11 +32,11 @@ pub(super) struct Faults {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Adds the rules of files; all or none
+    /// Adds all rules of files, or none if one is invalid
     Add(Add),
-    /// Shows the rules, how many requests matched and how many were struck
+    /// Lists the rules with the numbers of matching requests and hits
     List(List),
-    /// Removes rules; what they held back goes on
+    /// Removes rules; requests and events that they delay continue
     Remove(Remove),
 }
 
@@ -49,7 +49,7 @@ struct Add {
 
 #[derive(Args, Debug)]
 struct List {
-    /// How they are shown; rules as a file has them with yaml
+    /// Output format; yaml prints rules in the format of rule files
     #[arg(long, short, value_enum, default_value = "table")]
     output: Output,
 }
@@ -67,12 +67,12 @@ struct Remove {
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
 
-    /// Removes all of them
+    /// Removes all rules
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
 
-/// What the server answers.
+/// The response of the server.
 #[derive(Debug, Deserialize)]
 struct Answer {
     rules: Vec<Status>,
@@ -81,35 +81,35 @@ struct Answer {
 impl Faults {
     pub(super) fn execute(self) -> Ended {
         let Self { kubeconfig, command } = self;
-        // Before anything is asked, so that a wrong file is told without a server.
+        // Before any request, so that an invalid file is reported even without a server.
         let added = match &command {
             Command::Add(add) => add.rules()?,
             _ => Vec::new(),
         };
         block_on(async {
-            let door = Door::find(kubeconfig).await?;
+            let server = FaultsClient::connect(kubeconfig).await?;
             match command {
                 Command::Add(_) => {
                     let body = serde_json::to_vec(&added).map_err(|error| Usage(error.to_string()))?;
-                    let answer = door.ask(Request::post(DOOR), body).await?;
-                    print(&told("added", &answer.rules))
+                    let answer = server.send(Request::post(FAULTS_PATH), body).await?;
+                    print(&report("added", &answer.rules))
                 }
                 Command::List(list) => {
-                    let answer = door.ask(Request::get(DOOR), Vec::new()).await?;
+                    let answer = server.send(Request::get(FAULTS_PATH), Vec::new()).await?;
                     print(&list.text(&answer.rules)?)
                 }
                 Command::Remove(remove) if remove.all => {
-                    let answer = door.ask(Request::delete(DOOR), Vec::new()).await?;
-                    print(&told("removed", &answer.rules))
+                    let answer = server.send(Request::delete(FAULTS_PATH), Vec::new()).await?;
+                    print(&report("removed", &answer.rules))
                 }
                 Command::Remove(remove) => {
                     let names: BTreeSet<String> = remove.names.into_iter().collect();
                     let mut removed = Vec::new();
                     for name in &names {
-                        let request = Request::delete(format!("{DOOR}/{name}"));
-                        removed.extend(door.ask(request, Vec::new()).await?.rules);
+                        let request = Request::delete(format!("{FAULTS_PATH}/{name}"));
+                        removed.extend(server.send(request, Vec::new()).await?.rules);
                     }
-                    print(&told("removed", &removed))
+                    print(&report("removed", &removed))
                 }
             }
         })?
@@ -140,7 +140,7 @@ fn read(file: &Path) -> std::io::Result<String> {
 
 impl List {
     fn text(&self, rules: &[Status]) -> Result<String, Usage> {
-        let unwritten = |error: String| Usage(format!("the rules cannot be written: {error}"));
+        let unwritten = |error: String| Usage(format!("cannot serialize the rules: {error}"));
         match self.output {
             Output::Table => Ok(table(rules)),
             Output::Json => {
@@ -163,7 +163,7 @@ fn table(rules: &[Status]) -> String {
     let width = names.max().unwrap_or_default().max("RULE".len());
     let mut text = format!(
         "{:width$}  {:9}  {:>8}  {:>8}  WHAT\n",
-        "RULE", "CLASS", "MATCHED", "STRUCK"
+        "RULE", "CLASS", "MATCHED", "HITS"
     );
     for Status {
         rule,
@@ -181,11 +181,11 @@ fn table(rules: &[Status]) -> String {
     text
 }
 
-/// A line for each rule, and how often a removed one struck.
-fn told(what: &str, rules: &[Status]) -> String {
+/// A line for each added or removed rule, with the hits of removed ones.
+fn report(what: &str, rules: &[Status]) -> String {
     let lines = rules.iter().map(|status| match what {
         "removed" => format!(
-            "removed {}: {} of {} struck\n",
+            "removed {}: {} hits of {} matching requests\n",
             status.rule.name, status.hits, status.matched
         ),
         _ => format!("{what} {} ({})\n", status.rule, status.class),
@@ -193,14 +193,14 @@ fn told(what: &str, rules: &[Status]) -> String {
     lines.collect()
 }
 
-/// The way to a server's rules.
-struct Door {
+/// A client for the fault rules of a server.
+struct FaultsClient {
     client: kube::Client,
     address: String,
 }
 
-impl Door {
-    async fn find(kubeconfig: Option<PathBuf>) -> Result<Self, Usage> {
+impl FaultsClient {
+    async fn connect(kubeconfig: Option<PathBuf>) -> Result<Self, Usage> {
         let unusable = |reason: String| Usage(format!("the kubeconfig is not usable: {reason}"));
         let read = match kubeconfig {
             Some(path) => Kubeconfig::read_from(path).map_err(|error| unusable(error.to_string()))?,
@@ -218,21 +218,21 @@ impl Door {
         Ok(Self { client, address })
     }
 
-    async fn ask(&self, request: http::request::Builder, body: Vec<u8>) -> Result<Answer, Usage> {
+    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> Result<Answer, Usage> {
         let request = request.header("content-type", "application/json").body(body);
-        let request = request.map_err(|error| Usage(format!("a name of a rule is none: {error}")))?;
+        let request = request.map_err(|error| Usage(format!("invalid rule name: {error}")))?;
         let answer = tokio::time::timeout(LIMIT, self.client.request::<Value>(request)).await;
         let answer = answer.map_err(|_| Usage(format!("the API server at {} does not answer", self.address)))?;
         match answer {
             Ok(answer) => serde_json::from_value(answer).map_err(|error| {
                 Usage(format!(
-                    "the API server at {} is another version's: {error}",
+                    "the API server at {} has another version: {error}",
                     self.address
                 ))
             }),
             Err(kube::Error::Api(status)) if status.code == 404 && !status.message.contains("fault rule") => {
                 Err(Usage(format!(
-                    "the API server at {} knows no fault rules: it is not one of drydock's (stage embedded)",
+                    "the API server at {} does not support fault rules: it is not one of drydock (stage embedded)",
                     self.address
                 )))
             }
@@ -245,13 +245,13 @@ impl Door {
     }
 }
 
-/// The kubeconfig of the world that `drydock up` keeps in this folder.
+/// The kubeconfig of the world that `drydock up` runs in this folder.
 fn of_this_folder() -> Result<PathBuf, Usage> {
-    let folder = std::env::current_dir().map_err(|error| Usage(format!("this folder cannot be told: {error}")))?;
+    let folder = std::env::current_dir().map_err(|error| Usage(format!("the current folder is unknown: {error}")))?;
     let world = running_world::find(&folder).ok();
     world.and_then(|world| world.kubeconfig).ok_or_else(|| {
         Usage(
-            "no `drydock up` runs in this folder: start one here, say --kubeconfig FILE, or set KUBECONFIG as \
+            "no `drydock up` runs in this folder: start one here, set --kubeconfig FILE, or set KUBECONFIG as \
              `drydock up` prints it"
                 .to_owned(),
         )
@@ -276,22 +276,22 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_shown_with_what_they_did() {
+    fn rules_are_listed_with_their_hits() {
         let expected = "\
-RULE   CLASS       MATCHED    STRUCK  WHAT
+RULE   CLASS       MATCHED      HITS  WHAT
 lose   legal             3         1  drop afterCommit of create, 1 times
 twice  byzantine         3         1  duplicateEvent
 ";
         assert_eq!(table(&statuses()), expected);
         assert_eq!(table(&[]), "There are no fault rules.\n");
         assert_eq!(
-            told("removed", &statuses()),
-            "removed lose: 1 of 3 struck\nremoved twice: 1 of 3 struck\n"
+            report("removed", &statuses()),
+            "removed lose: 1 hits of 3 matching requests\nremoved twice: 1 hits of 3 matching requests\n"
         );
     }
 
     #[test]
-    fn rules_shown_as_yaml_are_a_file_of_rules() {
+    fn rules_listed_as_yaml_are_a_rule_file() {
         let list = List { output: Output::Yaml };
         let text = list.text(&statuses()).unwrap();
         let expected: Vec<Rule> = statuses().into_iter().map(|status| status.rule).collect();
@@ -299,18 +299,18 @@ twice  byzantine         3         1  duplicateEvent
     }
 
     #[test]
-    fn a_wrong_file_is_named_before_a_server_is_asked() {
+    fn an_invalid_file_is_reported_before_any_request() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules.yaml");
         std::fs::write(&file, "{name: a, action: {fail: {code: 418}}}").unwrap();
-        let Usage(said) = Add {
+        let Usage(error) = Add {
             files: vec![file.clone()],
         }
         .rules()
         .unwrap_err();
         assert!(
-            said.starts_with(&format!("{}: fault rule \"a\": action.fail.code", file.display())),
-            "{said}"
+            error.starts_with(&format!("{}: fault rule \"a\": action.fail.code", file.display())),
+            "{error}"
         );
         let missing = Add {
             files: vec![folder.path().join("none")],
@@ -318,7 +318,7 @@ twice  byzantine         3         1  duplicateEvent
         assert!(missing.rules().unwrap_err().0.starts_with("cannot read"));
     }
 
-    /// A server of ours that is up, with its administrator's kubeconfig and somebody's in files.
+    /// A running server of drydock, with kubeconfig files of its administrator and of a user without rights.
     async fn server(folder: &Path) -> (apiserver::serve::Serving, PathBuf, PathBuf) {
         let options = apiserver::Options::new(clock::Clock::wall(), clock::Seed::new(1));
         let server = apiserver::Server::new(options).unwrap();
@@ -329,38 +329,40 @@ twice  byzantine         3         1  duplicateEvent
             path
         };
         let admin = write("admin", apiserver::Identity::admin());
-        let nobody = write("nobody", apiserver::Identity::user("nobody"));
-        (serving, admin, nobody)
+        let user = write("user", apiserver::Identity::user("user"));
+        (serving, admin, user)
     }
 
     #[tokio::test]
-    async fn rules_of_a_running_server_come_and_go() {
+    async fn rules_of_a_running_server_are_added_and_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (_serving, admin, nobody) = server(folder.path()).await;
-        let door = Door::find(Some(admin)).await.unwrap();
+        let (_serving, admin, user) = server(folder.path()).await;
+        let server = FaultsClient::connect(Some(admin)).await.unwrap();
         let rules: Vec<Rule> = statuses().into_iter().map(|status| status.rule).collect();
         let body = serde_json::to_vec(&rules).unwrap();
-        let added = door.ask(Request::post(DOOR), body.clone()).await.unwrap();
+        let added = server.send(Request::post(FAULTS_PATH), body.clone()).await.unwrap();
         assert_eq!(
-            told("added", &added.rules),
+            report("added", &added.rules),
             "added lose: drop afterCommit of create, 1 times (legal)\nadded twice: duplicateEvent (byzantine)\n"
         );
-        let Usage(twice) = door.ask(Request::post(DOOR), body).await.unwrap_err();
+        let Usage(twice) = server.send(Request::post(FAULTS_PATH), body).await.unwrap_err();
         assert!(twice.contains("there is a rule of that name"), "{twice}");
-        let Usage(missing) = door
-            .ask(Request::delete(format!("{DOOR}/none")), Vec::new())
+        let Usage(missing) = server
+            .send(Request::delete(format!("{FAULTS_PATH}/none")), Vec::new())
             .await
             .unwrap_err();
         assert!(missing.contains("there is no fault rule \"none\""), "{missing}");
-        let removed = door
-            .ask(Request::delete(format!("{DOOR}/lose")), Vec::new())
+        let removed = server
+            .send(Request::delete(format!("{FAULTS_PATH}/lose")), Vec::new())
             .await
             .unwrap();
-        assert_eq!(told("removed", &removed.rules), "removed lose: 0 of 0 struck\n");
-        assert_eq!(door.ask(Request::get(DOOR), Vec::new()).await.unwrap().rules.len(), 1);
+        let expected = "removed lose: 0 hits of 0 matching requests\n";
+        assert_eq!(report("removed", &removed.rules), expected);
+        let left = server.send(Request::get(FAULTS_PATH), Vec::new()).await.unwrap();
+        assert_eq!(left.rules.len(), 1);
 
-        let door = Door::find(Some(nobody)).await.unwrap();
-        let Usage(refused) = door.ask(Request::get(DOOR), Vec::new()).await.unwrap_err();
+        let server = FaultsClient::connect(Some(user)).await.unwrap();
+        let Usage(refused) = server.send(Request::get(FAULTS_PATH), Vec::new()).await.unwrap_err();
         assert!(refused.contains("system:masters"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios and plans in files that the user names; old spellings in them are reported on standard error.
+//! Reads scenario and plan files of the command line, and reports deprecated spellings in them on standard error.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Usage> {
     Ok(scenario)
 }
 
-/// Reads the plan of a file, which may name one of `scenarios`.
+/// Reads the plan of a file, which may reference one of `scenarios`.
 pub(super) fn read_plan(file: &Path, scenarios: &[Scenario]) -> Result<Plan, Usage> {
     let mut deprecations = Deprecations::default();
     let plan = Plan::read(file, scenarios, &mut deprecations).map_err(|error| Usage(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `drydock idle`: one Running machine is let be, nodes beside it if asked for, to see how fast virtual time passes.
+//! `drydock idle`: runs one idle machine, and optionally other nodes, to measure the speed of virtual time.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use super::{Ended, jobs};
 
 #[derive(Args, Debug)]
 pub(super) struct Idle {
-    /// For how long (virtual time)
+    /// Duration in virtual time
     #[arg(long, value_name = "DURATION", default_value = "72h")]
     r#virtual: GoDuration,
 
-    /// How many nodes there are beside it that no machine stands behind
+    /// Number of additional nodes without a machine
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     nodes: u32,
 
@@ -32,13 +32,13 @@ pub(super) struct Idle {
 impl Idle {
     pub(super) fn execute(self) -> Ended {
         let running = phase("m-1", Phase::Running);
-        let scenario = Scenario::new("idle", "One Running machine is let be.")
+        let scenario = Scenario::new("idle", "One Running machine is idle.")
             .nodes(self.nodes)
             .step(create_machine("m-1"))
             .eventually(boot_delay() + slack() + slack(), running.clone())
             .always(self.r#virtual.0, running);
         let limits = Limits {
-            // Each heartbeat of each node is several events.
+            // Each heartbeat of each node has several trace entries.
             events: u64::MAX,
             wall_time: GoDuration(Duration::from_hours(24)),
             ..Limits::default()

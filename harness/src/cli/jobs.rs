@@ -1,7 +1,7 @@
-//! Several jobs side by side: workers take them from one queue, each on a thread of its own.
+//! Runs jobs in parallel: workers, each on its own thread, take jobs from one queue.
 //!
-//! A simulated job runs in a process of its own, a job on `embedded` starts its own control plane. The jobs of one worker
-//! reuse an etcd and kube-apiserver (`envtest`) or a cluster.
+//! A simulated job runs in its own process; a job on `embedded` starts its own control plane. The jobs of one worker
+//! share an etcd and kube-apiserver (`envtest`) or a cluster.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -28,28 +28,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::say;
 use super::progress::Progress;
-use super::session::{Agreed, Session, Start};
+use super::session::{ConfirmedClusters, Session, Start};
 use super::stage::StageArguments;
 use super::{Interrupts, Usage, durations, open_files, runtime};
 use crate::runner::{self, Shared};
 
-/// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
+/// Number of parallel scenarios per core on the wall clock, where they mostly wait. `make e2e` is fastest with it.
 const WAITING_PER_CORE: usize = 16;
-/// The same where each has an etcd and a kube-apiserver.
+/// Number of parallel scenarios per core if each has an etcd and a kube-apiserver.
 const CONTROL_PLANES_PER_CORE: usize = 7;
-/// How many clusters of kind's are created unless more are asked for: each takes 0.9 GB of memory.
+/// Default number of kind clusters: each takes 0.9 GB of memory.
 const CLUSTERS: usize = 1;
 
-/// No other job begins while threads waited for a core for so long in the last two seconds.
+/// No job starts if threads waited for a core for longer than this in the last two seconds.
 const BUSY: Duration = Duration::from_secs(1);
-/// From which share of lost time on a run is reported as starved of CPU.
+/// Share of lost time from which a run is reported as starved of CPU.
 const STARVED: f64 = 0.4;
 
-/// How many jobs run side by side where each keeps a core busy: as many as asked for, or one a core.
-pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
-    match asked {
-        Some(0) => Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned())),
-        Some(asked) => Ok(asked),
+/// Number of parallel jobs if each keeps a core busy: the requested number, or one for each core.
+pub(super) fn at_once(requested: Option<usize>) -> Result<usize, Usage> {
+    match requested {
+        Some(0) => Err(Usage("--jobs 0 would run nothing; use a number from 1".to_owned())),
+        Some(requested) => Ok(requested),
         None => Ok(cores()),
     }
 }
@@ -58,10 +58,10 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many workers the jobs get: as many as asked for, or what suits the stage and the machine.
-fn workers(asked: Option<usize>, job: &Job, arguments: &StageArguments) -> Result<usize, Usage> {
+/// Number of workers: the requested number, or a default for the stage and the host.
+fn workers(requested: Option<usize>, job: &Job, arguments: &StageArguments) -> Result<usize, Usage> {
     if job.stage == StageKind::Sim {
-        return at_once(asked);
+        return at_once(requested);
     }
     let one_cluster = job.stage.shared_of(job.target).is_some() && !arguments.may_have_several(job.stage, job.target);
     let default = match job.stage {
@@ -71,17 +71,17 @@ fn workers(asked: Option<usize>, job: &Job, arguments: &StageArguments) -> Resul
         _ if job.target == Some(StageKind::Envtest) => CONTROL_PLANES_PER_CORE * cores(),
         _ => WAITING_PER_CORE * cores(),
     };
-    match asked {
-        None => open_files::most_jobs(default),
-        Some(asked) => open_files::room_for(at_once(Some(asked))?),
+    match requested {
+        None => open_files::limit_jobs(default),
+        Some(requested) => open_files::check_jobs(at_once(Some(requested))?),
     }
 }
 
-/// What a worker reports.
+/// A report of a worker.
 enum Event {
-    /// It began a job.
+    /// It started a job.
     Started { worker: usize, index: usize },
-    /// It is done with it.
+    /// It finished a job.
     Finished {
         worker: usize,
         index: usize,
@@ -89,34 +89,39 @@ enum Event {
     },
 }
 
-/// What all workers share.
+/// State that all workers share.
 struct Work<'a> {
     jobs: &'a [Job],
     /// Indexes of jobs that no worker has taken yet.
     queue: Mutex<VecDeque<usize>>,
     arguments: &'a StageArguments,
-    agreed: Agreed,
+    confirmed: ConfirmedClusters,
     progress: kind::Progress,
-    /// Cancelled when the run is interrupted, or when a worker cannot work.
+    /// Cancelled when the run is interrupted, or when a worker fails.
     stop: CancellationToken,
     /// See [`Shared::starts`].
     starts: Arc<Semaphore>,
-    /// How many jobs run.
+    /// Number of running jobs.
     running: AtomicUsize,
     lost: LostTime,
 }
 
-/// Runs all jobs and shows how they go. The results are in the order of `jobs`.
+/// Runs all jobs and shows their progress. The results are in the order of `jobs`.
 ///
 /// # Errors
-/// A wrong number of jobs, a stage that cannot be used, or an interrupt. Nothing is left behind then.
-pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArguments) -> Result<Vec<RunResult>, Usage> {
+/// An invalid number of jobs, a stage that cannot be used, or an interrupt. In all cases everything that was created is
+/// removed.
+pub(super) fn run(
+    jobs: Vec<Job>,
+    requested: Option<usize>,
+    arguments: &StageArguments,
+) -> Result<Vec<RunResult>, Usage> {
     let Some(first) = jobs.first() else {
         return Ok(Vec::new());
     };
-    let workers = workers(asked, first, arguments)?.min(jobs.len());
-    // Asked before Ctrl-C is listened for, so that it ends the question, too.
-    let agreed = Agreed::ask(first, arguments)?;
+    let workers = workers(requested, first, arguments)?.min(jobs.len());
+    // Asks before the signal handlers are installed, so that Ctrl-C ends the question.
+    let confirmed = ConfirmedClusters::ask(first, arguments)?;
     let progress = Progress::new(&jobs, workers);
     let (clock, lost) = (Clock::wall(), LostTime::measured());
     let started = clock.now();
@@ -124,15 +129,15 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
         jobs: &jobs,
         queue: Mutex::new(longest_first(&jobs)),
         arguments,
-        agreed,
-        progress: progress.teller(),
+        confirmed,
+        progress: progress.line_printer(),
         stop: CancellationToken::new(),
         starts: Arc::new(Semaphore::new(cores())),
         running: AtomicUsize::new(0),
         lost: lost.clone(),
     };
     let (events, mut seen) = unbounded_channel();
-    // Heard before any worker begins: what its first moment makes is removed, too.
+    // Listens for interrupts before any worker starts, so that everything that it creates is removed.
     let runtime = runtime(1)?;
     let mut interrupts = {
         let _context = runtime.enter();
@@ -153,7 +158,7 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
                     biased;
                     () = interrupts.next() => {
                         if work.stop.is_cancelled() {
-                            eprintln!("drydock: still removing what is left; wait");
+                            eprintln!("drydock: the removal is still in progress; wait");
                         }
                         work.stop.cancel();
                     }
@@ -171,9 +176,9 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
         for thread in threads {
             thread
                 .join()
-                .unwrap_or_else(|_| Err(Usage("a worker broke; its message is above".to_owned())))?;
+                .unwrap_or_else(|_| Err(Usage("a worker panicked; its message is above".to_owned())))?;
         }
-        // A worker that was stopped has left jobs.
+        // A job without a result was not performed because its worker was stopped.
         let results: Option<Vec<RunResult>> = results.into_iter().collect();
         results.ok_or_else(|| Usage("interrupted".to_owned()))
     });
@@ -188,12 +193,12 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
     Ok(results)
 }
 
-/// Says that the machine was too busy for the run to be a fair one.
+/// Prints a note if the host was too busy for a representative run.
 fn report_lost_time(lost: Duration, took: Duration) {
     if lost > took.mul_f64(STARVED) {
         say!(
-            "note: this machine was short of CPU: threads waited {} for a core in {}, and deadlines were extended by as much; \
-             run fewer scenarios at a time with --jobs",
+            "note: this machine was short of CPU: threads waited {} for a core in {}, and deadlines were extended by \
+             that time; run fewer scenarios in parallel with --jobs",
             short(lost),
             short(took)
         );
@@ -201,7 +206,7 @@ fn report_lost_time(lost: Duration, took: Duration) {
 }
 
 impl Work<'_> {
-    /// What one worker does: jobs, one after another, until there are none or all are to stop.
+    /// Runs one worker: performs jobs one after another until the queue is empty or the run is stopped.
     fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
         let runtime = runtime(1)?;
         let done = runtime.block_on(Box::pin(self.perform_jobs(worker, events)));
@@ -216,7 +221,7 @@ impl Work<'_> {
         let start = Start {
             job: &self.jobs[0],
             arguments: self.arguments,
-            agreed: &self.agreed,
+            confirmed: &self.confirmed,
             progress: self.progress.clone(),
         };
         let session = Box::pin(Session::start(start, &self.stop)).await?;
@@ -224,8 +229,8 @@ impl Work<'_> {
             spares: Arc::default(),
             starts: self.starts.clone(),
         };
-        while let Some(index) = self.next_when_calm().await {
-            // Nobody listens any more only when everything ends.
+        while let Some(index) = self.next_when_cpu_is_available().await {
+            // Sending fails only if the receiver is dropped at the end of the run.
             let _ = events.send(Event::Started { worker, index });
             let job = &self.jobs[index];
             tokio::select! {
@@ -244,9 +249,9 @@ impl Work<'_> {
         }
     }
 
-    /// The next job, once the machine has room for it: where threads wait for a core most of the time, another scenario would
-    /// only slow down those that run.
-    async fn next_when_calm(&self) -> Option<usize> {
+    /// The next job, as soon as the host has CPU capacity for it. If threads wait for a core most of the time, another
+    /// scenario would only slow down the running ones.
+    async fn next_when_cpu_is_available(&self) -> Option<usize> {
         let clock = Clock::wall();
         let is_on_wall_clock = self.jobs.first().is_some_and(|job| job.stage != StageKind::Sim);
         while is_on_wall_clock && self.running.load(Ordering::Relaxed) > 0 && !self.stop.is_cancelled() {
@@ -267,7 +272,7 @@ impl Work<'_> {
     }
 }
 
-/// The order in which jobs begin: on the wall clock those first that wait longest, so that the last one to end is a short one.
+/// The order in which jobs start: on the wall clock the longest first, so that the last job to end is a short one.
 fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     if jobs.first().is_some_and(|job| job.stage != StageKind::Sim) {
@@ -285,7 +290,8 @@ async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunRe
     }
 }
 
-/// Runs a simulated job in a process of its own: hash keys drift within one. Dropping this ends the process.
+/// Runs a simulated job in its own process, because hash keys change within a process. Dropping the future ends the
+/// process.
 pub(super) async fn run_simulated(job: &Job) -> RunResult {
     match run_in_process(job).await {
         Ok(result) => result,
@@ -313,17 +319,17 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
             let _ = kill(process, Signal::SIGKILL);
         }
         return Err(format!(
-            "it runs away: the simulation took longer than {} by the wall clock (limits.wallTime) and was ended",
+            "it runs away: the simulation took longer than {} by the wall clock (limits.wallTime) and was killed",
             job.plan.limits.wall_time
         ));
     };
     let output = output.map_err(cannot)?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
-        let words = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         format!(
             "the simulation ended without a result ({}): {}",
             output.status,
-            words.trim()
+            stderr.trim()
         )
     })
 }
@@ -336,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scenarios_that_wait_longest_begin_first_on_the_wall_clock() {
+    fn the_longest_scenarios_start_first_on_the_wall_clock() {
         let job = |seconds, stage| {
             let scenario = Scenario::new("story", "").step(wait(Duration::from_secs(seconds)));
             Job::new(scenario, stage, 1)
@@ -344,11 +350,15 @@ mod tests {
         let embedded = [1, 30, 2, 30].map(|seconds| job(seconds, StageKind::Embedded));
         assert_eq!(longest_first(&embedded), [1, 3, 2, 0]);
         let simulated = [1, 30].map(|seconds| job(seconds, StageKind::Sim));
-        assert_eq!(longest_first(&simulated), [0, 1], "virtual time makes no difference");
+        assert_eq!(
+            longest_first(&simulated),
+            [0, 1],
+            "in virtual time the order does not matter"
+        );
     }
 
     #[test]
-    fn no_jobs_at_all_are_refused_with_what_would_do() {
+    fn zero_jobs_are_refused_with_the_valid_numbers() {
         let refused = at_once(Some(0)).unwrap_err().0;
         assert!(refused.contains("--jobs 0") && refused.contains("from 1"), "{refused}");
     }

@@ -1,4 +1,4 @@
-//! `drydock list`: the scenarios, and where and why not they run.
+//! `drydock list`: lists the scenarios with their stages, and why they do not run on others.
 
 use clap::Args;
 use scenario::{Scenario, StageKind};

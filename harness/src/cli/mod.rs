@@ -1,6 +1,6 @@
-//! The command line, as a library: the program `drydock` hands in its scenarios.
+//! The command line as a library: the program `drydock` passes its scenarios.
 //!
-//! What lives here: arguments, what is printed, exit status. What must not: what a run does.
+//! These modules parse arguments, print output and set the exit status.
 
 mod chaos;
 mod crash;
@@ -47,45 +47,45 @@ struct Arguments {
 enum Command {
     /// Runs scenarios
     Run(run::Run),
-    /// Starts a control plane, fakecloud and mcm to play with; Ctrl-C ends it
+    /// Starts a control plane, fakecloud and mcm for interactive use; Ctrl-C ends them
     Up(up::Up),
-    /// Shows, breaks and mends the nodes of the world that `drydock up` keeps
+    /// Lists, breaks and mends the nodes of a running `drydock up`
     Nodes(nodes::Nodes),
-    /// Adds, lists and removes rules by which requests to a running API server of ours go wrong
+    /// Adds, lists and removes fault rules of a running API server of drydock
     Faults(faults::Faults),
     /// Lists the scenarios and where they run
     List(list::List),
-    /// Says which stages can run here and what the others lack
+    /// Reports which stages can run here, and what is missing for the others
     Doctor,
     /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
     ///
-    /// An effect is a write to the API server or a call of the cloud. Every run must pass and end as the undisturbed one
-    /// does: the same objects, VMs and Secrets. What of them says nothing is learnt from two undisturbed runs of different
-    /// seeds and printed; it may be times, uids, revisions and the drawn ends of names, and nothing else.
-    /// Of the writes to mcm's own Lease only the first two are crashed at, its creation and a renewal: all later
-    /// renewals are alike, and a scenario of hours has thousands of them.
+    /// An effect is a write to the API server or a cloud call. Every run must pass and have the same final state as the
+    /// undisturbed run: the same objects, VMs and Secrets. Differences between two undisturbed runs with different
+    /// seeds are learned, printed and ignored; only times, uids, revisions and random suffixes of names may differ. Of
+    /// the writes to mcm's own Lease only the creation and the first renewal are crash points: all later renewals are
+    /// equivalent, and a scenario of hours has thousands of them.
     Crash(crash::CrashCommand),
-    /// Follows random plans: worlds, users and faults drawn from many seeds, in virtual time
+    /// Performs random plans: worlds, users and faults drawn from many seeds, in virtual time
     ///
-    /// In each one machines are made and deleted while processes crash, stand still and see things late, and the cloud,
-    /// VMs and kubelets fail. Then every fault is over, and the world must come to rest; invariants hold all the time.
-    /// A failing seed leaves its plan, which `drydock run --plan` follows again and `drydock shrink` makes smaller.
+    /// In each plan machines are created and deleted while processes crash, pause and observe late, and the cloud, VMs
+    /// and kubelets fail. Then all faults end, and the world must reach its desired state. Invariants hold all the
+    /// time. A failing seed leaves its plan, which `drydock run --plan` repeats and `drydock shrink` reduces.
     Chaos(chaos::ChaosCommand),
-    /// Brings back every known bug of the corpus by its mutant: each must be found, and mcm itself must pass
+    /// Runs every known bug of the corpus with and without its mutant: each mutant must be detected, and mcm must pass
     Regressions(regressions::Regressions),
-    /// Takes from a plan that fails everything that the failure does not need
+    /// Reduces a failing plan to the minimum that still fails
     Shrink(shrink::ShrinkCommand),
-    /// Lets one Running machine, and nodes if asked for, be for a long virtual time
+    /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
     Perform,
-    /// Becomes another program that ends with this one's parent
+    /// Executes another program that ends together with the parent of this process
     #[command(hide = true)]
     Tether(::stage::child::Tether),
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// Exit status 0.
@@ -94,7 +94,7 @@ enum Outcome {
     Failed,
 }
 
-/// A command line that makes no sense, or an environment in which it cannot be done: exit status 2.
+/// An invalid command line, or an environment in which it cannot be executed: exit status 2.
 #[derive(Debug)]
 struct Usage(String);
 
@@ -106,9 +106,10 @@ impl<E: std::error::Error> From<E> for Usage {
 
 type Ended = Result<Outcome, Usage>;
 
-/// Reads the command line and does what it says. Exit status: 0 all passed, 1 something failed, 2 usage.
+/// Parses and executes the command line. Exit status: 0 all passed, 1 a failure, 2 usage.
 ///
-/// `corpus` are the known bugs; their scenarios are run by name as others are. Both are made only where they are needed.
+/// `corpus` returns the known bugs, whose scenarios can be run by name like others. Both functions are called only if
+/// needed.
 pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -157,11 +158,11 @@ fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
     Ok(done)
 }
 
-/// A runtime with so many threads beside the one that waits for it.
+/// A runtime with that number of threads in addition to the calling one.
 fn runtime(threads: usize) -> Result<Runtime, Usage> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built = builder.worker_threads(threads).enable_all().build();
-    built.map_err(|error| Usage(format!("no runtime: {error}")))
+    built.map_err(|error| Usage(format!("cannot start the runtime: {error}")))
 }
 
 /// Returns on Ctrl-C and on SIGTERM.
@@ -172,7 +173,7 @@ async fn interrupted() {
     }
 }
 
-/// Every Ctrl-C and SIGTERM, also those that come while nobody waits for one.
+/// Receives every Ctrl-C and SIGTERM, including those that arrive between two calls of [`Interrupts::next`].
 struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
@@ -187,7 +188,7 @@ impl Interrupts {
         })
     }
 
-    /// Returns at the next one.
+    /// Waits for the next interrupt.
     async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -196,7 +197,8 @@ impl Interrupts {
     }
 }
 
-/// The scenarios and suites of these names, each scenario once. Of a suite those are taken that can run there.
+/// The scenarios and suites of these names, each scenario once. Scenarios of suites for which `runs` is false are left
+/// out.
 fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> bool) -> Result<Vec<Scenario>, Usage> {
     let mut chosen: Vec<Scenario> = Vec::new();
     for name in names {
@@ -204,14 +206,14 @@ fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> b
             .iter()
             .filter(|scenario| scenario.tags.contains(name))
             .peekable();
-        let meant: Vec<Scenario> = match suite.peek() {
+        let matching: Vec<Scenario> = match suite.peek() {
             None => vec![find(scenarios, name)?],
             Some(_) => suite.filter(|scenario| runs(scenario)).cloned().collect(),
         };
-        if meant.is_empty() {
+        if matching.is_empty() {
             return Err(Usage(format!("no scenario of the suite {name:?} runs on that stage")));
         }
-        for scenario in meant {
+        for scenario in matching {
             if chosen.iter().all(|known| known.name != scenario.name) {
                 chosen.push(scenario);
             }
@@ -232,17 +234,17 @@ fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Usage> {
     }))
 }
 
-/// The three names that are most like one that does not exist.
+/// Up to three names that are similar to `name`.
 fn near<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Vec<&'a str> {
     let mut near: Vec<(usize, &str)> = names
-        .map(|called| (distance(called, name), called))
-        .filter(|(distance, called)| *distance <= called.len().max(name.len()) / 2)
+        .map(|existing| (distance(existing, name), existing))
+        .filter(|(distance, existing)| *distance <= existing.len().max(name.len()) / 2)
         .collect();
     near.sort_unstable();
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// How many letters must be added, removed or replaced to make one word of the other.
+/// The edit distance of two words: the number of letters to add, remove or replace.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -269,12 +271,12 @@ mod tests {
     #[case("lifecicle", "lifecycle", 1)]
     #[case("vmdies", "vm_dies", 1)]
     #[case("", "abc", 3)]
-    fn distance_counts_letters(#[case] one: &str, #[case] other: &str, #[case] expected: usize) {
+    fn the_distance_counts_changed_letters(#[case] one: &str, #[case] other: &str, #[case] expected: usize) {
         assert_eq!(distance(one, other), expected);
     }
 
     #[test]
-    fn a_mistyped_name_finds_its_neighbours() {
+    fn a_mistyped_name_has_similar_names() {
         let names = || ["lifecycle", "vm_dies"].into_iter();
         assert_eq!(near(names(), "lifecycel"), ["lifecycle"]);
         assert_eq!(near(names(), "zzzzzzzz"), Vec::<&str>::new());

@@ -1,44 +1,48 @@
-//! How many jobs the limit of open files allows.
+//! Limits the number of jobs by the limit of open files.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::Usage;
 
-/// What this process has open beside its jobs: the program, its terminal, signals, the runtimes.
+/// Open files of this process without jobs: the program, its terminal, signals, the runtimes.
 const BASE: u64 = 40;
-/// What a job opens at most: its listener, pipes and logs, and the connections of watches on both sides.
+/// Maximum of open files of a job: its listener, pipes and logs, and the connections of watches on both sides.
 const PER_JOB: u64 = 100;
 
-/// So many jobs, or as many as there is room for.
+/// The desired number of jobs, or the maximum that the limit allows.
 ///
 /// # Errors
-/// When there is no room for one.
-pub(super) fn most_jobs(wanted: usize) -> Result<usize, Usage> {
-    let room = room(limit());
-    if room == 0 { room_for(1) } else { Ok(wanted.min(room)) }
+/// When the limit does not allow one job.
+pub(super) fn limit_jobs(desired: usize) -> Result<usize, Usage> {
+    let maximum = maximum(limit());
+    if maximum == 0 {
+        check_jobs(1)
+    } else {
+        Ok(desired.min(maximum))
+    }
 }
 
-/// So many jobs, if there is room for all.
+/// The number of jobs, if the limit allows it.
 ///
 /// # Errors
-/// One line with the limit, and what would do.
-pub(super) fn room_for(jobs: usize) -> Result<usize, Usage> {
+/// One line with the limit and the fix.
+pub(super) fn check_jobs(jobs: usize) -> Result<usize, Usage> {
     refusal(jobs, limit()).map_or(Ok(jobs), |reason| Err(Usage(reason)))
 }
 
 fn refusal(jobs: usize, limit: u64) -> Option<String> {
-    let room = room(limit);
+    let maximum = maximum(limit);
     let need = BASE.saturating_add(PER_JOB.saturating_mul(jobs as u64));
-    let fewer = match room {
+    let fewer = match maximum {
         0 => String::new(),
-        room => format!("give --jobs {room} at most, or "),
+        maximum => format!("give --jobs {maximum} at most, or "),
     };
-    (jobs > room).then(|| {
+    (jobs > maximum).then(|| {
         format!("--jobs {jobs} needs up to {need} open files, and the limit is {limit}: {fewer}raise it with `ulimit -n {need}`")
     })
 }
 
-fn room(limit: u64) -> usize {
+fn maximum(limit: u64) -> usize {
     usize::try_from(limit.saturating_sub(BASE) / PER_JOB).unwrap_or(usize::MAX)
 }
 
@@ -64,9 +68,13 @@ mod tests {
     #[case::just_enough(3, 340, None)]
     #[case::one_too_many(4, 340, Some("give --jobs 3 at most"))]
     #[case::not_even_one(1, 64, Some("raise it with `ulimit -n 140`"))]
-    fn jobs_need_room_for_their_files(#[case] jobs: usize, #[case] limit: u64, #[case] said: Option<&str>) {
+    fn the_number_of_jobs_is_limited_by_open_files(
+        #[case] jobs: usize,
+        #[case] limit: u64,
+        #[case] expected: Option<&str>,
+    ) {
         let refusal = refusal(jobs, limit);
-        assert_eq!(refusal.is_some(), said.is_some(), "{refusal:?}");
-        assert!(refusal.is_none_or(|refusal| refusal.contains(said.unwrap_or_default())));
+        assert_eq!(refusal.is_some(), expected.is_some(), "{refusal:?}");
+        assert!(refusal.is_none_or(|refusal| refusal.contains(expected.unwrap_or_default())));
     }
 }

@@ -1,4 +1,4 @@
-//! The lines that commands write to standard output.
+//! Writes the output of commands to standard output.
 
 use std::fmt;
 use std::io::Write as _;
@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 
 use super::{Ended, Outcome, Usage};
 
-/// Writes a line to standard output. When nobody reads any more (`| head`), the command goes on without: it has a world
-/// to tidy up.
+/// Writes a line to standard output. Ignores a closed pipe (`| head`), because the command still has to clean up its
+/// world.
 macro_rules! say {
     () => { $crate::cli::output::line(format_args!("")) };
     ($($text:tt)*) => { $crate::cli::output::line(format_args!($($text)*)) };
@@ -15,12 +15,12 @@ macro_rules! say {
 
 pub(super) use say;
 
-/// What [`say!`] does.
+/// Implements [`say!`].
 pub(super) fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
-/// Prints a text of which a reader such as `head` may take only the beginning.
+/// Prints a text. A reader such as `head` may close the pipe early.
 pub(super) fn print(text: &str) -> Ended {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Usage(format!("cannot print: {error}"))),

@@ -1,4 +1,4 @@
-//! The hidden command `perform`: one simulated job from standard input, its result to standard output.
+//! The hidden command `perform`: reads a simulated job from standard input and writes its result to standard output.
 
 use std::io::Write;
 
@@ -11,9 +11,9 @@ use crate::runner;
 
 pub(super) fn execute() -> Ended {
     let job: Job = serde_json::from_reader(std::io::stdin().lock())
-        .map_err(|error| Usage(format!("standard input holds no job: {error}")))?;
+        .map_err(|error| Usage(format!("standard input does not contain a job: {error}")))?;
     if job.stage != StageKind::Sim {
-        return Err(Usage("only simulated jobs get a process of their own".to_owned()));
+        return Err(Usage("only simulated jobs run in a separate process".to_owned()));
     }
     logs::keep();
     let mut result = runner::run_simulated(&job);

@@ -1,4 +1,4 @@
-//! The nodes and pods of `drydock up --nodes N --pods-per-node P`: made in one go, and watched until they are there.
+//! Creates the nodes and pods of `drydock up --nodes N --pods-per-node P`, and waits until they are ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -23,30 +23,32 @@ use super::running_world::World;
 
 /// The label of these nodes and of their pods.
 const POOL: &str = "drydock.dev/pool";
-/// Its value, with which the nodes' names begin.
+/// The value of the label, and the name prefix of the nodes.
 const NAME: &str = "node";
 /// The Deployment's name.
 const DEPLOYMENT: &str = "pause";
-/// A node takes 110 pods; a real cluster's own DaemonSets put some on each.
+/// Maximum of pods for each node: a node accepts 110 pods, some of which belong to DaemonSets of a real cluster.
 const MOST_PODS: u32 = 100;
-/// How long all nodes, or all pods, may take: so long and so much for each.
+/// Timeout until all nodes, or all pods, are ready, without the time for each of them.
 const LIMIT: Duration = Duration::from_mins(5);
+/// Additional time for each node.
 const LIMIT_OF_NODE: Duration = Duration::from_millis(20);
+/// Additional time for each pod.
 const LIMIT_OF_POD: Duration = Duration::from_millis(50);
 
-/// What is there when the world is up.
+/// The nodes and pods to create.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Nodes and pods")]
 pub(super) struct Population {
-    /// So many nodes that no machine stands behind, named node-0, node-1, ...
+    /// Number of nodes without a machine, named node-0, node-1, ...
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000))]
     nodes: u32,
 
-    /// So many pods on each of them: the Deployment pause
+    /// Number of pods on each of them, in the Deployment pause
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_PODS)))]
     pods_per_node: u32,
 
-    /// The zones of the nodes, in turn [default: local-1]
+    /// The zones among which the nodes are distributed [default: local-1]
     #[arg(long, value_name = "ZONE", value_delimiter = ',')]
     zones: Vec<String>,
 
@@ -56,12 +58,12 @@ pub(super) struct Population {
 }
 
 impl Population {
-    /// How many nodes.
+    /// Number of nodes.
     pub(super) fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// Refuses what makes no sense together.
+    /// Refuses arguments that need nodes, without nodes.
     pub(super) fn check(&self) -> Result<(), Usage> {
         let stray = [
             ("--pods-per-node", self.pods_per_node > 0),
@@ -73,10 +75,10 @@ impl Population {
         }
     }
 
-    /// Makes nodes and pods, and says when they are there.
+    /// Creates nodes and pods, and waits until they are ready.
     ///
     /// # Errors
-    /// What was refused, or was not there in time.
+    /// When a creation fails, or nodes or pods are not ready in time.
     pub(super) async fn settle(&self, world: &World, namespace: &str) -> Result<(), Usage> {
         if self.nodes == 0 {
             return Ok(());
@@ -84,16 +86,16 @@ impl Population {
         let client = world
             .client()
             .await?
-            .ok_or_else(|| Usage("the API server is not known".to_owned()))?;
+            .ok_or_else(|| Usage("the API server is unknown".to_owned()))?;
         let clock = Clock::wall();
-        let names = self.make_nodes(world, &clock, &client).await?;
+        let names = self.create_nodes(world, &clock, &client).await?;
         if self.pods_per_node > 0 {
-            self.make_pods(&client, namespace, &clock, names.len()).await?;
+            self.create_pods(&client, namespace, &clock, names.len()).await?;
         }
         Ok(())
     }
 
-    async fn make_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Usage> {
+    async fn create_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Usage> {
         let mut count = Count::new("nodes Ready", self.nodes as usize, clock);
         let request = CreateNodesRequest {
             count: self.nodes,
@@ -103,20 +105,23 @@ impl Population {
             labels: BTreeMap::from([(POOL.to_owned(), NAME.to_owned())]),
             taints: Vec::new(),
         };
-        let made = world.controls()?.create_nodes(request).await;
-        let made = made.map_err(|status| Usage(format!("no nodes are made: {}", world.refused(&status))))?;
-        let names = made.into_inner().nodes;
+        let created = world.controls()?.create_nodes(request).await;
+        let created =
+            created.map_err(|status| Usage(format!("cannot create nodes: {}", world.describe_error(&status))))?;
+        let names = created.into_inner().nodes;
         let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let ready = |node: &Node| {
             let name = node.metadata.name.as_deref();
             is_ready(node) && name.is_some_and(|name| wanted.contains(name))
         };
         let nodes = changes(Api::<Node>::all(client.clone()));
-        count.all(nodes, ready, LIMIT + LIMIT_OF_NODE * self.nodes).await?;
+        count
+            .wait_for_all(nodes, ready, LIMIT + LIMIT_OF_NODE * self.nodes)
+            .await?;
         Ok(names)
     }
 
-    async fn make_pods(
+    async fn create_pods(
         &self,
         client: &kube::Client,
         namespace: &str,
@@ -136,11 +141,12 @@ impl Population {
         created.map_err(|error| cannot(error.to_string()))?;
         let limit = LIMIT + LIMIT_OF_POD * u32::try_from(pods).unwrap_or(u32::MAX);
         let pods = changes(Api::<Pod>::namespaced(client.clone(), namespace));
-        count.all(pods, is_running, limit).await
+        count.wait_for_all(pods, is_running, limit).await
     }
 }
 
-/// The pods: spread evenly over the nodes that can take some, and small enough for as many as there may be.
+/// The Deployment of the pods: they are spread evenly over the available nodes, and small enough for the maximum
+/// number.
 fn deployment(replicas: usize) -> Result<Deployment, serde_json::Error> {
     let labels = json!({ POOL: NAME });
     serde_json::from_value(json!({
@@ -172,7 +178,7 @@ fn deployment(replicas: usize) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Everything with the pool's label, as it is and as it changes.
+/// Watches all objects with the pool's label.
 fn changes<K>(api: Api<K>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -196,102 +202,104 @@ fn is_running(pod: &Pod) -> bool {
     phase == Some("Running") && pod.metadata.deletion_timestamp.is_none()
 }
 
-/// Counts what is as it should be, until all is; says so at each quarter of the way.
+/// Counts ready objects until all are ready, and prints a line at each quarter.
 struct Count<'a> {
     what: &'static str,
     total: usize,
     clock: &'a Clock,
     since: jiff::Timestamp,
-    told: usize,
-    good: BTreeSet<String>,
-    /// The last that went wrong on the way.
-    trouble: Option<String>,
+    /// The last quarter that was printed.
+    printed_quarter: usize,
+    /// Names of the ready objects.
+    ready: BTreeSet<String>,
+    /// The last error of the watch.
+    last_error: Option<String>,
 }
 
 impl<'a> Count<'a> {
-    /// The time begins now.
+    /// Starts the count; times are relative to now.
     fn new(what: &'static str, total: usize, clock: &'a Clock) -> Self {
         Self {
             what,
             total,
             clock,
             since: clock.now(),
-            told: 0,
-            good: BTreeSet::new(),
-            trouble: None,
+            printed_quarter: 0,
+            ready: BTreeSet::new(),
+            last_error: None,
         }
     }
 
-    /// Returns when all are good at once.
+    /// Waits until all objects are ready at the same time.
     ///
     /// # Errors
-    /// When they are not within `limit`.
-    async fn all<K: kube::Resource>(
+    /// When they are not ready within `limit`.
+    async fn wait_for_all<K: kube::Resource>(
         &mut self,
         changes: impl Stream<Item = watcher::Result<Event<K>>>,
-        is_good: impl Fn(&K) -> bool,
+        is_ready: impl Fn(&K) -> bool,
         limit: Duration,
     ) -> Result<(), Usage> {
         let counting = async {
             let mut changes = std::pin::pin!(changes);
             while let Some(change) = changes.next().await {
-                self.take(change, &is_good);
+                self.apply(change, &is_ready);
                 if let Some(line) = self.line() {
                     say!("{line}");
                 }
-                if self.good.len() >= self.total {
+                if self.ready.len() >= self.total {
                     break;
                 }
             }
         };
         let counted = tokio::time::timeout(limit, counting).await;
         counted.map_err(|_| {
-            let trouble = self.trouble.take().map(|trouble| format!(" ({trouble})"));
+            let last_error = self.last_error.take().map(|error| format!(" ({error})"));
             Usage(format!(
-                "only {} of {} {} after {:.0} s{}; `drydock nodes list --broken` and `kubectl get events` may say why",
-                self.good.len(),
+                "only {} of {} {} after {:.0} s{}; see `drydock nodes list --broken` and `kubectl get events`",
+                self.ready.len(),
                 self.total,
                 self.what,
                 limit.as_secs_f64(),
-                trouble.unwrap_or_default()
+                last_error.unwrap_or_default()
             ))
         })
     }
 
-    fn take<K: kube::Resource>(&mut self, change: watcher::Result<Event<K>>, is_good: &impl Fn(&K) -> bool) {
+    fn apply<K: kube::Resource>(&mut self, change: watcher::Result<Event<K>>, is_ready: &impl Fn(&K) -> bool) {
         match change {
-            Ok(Event::Init) => self.good.clear(),
+            Ok(Event::Init) => self.ready.clear(),
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 let name = object.meta().name.clone().unwrap_or_default();
-                if is_good(&object) {
-                    self.good.insert(name);
+                if is_ready(&object) {
+                    self.ready.insert(name);
                 } else {
-                    self.good.remove(&name);
+                    self.ready.remove(&name);
                 }
             }
             Ok(Event::Delete(object)) => {
-                self.good.remove(object.meta().name.as_deref().unwrap_or_default());
+                self.ready.remove(object.meta().name.as_deref().unwrap_or_default());
             }
             Ok(Event::InitDone) => {}
-            Err(error) => self.trouble = Some(error.to_string()),
+            Err(error) => self.last_error = Some(error.to_string()),
         }
     }
 
-    /// What is to be said now, if a quarter of the way was passed that was not told yet.
+    /// The line to print if another quarter of the objects is ready.
     fn line(&mut self) -> Option<String> {
-        let quarter = (self.good.len().min(self.total) * 4)
+        let quarter = (self.ready.len().min(self.total) * 4)
             .checked_div(self.total)
             .unwrap_or(4);
-        // A few are not worth a word before the end.
-        let worth = quarter == 4 || self.total >= 100;
-        if quarter <= self.told || !worth {
+        // Small numbers have only one line at the end.
+        let is_printed = quarter == 4 || self.total >= 100;
+        if quarter <= self.printed_quarter || !is_printed {
             return None;
         }
-        self.told = quarter;
+        self.printed_quarter = quarter;
         let took = self.clock.now().duration_since(self.since).as_secs_f64();
         Some(format!(
             "{} of {} {} in {took:.1} s",
-            self.good.len(),
+            self.ready.len(),
             self.total,
             self.what
         ))
@@ -320,58 +328,61 @@ mod tests {
         Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
     }
 
-    /// What is said while so many become good, one after another.
-    fn said(total: usize) -> Vec<String> {
+    /// The lines that are printed while nodes become ready one after another.
+    fn printed_lines(total: usize) -> Vec<String> {
         let clock = clock();
         let mut count = Count::new("nodes Ready", total, &clock);
-        let mut take = |number| {
-            count.take(Ok(Event::Apply(node(number))), &|_: &Node| true);
+        let mut apply = |number| {
+            count.apply(Ok(Event::Apply(node(number))), &|_: &Node| true);
             count.line()
         };
-        (0..total).filter_map(&mut take).collect()
+        (0..total).filter_map(&mut apply).collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_are_told_in_quarters_and_few_at_the_end() {
+    async fn progress_is_printed_in_quarters_or_only_at_the_end() {
         let quarters = [
             "250 of 1000 nodes Ready in 0.0 s",
             "500 of 1000 nodes Ready in 0.0 s",
             "750 of 1000 nodes Ready in 0.0 s",
             "1000 of 1000 nodes Ready in 0.0 s",
         ];
-        assert_eq!(said(1_000), quarters);
-        assert_eq!(said(20), ["20 of 20 nodes Ready in 0.0 s"]);
+        assert_eq!(printed_lines(1_000), quarters);
+        assert_eq!(printed_lines(20), ["20 of 20 nodes Ready in 0.0 s"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_longer_good_or_gone_does_not_count() {
+    async fn an_object_that_is_deleted_or_no_longer_ready_does_not_count() {
         let clock = clock();
         let mut count = Count::new("nodes Ready", 2, &clock);
-        let mut take = |event, good: bool| {
-            count.take(Ok(event), &|_: &Node| good);
-            count.good.len()
+        let mut apply = |event, ready: bool| {
+            count.apply(Ok(event), &|_: &Node| ready);
+            count.ready.len()
         };
-        assert_eq!(take(Event::Apply(node(0)), true), 1);
-        assert_eq!(take(Event::Apply(node(1)), true), 2);
-        assert_eq!(take(Event::Apply(node(1)), false), 1);
-        assert_eq!(take(Event::Delete(node(0)), true), 0);
-        assert_eq!(take(Event::InitApply(node(0)), true), 1);
-        assert_eq!(take(Event::Init, true), 0);
+        assert_eq!(apply(Event::Apply(node(0)), true), 1);
+        assert_eq!(apply(Event::Apply(node(1)), true), 2);
+        assert_eq!(apply(Event::Apply(node(1)), false), 1);
+        assert_eq!(apply(Event::Delete(node(0)), true), 0);
+        assert_eq!(apply(Event::InitApply(node(0)), true), 1);
+        assert_eq!(apply(Event::Init, true), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_there_in_time_is_told_with_the_reason() {
+    async fn the_timeout_error_contains_the_last_error_of_the_watch() {
         let clock = clock();
         let mut count = Count::new("pods Running", 2, &clock);
         let one: watcher::Result<Event<Node>> = Ok(Event::Apply(node(0)));
         let lost = Err(watcher::Error::NoResourceVersion);
         let changes = futures::stream::iter([one, lost]).chain(futures::stream::pending());
-        let Usage(error) = count.all(changes, |_| true, Duration::from_secs(61)).await.unwrap_err();
+        let Usage(error) = count
+            .wait_for_all(changes, |_| true, Duration::from_secs(61))
+            .await
+            .unwrap_err();
         assert!(error.starts_with("only 1 of 2 pods Running after 61 s ("), "{error}");
     }
 
     #[test]
-    fn the_deployment_is_one() {
+    fn the_deployment_is_valid() {
         let deployment = deployment(7).unwrap();
         let spec = deployment.spec.unwrap();
         assert_eq!(spec.replicas, Some(7));
@@ -389,7 +400,7 @@ mod tests {
         #[case] nodes: u32,
         #[case] pods_per_node: u32,
         #[case] zones: &[&str],
-        #[case] said: Option<&str>,
+        #[case] expected: Option<&str>,
     ) {
         let population = Population {
             nodes,
@@ -398,7 +409,7 @@ mod tests {
             machine_type: "medium".to_owned(),
         };
         let error = population.check().err().map(|error| error.0);
-        assert_eq!(error.is_some(), said.is_some(), "{error:?}");
-        assert!(error.unwrap_or_default().starts_with(said.unwrap_or_default()));
+        assert_eq!(error.is_some(), expected.is_some(), "{error:?}");
+        assert!(error.unwrap_or_default().starts_with(expected.unwrap_or_default()));
     }
 }

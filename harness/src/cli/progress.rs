@@ -1,4 +1,4 @@
-//! What is shown while jobs run: a live line on a terminal, plain lines without one.
+//! The output while jobs run: a progress line on a terminal, plain lines without one.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -20,12 +20,12 @@ use super::output::say;
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// The workers that have a job, and its name; the one that began first is first.
+    /// The busy workers and the names of their jobs, in order of start.
     running: RefCell<Vec<(usize, String)>>,
 }
 
 impl Progress {
-    /// Says what is about to happen.
+    /// Prints a summary of the jobs, and starts the progress line.
     pub(super) fn new(jobs: &[Job], workers: usize) -> Self {
         if let [first, _, ..] = jobs {
             say!("{}", plan(jobs, first, workers));
@@ -46,19 +46,19 @@ impl Progress {
         }
     }
 
-    /// Shows lines that others say, above the live one.
-    pub(super) fn teller(&self) -> kind::Progress {
+    /// A function that prints lines above the progress line.
+    pub(super) fn line_printer(&self) -> kind::Progress {
         let bar = self.bar.clone();
         Arc::new(move |line| bar.suspend(|| say!("     {line}")))
     }
 
-    /// Shows that a worker is at a job.
+    /// Shows that a worker has started a job.
     pub(super) fn started(&self, worker: usize, job: &Job) {
         self.running.borrow_mut().push((worker, job.plan.scenario.name.clone()));
         self.show_running();
     }
 
-    /// Shows one result.
+    /// Prints the result of a worker's job.
     pub(super) fn finished(&self, worker: usize, result: &RunResult) {
         self.running.borrow_mut().retain(|(of, _)| *of != worker);
         self.bar.suspend(|| print(result));
@@ -73,7 +73,7 @@ impl Progress {
     }
 }
 
-/// What is about to happen, in one line.
+/// A summary of the jobs in one line.
 fn plan(jobs: &[Job], first: &Job, workers: usize) -> String {
     let place = match first.target {
         Some(target) => format!("{} with nodes on {target}", first.stage),
@@ -93,14 +93,14 @@ pub(super) struct CampaignProgress {
     started: Timestamp,
     last: Cell<Timestamp>,
     done: Cell<u64>,
-    /// How many seeds there are; absent: a time is given.
+    /// Number of seeds; `None`: the campaign is limited by time.
     seeds: Option<u64>,
     time: Option<Duration>,
 }
 
-/// How often a line is printed where there is no terminal.
+/// Period of progress lines without a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(10);
-/// How many failures of a campaign are printed one by one; the groups at its end tell of all.
+/// Maximum number of failures of a campaign that are printed one by one; the groups at its end contain all.
 const MOST_PRINTED: usize = 10;
 
 impl CampaignProgress {
@@ -131,7 +131,7 @@ impl CampaignProgress {
         }
     }
 
-    /// Shows one result; `failures` is how many failed so far.
+    /// Processes one result; `failures` is the number of failures so far.
     pub(super) fn finished(&self, result: &RunResult, failures: usize) {
         self.done.set(self.done.get() + 1);
         self.bar.inc(1);
@@ -182,7 +182,10 @@ impl Drop for Progress {
 fn print(result: &RunResult) {
     let verdict = if result.passed() { "ok  " } else { "FAIL" };
     let disturbed = match result.disturbances.as_slice() {
-        few if few.len() <= 2 => few.iter().map(|struck| format!(", {}", struck.what)).collect(),
+        few if few.len() <= 2 => few
+            .iter()
+            .map(|disturbance| format!(", {}", disturbance.what))
+            .collect(),
         many => format!(", {} disturbances", many.len()),
     };
     let took = if result.trace.is_some() {
@@ -205,8 +208,8 @@ fn print(result: &RunResult) {
         result.place(),
         result.seed
     );
-    for never in result.disturbances.iter().filter(|struck| struck.hits == 0) {
-        say!("     warning: {} never struck", never.what);
+    for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits == 0) {
+        say!("     warning: {} never struck", disturbance.what);
     }
     if let Some(failure) = &result.failure {
         say!(

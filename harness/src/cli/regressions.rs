@@ -1,4 +1,4 @@
-//! `drydock regressions`: every known bug, brought back by its mutant, must be found, and the product must not have it.
+//! `drydock regressions`: every mutant of the corpus must be detected, and the product must pass.
 
 use std::path::PathBuf;
 
@@ -14,12 +14,12 @@ use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs};
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
 
-/// What is particular about a run of a case.
+/// The variant of a run of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum With {
-    Nothing,
+enum Variant {
+    Product,
     Mutant,
-    /// It is what others are compared with.
+    /// The run without preservation with which the others are compared.
     NoPreservation,
 }
 
@@ -28,22 +28,22 @@ enum With {
 pub(super) struct Regressions {
     /// Entries such as R04; none: all
     ids: Vec<String>,
-    /// How many seeds: the first with the exact times, the others with times moved by up to a tenth
+    /// Number of seeds: the first with the exact times, the others with times changed by up to a tenth
     #[arg(long, default_value_t = 1, value_name = "N")]
     seeds: u64,
-    /// How many processes side by side; default: one a core
+    /// Number of parallel processes; the default is the number of cores
     #[arg(long, value_name = "J")]
     jobs: Option<usize>,
-    /// Where the result goes as JSON
+    /// Writes the result as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where the page goes that says what was found
+    /// Writes the corpus with the results as a Markdown page
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
-    /// A JSON file with the share of seeds that found each mutant before; a smaller share is a failure
+    /// A JSON file with the recorded share of seeds that detect each mutant; a smaller share is a failure
     #[arg(long, value_name = "FILE")]
     shares: Option<PathBuf>,
-    /// Where reports of failed runs go
+    /// Folder for the report folders of failed runs
     #[arg(long, default_value = ".drydock/reports", value_name = "FOLDER")]
     reports: PathBuf,
 }
@@ -51,7 +51,7 @@ pub(super) struct Regressions {
 impl Regressions {
     pub(super) fn execute(self, corpus: &[Entry]) -> Ended {
         if self.seeds == 0 {
-            return Err(Usage("--seeds 0 would run nothing; give a number from 1".to_owned()));
+            return Err(Usage("--seeds 0 would run nothing; use a number from 1".to_owned()));
         }
         let entries = self.chosen(corpus)?;
         let planned = self.plan(&entries);
@@ -59,27 +59,30 @@ impl Regressions {
         let results = jobs::run(all, self.jobs, &StageArguments::default())?;
         let mut cases = Vec::new();
         for case in entries.iter().flat_map(|entry| &entry.cases) {
-            let of = |wanted: With| -> Vec<RunResult> {
+            let of = |wanted: Variant| -> Vec<RunResult> {
                 let matching = planned.iter().zip(&results);
                 matching
-                    .filter(|((id, with, _), _)| *id == case.id && *with == wanted)
+                    .filter(|((id, variant, _), _)| *id == case.id && *variant == wanted)
                     .map(|(_, result)| result.clone())
                     .collect()
             };
-            let without = of(With::NoPreservation);
-            let (product, mutant) = (inert(of(With::Nothing), &without), inert(of(With::Mutant), &without));
+            let without = of(Variant::NoPreservation);
+            let (product, mutant) = (
+                inert(of(Variant::Product), &without),
+                inert(of(Variant::Mutant), &without),
+            );
             let verdict = CaseVerdict::of(case, &product, &mutant);
             say!("{}", verdict.line());
             cases.push(verdict);
         }
         let verdicts = Verdicts::of(&entries, cases);
-        let fallen = self.fallen(&verdicts)?;
+        let reduced = self.reduced_shares(&verdicts)?;
         print(&verdicts);
-        for fall in &fallen {
-            say!("{fall}");
+        for line in &reduced {
+            say!("{line}");
         }
         self.write(&entries, &verdicts)?;
-        Ok(if verdicts.is_well() && fallen.is_empty() {
+        Ok(if verdicts.is_well() && reduced.is_empty() {
             Outcome::Passed
         } else {
             Outcome::Failed
@@ -99,8 +102,8 @@ impl Regressions {
         self.ids.iter().map(find).collect()
     }
 
-    /// Every run: its case, with what, and the job.
-    fn plan(&self, entries: &[Entry]) -> Vec<(&'static str, With, Job)> {
+    /// Every run: its case, its variant and its job.
+    fn plan(&self, entries: &[Entry]) -> Vec<(&'static str, Variant, Job)> {
         let mut planned = Vec::new();
         for case in entries.iter().flat_map(|entry| &entry.cases) {
             for seed in 1..=self.seeds {
@@ -110,7 +113,7 @@ impl Regressions {
                 };
                 let job = Job {
                     reports: self.reports.clone(),
-                    // A run with moved times is found again by its plan.
+                    // A run with changed times can only be repeated from its plan.
                     from_plan: seed > 1,
                     writes: case.is_pair(),
                     ..Job::new(scenario, StageKind::Sim, seed)
@@ -121,7 +124,7 @@ impl Regressions {
                         ..job.clone()
                     };
                     mutant.plan.mutant = Some(case.id.to_owned());
-                    planned.push((case.id, With::Mutant, mutant));
+                    planned.push((case.id, Variant::Mutant, mutant));
                 }
                 if case.is_pair() {
                     let mut other = Job {
@@ -130,16 +133,16 @@ impl Regressions {
                         ..job.clone()
                     };
                     other.plan.scenario.world.preservation = PreservationDialect::Off;
-                    planned.push((case.id, With::NoPreservation, other));
+                    planned.push((case.id, Variant::NoPreservation, other));
                 }
-                planned.push((case.id, With::Nothing, job));
+                planned.push((case.id, Variant::Product, job));
             }
         }
         planned
     }
 
-    /// Cases whose share is smaller than it was.
-    fn fallen(&self, verdicts: &Verdicts) -> Result<Vec<String>, Usage> {
+    /// Describes the cases whose share is smaller than the recorded one.
+    fn reduced_shares(&self, verdicts: &Verdicts) -> Result<Vec<String>, Usage> {
         let Some(path) = &self.shares else {
             return Ok(Vec::new());
         };
@@ -147,7 +150,7 @@ impl Regressions {
         let text = std::fs::read_to_string(path).map_err(|error| Usage(format!("cannot read {shown}: {error}")))?;
         let recorded: std::collections::BTreeMap<String, f64> =
             serde_json::from_str(&text).map_err(|error| Usage(format!("{shown}: {error}")))?;
-        let fall = |case: &CaseVerdict| {
+        let reduction = |case: &CaseVerdict| {
             let before = recorded.get(&case.id).copied()?;
             (case.share() < before).then(|| {
                 format!(
@@ -158,7 +161,7 @@ impl Regressions {
                 )
             })
         };
-        Ok(verdicts.cases.iter().filter_map(fall).collect())
+        Ok(verdicts.cases.iter().filter_map(reduction).collect())
     }
 
     fn write(&self, entries: &[Entry], verdicts: &Verdicts) -> Result<(), Usage> {
@@ -177,7 +180,7 @@ impl Regressions {
     }
 }
 
-/// Each run, which fails by I17 where mcm did something else than in the run without preservation of the same seed.
+/// The runs; a run violates I17 if mcm behaves differently than in the run without preservation with the same seed.
 fn inert(runs: Vec<RunResult>, without: &[RunResult]) -> Vec<RunResult> {
     let compared = |mut run: RunResult| {
         let other = without.iter().find(|other| other.seed == run.seed);
@@ -195,15 +198,15 @@ fn inert(runs: Vec<RunResult>, without: &[RunResult]) -> Vec<RunResult> {
     runs.into_iter().map(compared).collect()
 }
 
-/// Where a run differs from the one without preservation.
+/// The difference of a run from the run without preservation.
 fn differs(without: &RunResult, run: &RunResult) -> Option<String> {
     if let Some(failure) = &without.failure {
         return Some(format!("without preservation it fails: {}", failure.reason));
     }
     if without.writes.is_empty() {
-        return Some("nobody recorded what mcm writes without preservation".to_owned());
+        return Some("the run without preservation has no recorded writes".to_owned());
     }
-    // Of one seed, names, uids and times are alike as well.
+    // Runs with the same seed also have the same names, uids and times.
     difference(&without.writes, &run.writes, str::to_owned)
 }
 

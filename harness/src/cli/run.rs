@@ -1,4 +1,4 @@
-//! `drydock run`: scenarios, seeds and a stage make jobs.
+//! `drydock run`: creates jobs from scenarios, seeds and a stage, and runs them.
 
 use std::path::PathBuf;
 
@@ -25,12 +25,12 @@ pub(super) struct Run {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// A plan in a YAML or JSON file, in virtual time unless --stage says otherwise; may be given several times. It says
-    /// scenario, seed and what disturbs it
+    /// A plan in a YAML or JSON file, with scenario, seed and disturbances; may be given several times. The default
+    /// stage is sim
     #[arg(long = "plan", value_name = "FILE", conflicts_with_all = ["names", "files", "seed", "seeds", "crash", "mutant"])]
     plans: Vec<PathBuf>,
 
-    /// Where the scenarios run
+    /// The stage of the scenarios
     #[arg(
         long,
         default_value = "embedded",
@@ -39,7 +39,7 @@ pub(super) struct Run {
     )]
     stage: StageKind,
 
-    /// Where nodes join: another cluster than the one that holds their machines
+    /// The stage of a separate target cluster, which the nodes join
     #[arg(long, value_name = "STAGE", value_enum)]
     target_stage: Option<StageKind>,
 
@@ -50,29 +50,29 @@ pub(super) struct Run {
     #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
     seed: u64,
 
-    /// Several seeds: a number (20: the seeds 1 to 20) or a range (5..8: 5, 6 and 7)
+    /// Several seeds: a number (20: seeds 1 to 20) or a range (5..8: 5, 6 and 7)
     #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
-    /// Runs at the same time. The default depends on the number of cores: one a core in virtual time, several where
+    /// Number of parallel runs. The default is one for each core in virtual time, and several for each core where
     /// scenarios mostly wait
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
-    /// A command that replaces mcm; it gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment
+    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE
     /// (stages embedded, envtest and kubeconfig)
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
-    /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (all stages but kind)
+    /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (all stages except kind)
     #[arg(long, value_name = "SIDE:N", value_parser = parse_crash)]
     crash: Option<Crash>,
 
-    /// A planted defect of mcm (stage sim, builds with mutants)
+    /// A defect of mcm that is switched on (stage sim, builds with mutants)
     #[arg(long, value_name = "NAME", hide = true)]
     mutant: Option<String>,
 
-    /// Where a failed run leaves its folder
+    /// Folder for the report folders of failed runs
     #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
     report: PathBuf,
 
@@ -86,7 +86,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Whether the command line names scenarios, so that not all are meant.
+    /// Whether the command line contains scenario names.
     pub(super) fn names_scenarios(&self) -> bool {
         !self.names.is_empty()
     }
@@ -94,7 +94,7 @@ impl Run {
     pub(super) fn execute(self, scenarios: Vec<Scenario>) -> Ended {
         self.check()?;
         if !self.plans.is_empty() {
-            return self.follow_plans(&scenarios);
+            return self.run_plans(&scenarios);
         }
         let chosen = self.choose(&scenarios)?;
         let seeds = self.seeds.as_ref().map_or(vec![self.seed], |seeds| seeds.0.clone());
@@ -122,7 +122,7 @@ impl Run {
         Ok(summarise(&results))
     }
 
-    fn follow_plans(&self, scenarios: &[Scenario]) -> Ended {
+    fn run_plans(&self, scenarios: &[Scenario]) -> Ended {
         let mut jobs = Vec::new();
         for file in &self.plans {
             let plan = read_plan(file, scenarios)?;
@@ -155,8 +155,8 @@ impl Run {
             && self.jobs.is_some_and(|jobs| jobs > 1)
         {
             return Err(Usage(format!(
-                "--jobs {}: scenarios run one after another in one cluster, as nodes have no namespace; on stage kind, \
-                 without --cluster and --keep, each job has a cluster of its own (the stage is {stage})",
+                "--jobs {}: scenarios run one after another in one cluster, because nodes have no namespace; on stage \
+                 kind, without --cluster and --keep, each job has its own cluster (the stage is {stage})",
                 self.jobs.unwrap_or_default(),
             )));
         }
@@ -182,7 +182,7 @@ impl Run {
         Ok(())
     }
 
-    /// Why a scenario does not run where it is to run; `None`: it does.
+    /// Why a scenario does not run on the selected stages; `None`: it runs.
     fn why_not(&self, scenario: &Scenario) -> Option<String> {
         let on_target = |target| scenario.why_not_with_target(self.stage, target);
         let reason = scenario.why_not_on(self.stage);
@@ -223,15 +223,16 @@ impl Run {
     }
 }
 
-/// Of so few runs the failed ones are still on the screen.
+/// With up to this number of runs, failures are not listed again, because they are still on the screen.
 const FEWEST_LISTED: usize = 10;
 
-/// Prints the sum, in the one form that test runners read, after the failed runs and their reasons in the order of the command line.
+/// Prints the failed runs with their reasons, in the order of the command line, and the totals in a form that test
+/// runners parse.
 pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     let passed = results.iter().filter(|result| result.passed()).count();
-    let idle = results.iter().flat_map(|result| &result.disturbances);
-    let idle = idle.filter(|struck| struck.hits == 0).count();
-    let warning = match idle {
+    let disturbances = results.iter().flat_map(|result| &result.disturbances);
+    let without_hits = disturbances.filter(|disturbance| disturbance.hits == 0).count();
+    let warning = match without_hits {
         0 => String::new(),
         1 => "; warning: 1 disturbance never struck".to_owned(),
         many => format!("; warning: {many} disturbances never struck"),
@@ -255,7 +256,7 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
 #[derive(Clone, Debug)]
 struct Seeds(Vec<u64>);
 
-/// More seeds than anybody means in one run.
+/// Maximum number of seeds in one run.
 const MOST_SEEDS: u64 = 1_000_000;
 
 fn parse_seeds(text: &str) -> Result<Seeds, String> {
@@ -265,16 +266,16 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
         None => (1, text.parse::<u64>().map_err(|_| wrong())?.saturating_add(1)),
     };
     if from >= to {
-        return Err(format!("{text:?} names no seed"));
+        return Err(format!("{text:?} contains no seed"));
     }
     if to - from > MOST_SEEDS {
-        return Err(format!("{text:?} names more than {MOST_SEEDS} seeds"));
+        return Err(format!("{text:?} contains more than {MOST_SEEDS} seeds"));
     }
     Ok(Seeds((from..to).collect()))
 }
 
 fn parse_crash(text: &str) -> Result<Crash, String> {
-    let wrong = || format!("{text:?} is no crash point: write before:N or after:N with N from 1");
+    let wrong = || format!("{text:?} is not a crash point: write before:N or after:N with N from 1");
     let (side, effect) = text.split_once(':').ok_or_else(wrong)?;
     let at = match side {
         "before" => Moment::Before,
@@ -309,7 +310,7 @@ mod tests {
     #[case::an_empty_range("8..8")]
     #[case::none("0")]
     #[case::too_many("0..18446744073709551615")]
-    fn bad_seeds_are_refused(#[case] text: &str) {
+    fn invalid_seeds_are_refused(#[case] text: &str) {
         assert!(parse_seeds(text).unwrap_err().contains(text));
     }
 }

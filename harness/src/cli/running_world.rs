@@ -1,4 +1,4 @@
-//! The world that `drydock up` keeps: how other commands find it, by a file in the folder where both run, or by flags.
+//! Finds the running world of `drydock up` for other commands: by a file in the folder where both run, or by flags.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use tonic::transport::Channel;
 
 use super::Usage;
 
-/// Where `drydock up` says that it runs, below the folder that it was started in.
+/// The file that `drydock up` writes, relative to its folder.
 const FILE: &str = ".drydock/up.json";
-/// The largest answer of fakecloud that is read: ten thousand VMs are a few megabytes.
+/// Maximum size of a response of fakecloud: ten thousand VMs are a few megabytes.
 const ANSWER_LIMIT: usize = 64 << 20;
-/// How long the API server may take to accept a connection, and to answer.
+/// Timeout of connections to the API server.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Why there is no world to use, or it is not announced.
+/// Why a world cannot be found or announced.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorldError {
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub(super) enum WorldError {
 /// fakecloud's controls over a connection.
 pub(super) type Controls = CloudClient<Channel>;
 
-/// Where the parts of a world answer.
+/// The addresses of the parts of a world.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct World {
@@ -62,11 +62,11 @@ pub(super) struct World {
     pub(super) cloud: String,
     /// The files of a connection over mutual TLS.
     pub(super) tls: Option<TlsPaths>,
-    /// The administrator's; `None`: the API server is not known.
+    /// The administrator's kubeconfig; `None`: the API server is unknown.
     pub(super) kubeconfig: Option<PathBuf>,
 }
 
-/// What a client shows, and what it expects of the server.
+/// The files of a client for mutual TLS, and the expected server name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TlsPaths {
@@ -88,10 +88,10 @@ impl From<Tls> for TlsPaths {
 }
 
 impl World {
-    /// fakecloud's controls. A connection is made when it is needed.
+    /// A client for fakecloud's controls. It connects at the first call.
     ///
     /// # Errors
-    /// When the address makes no sense.
+    /// When the address is invalid.
     pub(super) fn controls(&self) -> Result<Controls, WorldError> {
         let tls = self.tls.clone().map(|tls| Tls {
             files: TlsFiles {
@@ -105,8 +105,8 @@ impl World {
         Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER_LIMIT))
     }
 
-    /// What a call to fakecloud met with, in a sentence.
-    pub(super) fn refused(&self, status: &tonic::Status) -> String {
+    /// Describes the error of a call to fakecloud.
+    pub(super) fn describe_error(&self, status: &tonic::Status) -> String {
         match status.code() {
             tonic::Code::Unavailable | tonic::Code::DeadlineExceeded => {
                 format!("fakecloud does not answer at {}: {}", self.cloud, status.message())
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// The API server, as its administrator; `None`: it is not known.
+    /// A client for the API server, as its administrator; `None`: the API server is unknown.
     ///
     /// # Errors
     /// When the kubeconfig is not usable.
@@ -137,7 +137,7 @@ async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem>
     Ok(kube::Client::try_from(config)?)
 }
 
-/// What stands in the file.
+/// The content of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
@@ -146,17 +146,17 @@ struct Entry {
     world: World,
 }
 
-/// The file of a world that is up; dropping it removes the file.
+/// The file of a running world; dropping the value removes the file.
 #[derive(Debug)]
 pub(super) struct Announced {
     path: PathBuf,
 }
 
 impl Announced {
-    /// Writes the file, for this user alone. `None`: another `drydock up` runs in `folder`, and has the file.
+    /// Writes the file, readable only by this user. `None`: another `drydock up` runs in `folder` and owns the file.
     ///
     /// # Errors
-    /// Why there is no file.
+    /// When the file cannot be read or written.
     pub(super) fn new(folder: &Path, world: &World) -> Result<Option<Self>, WorldError> {
         let path = folder.join(FILE);
         if matches!(read(&path)?, Some(entry) if runs(entry.process) && entry.process != own()) {
@@ -183,7 +183,7 @@ impl Announced {
 impl Drop for Announced {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
-        // The folder stays while reports are in it.
+        // The folder is kept if it contains reports.
         if let Some(folder) = self.path.parent() {
             let _ = std::fs::remove_dir(folder);
         }
@@ -200,7 +200,7 @@ pub(super) fn find(folder: &Path) -> Result<World, WorldError> {
     }
 }
 
-/// `None`: there is no such file.
+/// Reads the file; `None`: it does not exist.
 fn read(path: &Path) -> Result<Option<Entry>, WorldError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -222,12 +222,12 @@ fn own() -> i32 {
     Pid::this().as_raw()
 }
 
-/// Whether a process of that id runs, be it another user's.
+/// Whether a process with that id runs, as any user.
 fn runs(process: i32) -> bool {
     process > 0 && kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
 }
 
-/// Which world is meant; without any of these, the one that `drydock up` keeps in this folder.
+/// The world to use; by default the one that `drydock up` runs in this folder.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Another world than this folder's")]
 pub(super) struct Where {
@@ -235,11 +235,11 @@ pub(super) struct Where {
     #[arg(long, global = true, value_name = "HOST:PORT")]
     cloud: Option<String>,
 
-    /// Certificates of the authorities that sign fakecloud's certificate (PEM); together with the next two
+    /// CA certificates for fakecloud's certificate (PEM); requires --tls-cert and --tls-key
     #[arg(long, global = true, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 
-    /// The certificate to show (PEM)
+    /// The client certificate (PEM)
     #[arg(long, global = true, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 
@@ -247,17 +247,17 @@ pub(super) struct Where {
     #[arg(long, global = true, value_name = "FILE")]
     tls_key: Option<PathBuf>,
 
-    /// The name that fakecloud's certificate carries; without it that of --cloud
+    /// The name in fakecloud's certificate; the default is the host of --cloud
     #[arg(long, global = true, value_name = "NAME")]
     tls_server_name: Option<String>,
 
-    /// The cluster whose nodes these are; without it what the API server says of them is not shown
+    /// The kubeconfig of the nodes' cluster; without it the state of Nodes is unknown
     #[arg(long, global = true, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 }
 
 impl Where {
-    /// The world that is meant.
+    /// The selected world.
     pub(super) fn world(self, folder: &Path) -> Result<World, Usage> {
         let files = (self.tls_ca, self.tls_cert, self.tls_key);
         let tls = match files {
@@ -270,7 +270,7 @@ impl Where {
             (None, None, None) => None,
             _ => {
                 return Err(Usage(
-                    "--tls-ca, --tls-cert and --tls-key belong together: both sides show certificates".to_owned(),
+                    "--tls-ca, --tls-cert and --tls-key belong together: mutual TLS requires all of them".to_owned(),
                 ));
             }
         };
@@ -281,7 +281,7 @@ impl Where {
             ];
             if let Some((what, _)) = stray.into_iter().find(|(_, given)| *given) {
                 return Err(Usage(format!(
-                    "{what} without --cloud: say the address of the fakecloud, too"
+                    "{what} without --cloud: specify the address of fakecloud, too"
                 )));
             }
             return Ok(find(folder)?);
@@ -313,8 +313,8 @@ mod tests {
         }
     }
 
-    /// The file as a process left it.
-    fn left_by(folder: &Path, process: i32) {
+    /// Writes the file of a process.
+    fn write_file(folder: &Path, process: i32) {
         let text = serde_json::to_string(&Entry {
             process,
             world: world(),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_is_found_while_it_is_up_by_its_user_alone() {
+    fn a_world_is_found_while_it_runs_and_its_file_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let announced = Announced::new(folder.path(), &world()).unwrap().unwrap();
         assert_eq!(find(folder.path()).unwrap(), world());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_beside_the_file_stay() {
+    fn reports_in_the_folder_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join(".drydock/reports")).unwrap();
         drop(Announced::new(folder.path(), &world()).unwrap().unwrap());
@@ -358,25 +358,25 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_process_that_was_killed_is_told_and_replaced() {
+    fn the_file_of_a_killed_process_is_reported_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        left_by(folder.path(), ended());
+        write_file(folder.path(), ended());
         let error = find(folder.path()).unwrap_err().to_string();
         assert!(error.contains("was killed and left .drydock/up.json"), "{error}");
         assert!(Announced::new(folder.path(), &world()).unwrap().is_some());
     }
 
     #[test]
-    fn the_second_world_of_a_folder_leaves_the_file_to_the_first() {
+    fn the_second_world_of_a_folder_does_not_replace_the_file_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let first = i32::try_from(std::os::unix::process::parent_id()).unwrap();
-        left_by(folder.path(), first);
+        write_file(folder.path(), first);
         assert!(Announced::new(folder.path(), &world()).unwrap().is_none());
         assert_eq!(find(folder.path()).unwrap(), world());
     }
 
     #[test]
-    fn flags_name_another_world_and_belong_together() {
+    fn flags_select_another_world_and_belong_together() {
         let folder = tempfile::tempdir().unwrap();
         let path = || Some(PathBuf::from("x"));
         let plain = Where {

@@ -1,5 +1,5 @@
-//! A worker's session with the clusters that all its jobs use: it begins, the jobs run one after another, it ends, whatever
-//! happens.
+//! A worker's session with the clusters that all its jobs use. It starts before the first job and ends after the last
+//! one, also after a failure.
 
 use std::sync::Arc;
 
@@ -16,33 +16,49 @@ use super::Usage;
 use super::stage::StageArguments;
 use crate::engine::ScenarioEngine;
 
-/// What is up, and what of it goes at the end.
+/// The clusters of a session, and what the session removes at its end.
 pub(super) enum Session {
     Kubeconfig(Box<existing::Session>),
     Kind(Box<kind::Cluster>),
     Pair(Box<Pair>),
 }
 
-/// How a session begins.
+/// The parameters of a session.
 pub(super) struct Start<'a> {
-    /// Any of the jobs: all are for the same stage and leave reports in the same folder.
+    /// Any of the jobs: all have the same stage and the same report folder.
     pub(super) job: &'a Job,
     pub(super) arguments: &'a StageArguments,
-    pub(super) agreed: &'a Agreed,
-    /// Who hears of the steps.
+    pub(super) confirmed: &'a ConfirmedClusters,
+    /// Prints the progress.
     pub(super) progress: Progress,
 }
 
 impl Session {
-    /// Begins; `None`: jobs of that stage share nothing. Stopped, it leaves nothing.
-    pub(super) async fn start(how: Start<'_>, stop: &CancellationToken) -> Result<Option<Self>, Usage> {
-        let (stage, target) = (how.job.stage, how.job.target);
+    /// Starts a session; `None`: jobs of the stage share no cluster. If it is stopped, it removes everything that it
+    /// created.
+    pub(super) async fn start(start: Start<'_>, stop: &CancellationToken) -> Result<Option<Self>, Usage> {
+        let (stage, target) = (start.job.stage, start.job.target);
         if stage.shared_of(target).is_none() {
             return Ok(None);
         }
         if let Some(target) = target {
-            let control = Box::pin(ground(&how, stage, Role::Control, how.agreed.control.as_ref(), stop)).await?;
-            return match Box::pin(ground(&how, target, Role::Target, how.agreed.target.as_ref(), stop)).await {
+            let control = Box::pin(ground(
+                &start,
+                stage,
+                Role::Control,
+                start.confirmed.control.as_ref(),
+                stop,
+            ))
+            .await?;
+            return match Box::pin(ground(
+                &start,
+                target,
+                Role::Target,
+                start.confirmed.target.as_ref(),
+                stop,
+            ))
+            .await
+            {
                 Ok(target) => Ok(Some(Self::Pair(Box::new(Pair::new(control, target))))),
                 Err(usage) => {
                     Box::pin(control.end()).await?;
@@ -50,11 +66,11 @@ impl Session {
                 }
             };
         }
-        Ok(Some(match &how.agreed.control {
+        Ok(Some(match &start.confirmed.control {
             Some(access) => Self::Kubeconfig(Box::new(connected(access, Role::Both, stop).await?)),
             None => {
-                let options = how.arguments.kind_options(&how.job.reports);
-                Self::Kind(Box::new(created(&options, how.progress, stop).await?))
+                let options = start.arguments.kind_options(&start.job.reports);
+                Self::Kind(Box::new(created(&options, start.progress, stop).await?))
             }
         }))
     }
@@ -67,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Removes everything that is not kept; `interrupted`: a person waits for it.
+    /// Removes everything that is not kept; `interrupted`: prints what it removes.
     pub(super) async fn end(self, interrupted: bool) -> Result<(), Usage> {
         if interrupted {
             eprintln!("drydock: interrupted; removing {}", self.leaves());
@@ -80,19 +96,19 @@ impl Session {
         Ok(())
     }
 
-    /// What is removed at the end.
+    /// Description of what is removed at the end.
     fn leaves(&self) -> String {
         match self {
             Self::Kubeconfig(session) => session.leaves(),
-            Self::Kind(cluster) => format!("what this session made in cluster {}", cluster.name()),
+            Self::Kind(cluster) => format!("everything that this session created in cluster {}", cluster.name()),
             Self::Pair(pair) => pair.leaves(),
         }
     }
 }
 
-/// One of two clusters.
+/// Prepares one of two clusters.
 async fn ground(
-    how: &Start<'_>,
+    start: &Start<'_>,
     stage: StageKind,
     role: Role,
     access: Option<&Access>,
@@ -104,8 +120,8 @@ async fn ground(
     if !stage.is_shared() {
         return Ok(Ground::Own(stage, Arc::default()));
     }
-    let options = how.arguments.kind_options_of(role, &how.job.reports);
-    let cluster = created(&options, how.progress.clone(), stop).await?;
+    let options = start.arguments.kind_options_of(role, &start.job.reports);
+    let cluster = created(&options, start.progress.clone(), stop).await?;
     let access = Access {
         kubeconfig: cluster.kubeconfig().to_owned(),
         context: None,
@@ -119,7 +135,7 @@ async fn ground(
     }
 }
 
-/// A cluster of kind's. Stopped, it is dropped on the way.
+/// Creates a kind cluster. If it is stopped, the incomplete cluster is dropped.
 async fn created(options: &KindOptions, progress: Progress, stop: &CancellationToken) -> Result<kind::Cluster, Usage> {
     tokio::select! {
         biased;
@@ -128,7 +144,8 @@ async fn created(options: &KindOptions, progress: Progress, stop: &CancellationT
     }
 }
 
-/// A session with a cluster that is there. Stopped, it is ended: what it makes in a few seconds is then removed.
+/// Starts a session with an existing cluster. If it is stopped, the start completes within seconds, and the session is
+/// ended to remove what it created.
 async fn connected(access: &Access, role: Role, stop: &CancellationToken) -> Result<existing::Session, Usage> {
     let mut starting = std::pin::pin!(existing::Session::start(access, role));
     tokio::select! {
@@ -141,21 +158,21 @@ async fn connected(access: &Access, role: Role, stop: &CancellationToken) -> Res
     }
 }
 
-/// Somebody's clusters that a person agreed to use.
+/// The existing clusters whose use the user confirmed.
 #[derive(Debug, Default)]
-pub(super) struct Agreed {
+pub(super) struct ConfirmedClusters {
     control: Option<Access>,
     target: Option<Access>,
 }
 
-impl Agreed {
-    /// Asks where the stage of the job is somebody's cluster.
+impl ConfirmedClusters {
+    /// Asks for confirmation if the stage of the job is an existing cluster.
     ///
     /// # Errors
-    /// When the cluster cannot be read, or nobody agrees.
+    /// When the cluster cannot be read, or the user does not confirm.
     pub(super) fn ask(job: &Job, arguments: &StageArguments) -> Result<Self, Usage> {
-        let control = (job.stage == StageKind::Kubeconfig).then(|| arguments.agreed());
-        let target = (job.target == Some(StageKind::Kubeconfig)).then(|| arguments.agreed_target());
+        let control = (job.stage == StageKind::Kubeconfig).then(|| arguments.confirmed_cluster());
+        let target = (job.target == Some(StageKind::Kubeconfig)).then(|| arguments.confirmed_target());
         Ok(Self {
             control: control.transpose()?,
             target: target.transpose()?,

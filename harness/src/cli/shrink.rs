@@ -1,5 +1,4 @@
-//! `drydock shrink`: a plan that fails loses everything that the failure does not need, and becomes a file that a
-//! person can read.
+//! `drydock shrink`: reduces a failing plan to the minimum that still fails, and writes it to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +16,15 @@ use crate::campaign::groups;
 use crate::report::folder;
 use crate::shrink::{Shrunk, Trial, shrink};
 
-/// The most lines of a narrative that a file begins with.
+/// Maximum number of narrative lines in the comment at the beginning of a file.
 const MOST_LINES: usize = 200;
 
 #[derive(Args, Debug)]
 pub(super) struct ShrinkCommand {
-    /// The plan, as a failed run leaves it
+    /// The plan of a failed run
     plan: PathBuf,
 
-    /// Where the smaller plan is written; the default is a file beside the plan
+    /// The file for the smaller plan; the default is next to the plan
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -34,8 +33,9 @@ impl ShrinkCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let plan = read_plan(&self.plan, scenarios)?;
         let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
-        let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
-        let work = Box::pin(find(plan, nowhere.path()));
+        let scratch =
+            tempfile::tempdir().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
+        let work = Box::pin(find(plan, scratch.path()));
         let found = block_on(async {
             tokio::select! {
                 biased;
@@ -73,7 +73,7 @@ async fn perform(plan: &Plan, reports: &Path) -> RunResult {
     jobs::run_simulated(&job).await
 }
 
-/// What broke, the smallest plan, and how that one went.
+/// The cause of the failure, the smallest plan, and the result of its run.
 async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)> {
     let first = perform(&plan, reports).await;
     let broken = groups::broken(first.failure.as_ref()?);
@@ -101,7 +101,7 @@ async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)>
     Some((broken, shrunk, last))
 }
 
-/// The plan as a file that begins with what happens in it.
+/// The text of a plan file that begins with the narrative as a comment.
 fn file(plan: &Plan, result: &RunResult, path: &Path) -> Result<String, Usage> {
     let yaml = plan
         .to_yaml()

@@ -1,4 +1,4 @@
-//! The arguments of single stages, checked against the stage that is chosen, and asking before a cluster is used.
+//! The arguments of single stages, their validation, and the confirmation before an existing cluster is used.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use stage::role::Role;
 
 use super::Usage;
 
-/// What only some stages know.
+/// Arguments that apply to single stages.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Stages")]
 pub(super) struct StageArguments {
-    /// Uses the cluster of that name if it is there, creates it if not, and keeps it (stage kind)
+    /// Uses the cluster of that name, creates it if it does not exist, and keeps it (stage kind)
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
 
-    /// Keeps the cluster for a look at it (stage kind)
+    /// Keeps the cluster for inspection (stage kind)
     #[arg(long)]
     keep: bool,
 
@@ -31,33 +31,33 @@ pub(super) struct StageArguments {
     #[arg(long, value_name = "FILE")]
     kind_config: Option<PathBuf>,
 
-    /// Finished images in the place of those that are built here: mcm=IMAGE,fakecloud=IMAGE (stage kind)
+    /// Existing images that replace the images built here: mcm=IMAGE,fakecloud=IMAGE (stage kind)
     #[arg(long, value_name = "IMAGES")]
     images: Option<ImageNames>,
 
-    /// The cluster that is used (stage kubeconfig)
+    /// The kubeconfig of the cluster (stage kubeconfig)
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Another context than the kubeconfig's current one (stage kubeconfig)
+    /// A context other than the current context of the kubeconfig (stage kubeconfig)
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// Uses the cluster without asking (stage kubeconfig)
+    /// Uses the cluster without confirmation (stage kubeconfig)
     #[arg(long)]
     yes: bool,
 
-    /// The cluster that nodes join (target stage kubeconfig)
+    /// The kubeconfig of the cluster that nodes join (target stage kubeconfig)
     #[arg(long, value_name = "FILE")]
     target_kubeconfig: Option<PathBuf>,
 
-    /// Another context than the current one of the target's kubeconfig (target stage kubeconfig)
+    /// A context other than the current context of the target's kubeconfig (target stage kubeconfig)
     #[arg(long, value_name = "NAME")]
     target_context: Option<String>,
 }
 
 impl StageArguments {
-    /// Refuses what another stage, or another one for the target, would need.
+    /// Refuses arguments that do not apply to the stage and the target stage.
     pub(super) fn check(&self, stage: StageKind, target: Option<StageKind>) -> Result<(), Usage> {
         use StageKind::{Kind, Kubeconfig};
         let is = |wanted| stage == wanted || target == Some(wanted);
@@ -102,28 +102,25 @@ impl StageArguments {
             let target = target.map_or_else(String::new, |target| format!(", that of the target {target}"));
             return Err(Usage(format!("{flag} is for {of}; the stage is {stage}{target}")));
         }
-        let never_guessed = |of: &str, flag: &str| {
-            Usage(format!(
-                "{of} kubeconfig needs {flag} FILE: which cluster to use is never guessed"
-            ))
-        };
+        let no_cluster =
+            |of: &str, flag: &str| Usage(format!("{of} kubeconfig needs {flag} FILE: it has no default cluster"));
         if stage == Kubeconfig && self.kubeconfig.is_none() {
-            return Err(never_guessed("--stage", "--kubeconfig"));
+            return Err(no_cluster("--stage", "--kubeconfig"));
         }
         if target == Some(Kubeconfig) && self.target_kubeconfig.is_none() {
-            return Err(never_guessed("--target-stage", "--target-kubeconfig"));
+            return Err(no_cluster("--target-stage", "--target-kubeconfig"));
         }
         Ok(())
     }
 
-    /// Whether several clusters of the stage may be up at the same time: each worker creates its own, and deletes it.
+    /// Whether several clusters of the stage may exist at the same time: each worker creates and deletes its own.
     pub(super) fn may_have_several(&self, stage: StageKind, target: Option<StageKind>) -> bool {
         let named = self.cluster.is_some() || self.keep;
-        let somebodys = [Some(stage), target].contains(&Some(StageKind::Kubeconfig));
-        !named && !somebodys
+        let existing = [Some(stage), target].contains(&Some(StageKind::Kubeconfig));
+        !named && !existing
     }
 
-    /// What cluster of kind's is wanted.
+    /// The options of the kind cluster.
     pub(super) fn kind_options(&self, reports: &Path) -> KindOptions {
         KindOptions {
             cluster: self.cluster.clone(),
@@ -136,7 +133,7 @@ impl StageArguments {
         }
     }
 
-    /// What cluster of kind's is wanted for one side of a pair; the target's name is another.
+    /// The options of the kind cluster for one side of a pair. The target cluster has another name.
     pub(super) fn kind_options_of(&self, role: Role, reports: &Path) -> KindOptions {
         let options = self.kind_options(reports);
         let named = |name: String| match role {
@@ -150,29 +147,29 @@ impl StageArguments {
         }
     }
 
-    /// The cluster that is there, after a person agreed.
-    pub(super) fn agreed(&self) -> Result<Access, Usage> {
-        self.agreed_to(&self.kubeconfig, &self.context)
+    /// The existing cluster, after the user confirmed its use.
+    pub(super) fn confirmed_cluster(&self) -> Result<Access, Usage> {
+        self.confirmed(&self.kubeconfig, &self.context)
     }
 
-    /// The one that nodes join, after a person agreed.
-    pub(super) fn agreed_target(&self) -> Result<Access, Usage> {
-        self.agreed_to(&self.target_kubeconfig, &self.target_context)
+    /// The existing cluster that nodes join, after the user confirmed its use.
+    pub(super) fn confirmed_target(&self) -> Result<Access, Usage> {
+        self.confirmed(&self.target_kubeconfig, &self.target_context)
     }
 
-    fn agreed_to(&self, kubeconfig: &Option<PathBuf>, context: &Option<String>) -> Result<Access, Usage> {
+    fn confirmed(&self, kubeconfig: &Option<PathBuf>, context: &Option<String>) -> Result<Access, Usage> {
         let access = Access {
             kubeconfig: kubeconfig.clone().unwrap_or_default(),
             context: context.clone(),
         };
         let described = access.describe()?;
         if !self.yes {
-            agree(&described)?;
+            confirm(&described)?;
         }
         Ok(access)
     }
 
-    /// What a command line repeats to reach the same cluster again.
+    /// The flags of a replay command that select the same cluster.
     pub(super) fn replay(&self) -> String {
         let mut line = String::new();
         let shown = |path: &Path| path.display().to_string();
@@ -194,19 +191,19 @@ impl StageArguments {
     }
 }
 
-/// Asks on a terminal; without one nobody can agree.
-fn agree(cluster: &str) -> Result<(), Usage> {
+/// Asks for confirmation on a terminal, and fails without one.
+fn confirm(cluster: &str) -> Result<(), Usage> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Usage(format!(
-            "nobody is here to agree to the use of {cluster}: say --yes to run scenarios there"
+            "cannot ask for confirmation to use {cluster} without a terminal: say --yes to run scenarios there"
         )));
     }
-    eprint!("Scenarios make machines, nodes and roles in {cluster}, and remove them afterwards. Go on? [y/N] ");
+    eprint!("Scenarios create machines, nodes and roles in {cluster}, and remove them afterwards. Continue? [y/N] ");
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     match read {
         Ok(_) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-        _ => Err(Usage("nothing was done".to_owned())),
+        _ => Err(Usage("not confirmed; nothing was changed".to_owned())),
     }
 }

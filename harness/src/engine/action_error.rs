@@ -9,63 +9,63 @@ use stage::cloud::CloudError;
 use stage::clusters::UserNameError;
 use stage::{ApplyError, LeaderError, StageError};
 
-/// Why an action cannot be performed, or is not answered as the step says.
+/// Why an action cannot be performed, or has another result than the step expects.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ActionError {
-    /// fakecloud does not do it.
+    /// A call to fakecloud failed.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// An object is not written.
+    /// An object cannot be written.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The stage does not do it.
+    /// The stage cannot perform it.
     #[error(transparent)]
     Stage(#[from] StageError),
-    /// The leader of mcm is not known.
+    /// The leader of mcm is unknown.
     #[error(transparent)]
     Leader(#[from] LeaderError),
-    /// The kind of an object is none that a scenario can name.
+    /// Scenarios cannot use the kind of an object.
     #[error(transparent)]
     UnknownKind(#[from] UnknownKind),
-    /// No user can have that name.
+    /// The user name is invalid.
     #[error(transparent)]
     User(#[from] UserNameError),
-    /// The API server does not do it.
+    /// A request to the API server failed.
     #[error("cannot {attempt}: {source}")]
     Api {
-        /// What is asked of it.
+        /// Description of the request, which follows "cannot".
         attempt: String,
-        /// Its answer.
+        /// The error.
         source: Box<kube::Error>,
     },
     #[error("machine {machine} has no node; expect one before this step")]
     NoNode { machine: String },
     #[error("machine {machine} has no VM; expect one before this step")]
     NoVm { machine: String },
-    #[error("{user} may do what must be refused")]
+    #[error("{user} is allowed to perform a step that must be refused")]
     NotRefused { user: String },
-    #[error("{user} is not refused, but fails: {source}")]
+    #[error("the step of {user} must be refused, but fails with another error: {source}")]
     FailsOtherwise { user: String, source: Box<ActionError> },
-    #[error("{kind} {name} is deleted, which must not be there")]
+    #[error("{kind} {name} was deleted, but must not exist")]
     Deleted { kind: String, name: String },
-    #[error("{kind} {name} may be deleted, which must be refused")]
+    #[error("the deletion of {kind} {name} is allowed, but must be forbidden")]
     NotForbidden { kind: String, name: String },
-    #[error("node {node} is not empty after {}: there are still {pods}", short(*limit))]
+    #[error("node {node} is not drained after {}: pods {pods} remain", short(*limit))]
     NotEmpty {
         node: String,
         limit: Duration,
         pods: String,
     },
-    #[error("the API server of this stage is not ours to disturb")]
+    #[error("the API server of this stage does not support fault rules")]
     NoApiFaults,
-    /// The rule of a fault is wrong.
+    /// A fault rule is invalid.
     #[error(transparent)]
     Rule(#[from] Invalid),
     #[error("there is no API fault {rule:?}")]
     NoRule { rule: String },
 }
 
-/// Adds to an error what was asked of the API server: the rest of a sentence that begins with "cannot".
+/// Adds a description of the failed request to an error. It follows "cannot".
 pub(super) fn cannot(attempt: impl Into<String>) -> impl FnOnce(kube::Error) -> ActionError {
     let attempt = attempt.into();
     move |source| ActionError::Api {

@@ -1,4 +1,4 @@
-//! What keeps the controller from its work at a moment: faults of the cloud and of the API server that may still strike,
+//! The disturbances that may currently affect the controller: active fault rules of the cloud and of the API server,
 //! and processes that are down.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use scenario::step::DisturbanceChange;
 use scenario::step::Process;
 
-/// What the scenario does to the controller.
+/// Disturbances that the scenario has started and not ended.
 #[derive(Debug, Default)]
 pub(super) struct ActiveDisturbances {
-    /// Fault rules, and how often each strikes at most.
+    /// Fault rules, and the maximum number of hits of each.
     rules: BTreeMap<String, Option<u64>>,
     down: BTreeSet<Process>,
 }
 
 impl ActiveDisturbances {
-    /// Takes over what a step changes.
+    /// Applies a change by a step.
     pub(super) fn apply(&mut self, change: DisturbanceChange) {
         match change {
             DisturbanceChange::Begins { rule, at_most } => drop(self.rules.insert(rule, at_most)),
@@ -25,13 +25,13 @@ impl ActiveDisturbances {
         }
     }
 
-    /// All faults are lifted.
-    pub(super) fn lifted(&mut self) {
+    /// Removes all fault rules.
+    pub(super) fn clear_rules(&mut self) {
         self.rules.clear();
     }
 
-    /// Whether nothing disturbs, when rules have struck so often.
-    pub(super) fn is_calm(&self, hits: &BTreeMap<String, u64>) -> bool {
+    /// Whether no disturbance is active, given the number of hits by rule.
+    pub(super) fn is_empty(&self, hits: &BTreeMap<String, u64>) -> bool {
         let spent = |(rule, times): (&String, &Option<u64>)| {
             times.is_some_and(|times| hits.get(rule).is_some_and(|hits| *hits >= times))
         };
@@ -48,25 +48,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_disturbs_until_it_is_spent_or_lifted() {
-        let mut calm = ActiveDisturbances::default();
-        calm.apply(
+    fn a_rule_is_active_until_it_is_spent_or_removed() {
+        let mut disturbances = ActiveDisturbances::default();
+        disturbances.apply(
             fail_call("once", CloudCall::CreateMachine, "m", 1, mcm_api::Code::Internal)
                 .disturbance()
                 .unwrap(),
         );
-        assert!(!calm.is_calm(&BTreeMap::new()));
-        assert!(calm.is_calm(&BTreeMap::from([("once".to_owned(), 1)])));
-        calm.apply(lift("once").disturbance().unwrap());
-        assert!(calm.is_calm(&BTreeMap::new()));
+        assert!(!disturbances.is_empty(&BTreeMap::new()));
+        assert!(disturbances.is_empty(&BTreeMap::from([("once".to_owned(), 1)])));
+        disturbances.apply(lift("once").disturbance().unwrap());
+        assert!(disturbances.is_empty(&BTreeMap::new()));
     }
 
     #[test]
-    fn a_process_that_is_down_disturbs_until_it_is_started() {
-        let mut calm = ActiveDisturbances::default();
-        calm.apply(mcm(ProcessAction::Kill).disturbance().unwrap());
-        assert!(!calm.is_calm(&BTreeMap::new()));
-        calm.apply(mcm(ProcessAction::Start).disturbance().unwrap());
-        assert!(calm.is_calm(&BTreeMap::new()));
+    fn a_process_is_a_disturbance_from_its_end_to_its_start() {
+        let mut disturbances = ActiveDisturbances::default();
+        disturbances.apply(mcm(ProcessAction::Kill).disturbance().unwrap());
+        assert!(!disturbances.is_empty(&BTreeMap::new()));
+        disturbances.apply(mcm(ProcessAction::Start).disturbance().unwrap());
+        assert!(disturbances.is_empty(&BTreeMap::new()));
     }
 }

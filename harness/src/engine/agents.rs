@@ -1,5 +1,5 @@
-//! The agents on nodes that are updated in place: each says after a while that its node's update succeeded. One on a node
-//! that is not Ready says nothing.
+//! The agents on nodes that are updated in place: each reports after a while that the update of its node succeeded. An
+//! agent on a node that is not Ready reports nothing.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use serde_json::json;
 
 use super::observe::Raw;
 
-/// How often they look, and how long an update takes at least.
+/// Poll period of the agents, and minimum duration of an update.
 const PERIOD: Duration = Duration::from_secs(10);
-/// What a node's condition says when its update may begin.
+/// Reason of a node's update condition when the update may begin.
 const READY: &str = "ReadyForUpdate";
 
-/// They work for as long as the stream is polled; it tells what they do.
+/// Runs the agents while the returned stream is polled. The stream contains notes about their actions.
 pub(super) fn run(client: kube::Client, clock: Clock) -> BoxStream<'static, Raw> {
     let api: Api<Node> = Api::all(client);
     let selected = ListParams::default().labels(keys::CANDIDATE_FOR_UPDATE_LABEL);
     unfold((api, selected, clock), |(api, selected, clock)| async move {
         clock.sleep(PERIOD).await;
         let nodes = api.list(&selected).await.map(|list| list.items).unwrap_or_default();
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         for node in nodes.iter().filter(|node| is_ready(node)) {
             let name = node.name_any();
             let labels = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
             let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(labels)).await;
-            told.push(match written {
-                Ok(_) => Raw::Note(format!("the agent on node {name} says that its update succeeded")),
-                Err(error) => Raw::Note(format!("the agent on node {name} cannot speak: {error}")),
+            notes.push(match written {
+                Ok(_) => Raw::Note(format!("the agent on node {name} reports a successful update")),
+                Err(error) => Raw::Note(format!("the agent on node {name} cannot report its update: {error}")),
             });
         }
-        Some((futures::stream::iter(told), (api, selected, clock)))
+        Some((futures::stream::iter(notes), (api, selected, clock)))
     })
     .flatten()
     .boxed()
 }
 
-/// Whether an update may begin on the node, and nothing came of it yet.
+/// Whether an update may begin on the node and has no result yet.
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let has = |expected: &dyn Fn(&NodeCondition) -> bool| conditions.into_iter().flatten().any(expected);
-    let lives = has(&|condition| condition.type_ == "Ready" && condition.status == "True");
-    let waits = has(&|condition| {
+    let is_healthy = has(&|condition| condition.type_ == "Ready" && condition.status == "True");
+    let may_update = has(&|condition| {
         condition.type_ == keys::IN_PLACE_UPDATE_CONDITION && condition.reason.as_deref() == Some(READY)
     });
-    lives && waits && !node.labels().contains_key(keys::UPDATE_RESULT_LABEL)
+    is_healthy && may_update && !node.labels().contains_key(keys::UPDATE_RESULT_LABEL)
 }
 
 #[cfg(test)]
@@ -61,22 +61,22 @@ mod tests {
     #[rstest]
     #[case::ready(READY, None, "True", true)]
     #[case::it_drains(keys::UPDATE_SUCCESSFUL_REASON, None, "True", false)]
-    #[case::it_has_spoken(READY, Some("successful"), "True", false)]
-    #[case::it_is_dead(READY, None, "Unknown", false)]
-    fn an_agent_speaks_once_when_its_node_is_ready(
+    #[case::it_has_a_result(READY, Some("successful"), "True", false)]
+    #[case::its_node_is_unknown(READY, None, "Unknown", false)]
+    fn an_agent_reports_once_when_its_node_is_ready(
         #[case] reason: &str,
         #[case] result: Option<&str>,
-        #[case] lives: &str,
-        #[case] speaks: bool,
+        #[case] ready: &str,
+        #[case] reports: bool,
     ) {
         let node: Node = serde_json::from_value(json!({
             "metadata": { "labels": result.map(|result| json!({ keys::UPDATE_RESULT_LABEL: result })) },
             "status": { "conditions": [
-                { "type": "Ready", "status": lives },
+                { "type": "Ready", "status": ready },
                 { "type": keys::IN_PLACE_UPDATE_CONDITION, "status": "True", "reason": reason },
             ]},
         }))
         .unwrap();
-        assert_eq!(is_ready(&node), speaks);
+        assert_eq!(is_ready(&node), reports);
     }
 }

@@ -1,4 +1,4 @@
-//! cluster-autoscaler, as far as it takes nodes away on which nothing runs.
+//! Simulates the scale-down of empty nodes by cluster-autoscaler.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use stage::kind_api::KindApi;
 
 use super::action_error::{ActionError, cannot};
 
-/// How often it looks.
+/// Poll period.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// What it works with.
+/// The simulated cluster-autoscaler.
 pub(super) struct Actor {
     pub(super) clusters: Clusters,
     pub(super) clock: Clock,
@@ -29,12 +29,13 @@ pub(super) struct Actor {
     pub(super) notes: UnboundedSender<String>,
 }
 
-/// Since when nodes are empty, by name.
+/// By node name: since when it has been empty.
 #[derive(Debug, Default)]
 struct Empty(BTreeMap<String, Timestamp>);
 
 impl Empty {
-    /// The next node to go: the one that was empty longest, for `idle` at least, and that may be taken.
+    /// The next node to remove: of those that may be removed and have been empty for at least `idle`, the one that has
+    /// been empty longest. `nodes` contains whether each node may be removed.
     fn next(
         &mut self,
         nodes: &BTreeMap<String, bool>,
@@ -47,17 +48,17 @@ impl Empty {
         for name in nodes.keys().filter(|name| !busy.contains(*name)) {
             self.0.entry(name.clone()).or_insert(now);
         }
-        let waited = |since: &Timestamp| Duration::try_from(now.duration_since(*since)).unwrap_or_default();
-        let old = self
+        let empty_for = |since: &Timestamp| Duration::try_from(now.duration_since(*since)).unwrap_or_default();
+        let removable = self
             .0
             .iter()
-            .filter(|(name, since)| waited(since) >= idle && nodes.get(*name) == Some(&true));
-        old.min_by_key(|(_, since)| **since).map(|(name, _)| name.clone())
+            .filter(|(name, since)| empty_for(since) >= idle && nodes.get(*name) == Some(&true));
+        removable.min_by_key(|(_, since)| **since).map(|(name, _)| name.clone())
     }
 }
 
 impl Actor {
-    /// Takes nodes away until its time is over.
+    /// Removes nodes until the end of the step.
     pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<(), ActionError> {
         let lasts = SignedDuration::try_from(step.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
         let end = self.clock.now().saturating_add(lasts).unwrap_or(Timestamp::MAX);
@@ -69,31 +70,31 @@ impl Actor {
             let busy = self.busy().await?;
             let next = empty.next(&nodes, &busy, self.clock.now(), idle);
             if let Some(machine) = next.and_then(|node| machines.get(&node)) {
-                self.take(&step.deployment, machine).await?;
+                self.scale_down(&step.deployment, machine).await?;
                 let _ = self
                     .notes
-                    .unbounded_send(format!("cluster-autoscaler names {machine}, which is empty"));
+                    .unbounded_send(format!("cluster-autoscaler lists {machine}, which is empty"));
             }
             self.clock.sleep(PERIOD).await;
         }
         Ok(())
     }
 
-    /// The deployment's machines that stay, by their nodes.
+    /// The deployment's machines that are not being deleted, by node name.
     async fn machines(&self, deployment: &str) -> Result<BTreeMap<String, String>, ActionError> {
         let api: Api<DynamicObject> = kinds::find("Machine")?.api(self.clusters.control(), &self.namespace);
         let own = ListParams::default().labels(&format!("{}={deployment}", keys::DEPLOYMENT_LABEL));
         let listed = api.list(&own).await.map_err(cannot("list machines"))?;
-        let staying = listed
+        let remaining = listed
             .items
             .into_iter()
             .filter(|machine| machine.metadata.deletion_timestamp.is_none());
-        Ok(staying
+        Ok(remaining
             .filter_map(|machine| Some((machine.labels().get(keys::NODE_LABEL)?.clone(), machine.name_any())))
             .collect())
     }
 
-    /// Those nodes that are there, and whether it may take them.
+    /// The existing nodes, and whether each may be removed.
     async fn nodes(&self, names: impl Iterator<Item = &String>) -> Result<BTreeMap<String, bool>, ActionError> {
         let api: Api<Node> = Api::all(self.clusters.target().clone());
         let mut nodes = BTreeMap::new();
@@ -107,7 +108,7 @@ impl Actor {
         Ok(nodes)
     }
 
-    /// Nodes with pods that would have to go elsewhere.
+    /// Nodes with pods that would have to move to other nodes.
     async fn busy(&self) -> Result<BTreeSet<String>, ActionError> {
         let api: Api<Pod> = Api::all(self.clusters.target().clone());
         let listed = api.list(&ListParams::default()).await;
@@ -116,8 +117,8 @@ impl Actor {
         Ok(pods.filter(moves).filter_map(|pod| pod.spec?.node_name).collect())
     }
 
-    /// Names the machine and lowers the number, in one request.
-    async fn take(&self, deployment: &str, machine: &str) -> Result<(), ActionError> {
+    /// Lists the machine on its deployment and lowers the replicas, in one request.
+    async fn scale_down(&self, deployment: &str, machine: &str) -> Result<(), ActionError> {
         let api: Api<DynamicObject> = kinds::find("MachineDeployment")?.api(self.clusters.control(), &self.namespace);
         let failed = |error: kube::Error| cannot(format!("scale {deployment}"))(error);
         let known = api.get(deployment).await.map_err(failed)?;
@@ -142,7 +143,7 @@ impl Actor {
             .await
         {
             Ok(_) => Ok(()),
-            // Somebody else wrote it: the next look decides again.
+            // After a conflict the next poll decides again.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             Err(error) => Err(failed(error)),
         }
@@ -158,25 +159,25 @@ mod tests {
     #[rstest]
     #[case::empty_for_long(true, false, 30, Some("a"))]
     #[case::empty_for_a_moment(true, false, 29, None)]
-    #[case::it_is_kept_away(false, false, 30, None)]
+    #[case::scale_down_is_disabled(false, false, 30, None)]
     #[case::pods_run_there(true, true, 30, None)]
-    fn a_node_goes_that_was_empty_for_long(
-        #[case] free: bool,
+    fn a_node_that_was_empty_for_the_idle_time_is_removed(
+        #[case] removable: bool,
         #[case] busy: bool,
         #[case] minutes: i64,
-        #[case] goes: Option<&str>,
+        #[case] removed: Option<&str>,
     ) {
-        let nodes = BTreeMap::from([("a".to_owned(), free)]);
+        let nodes = BTreeMap::from([("a".to_owned(), removable)]);
         let busy: BTreeSet<String> = busy.then(|| "a".to_owned()).into_iter().collect();
         let mut empty = Empty::default();
         let idle = Duration::from_mins(30);
         let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
         assert_eq!(empty.next(&nodes, &busy, at(0), idle), None);
-        assert_eq!(empty.next(&nodes, &busy, at(minutes), idle).as_deref(), goes);
+        assert_eq!(empty.next(&nodes, &busy, at(minutes), idle).as_deref(), removed);
     }
 
     #[test]
-    fn the_time_of_a_node_that_was_used_meanwhile_begins_anew() {
+    fn the_idle_time_of_a_node_restarts_after_it_was_used() {
         let nodes = BTreeMap::from([("a".to_owned(), true)]);
         let (none, busy) = (BTreeSet::new(), BTreeSet::from(["a".to_owned()]));
         let mut empty = Empty::default();

@@ -1,4 +1,4 @@
-//! The scripted evictor: empties a node as `kubectl drain` does.
+//! The evictor: drains a node as `kubectl drain` does.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 
 use super::action_error::{ActionError, cannot};
 
-/// The annotation of pods that a kubelet read from a file; nobody can evict them.
+/// The annotation of mirror pods, which cannot be evicted.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// How often the node is looked at (kubectl's value).
-const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Poll period (kubectl's value).
+const POLL_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What the evictor needs.
+/// Evicts the pods of a node.
 pub(super) struct Evictor {
     pub(super) client: kube::Client,
     pub(super) clock: Clock,
     pub(super) timeouts: Timeouts,
-    /// Where it tells what it does.
+    /// Receives notes about its actions.
     pub(super) notes: UnboundedSender<String>,
 }
 
 impl Evictor {
-    /// Cordons the node and evicts its pods until all are gone. A refusal of a budget (429) is asked again after the
-    /// short retry period, other errors end it.
+    /// Cordons the node and evicts its pods until all are removed. Retries an eviction that a disruption budget refuses
+    /// (429) after the short retry period, and fails with any other error.
     pub(super) async fn run(&self, node: &str, within: &DurationExpression) -> Result<(), ActionError> {
         let limit = within.value(&self.timeouts);
         let deadline = self.after(limit);
@@ -38,9 +38,9 @@ impl Evictor {
         let mut refused = BTreeMap::new();
         loop {
             let pods = self.pods_on(node).await?;
-            let left = to_go(&pods);
+            let left = evictable(&pods);
             if left.is_empty() {
-                self.tell(format!("evictor: node {node} is empty"));
+                self.note(format!("evictor: node {node} is empty"));
                 return Ok(());
             }
             let now = self.clock.now();
@@ -59,7 +59,11 @@ impl Evictor {
                     refused.insert(uid(pod), self.after(self.timeouts.short_retry));
                 }
             }
-            let next = refused.values().copied().chain([self.after(LOOK), deadline]).min();
+            let next = refused
+                .values()
+                .copied()
+                .chain([self.after(POLL_PERIOD), deadline])
+                .min();
             let next = next
                 .unwrap_or(deadline)
                 .max(self.after(std::time::Duration::from_millis(1)));
@@ -72,50 +76,51 @@ impl Evictor {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let patched = nodes.patch(node, &PatchParams::default(), &Patch::Merge(cordon)).await;
         patched.map_err(cannot(format!("cordon node {node}")))?;
-        self.tell(format!("evictor: node {node} is cordoned"));
+        self.note(format!("evictor: node {node} is cordoned"));
         Ok(())
     }
 
     async fn pods_on(&self, node: &str) -> Result<Vec<Pod>, ActionError> {
         let pods: Api<Pod> = Api::all(self.client.clone());
-        let on_it = ListParams::default().fields(&format!("spec.nodeName={node}"));
-        let listed = pods.list(&on_it).await;
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let listed = pods.list(&on_node).await;
         listed
             .map(|listed| listed.items)
             .map_err(cannot(format!("list the pods on node {node}")))
     }
 
-    /// Asks for the eviction of a pod; false: a budget refuses it now.
+    /// Requests the eviction of a pod. Returns false if a disruption budget refuses it.
     async fn evict(&self, pod: &Pod) -> Result<bool, ActionError> {
         let name = pod.name_any();
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": { "name": name, "namespace": pod.namespace() },
-            // One of the same name on another node must not go in its place.
+            // A pod with the same name on another node must not be evicted instead.
             "deleteOptions": { "preconditions": { "uid": pod.uid() } },
         });
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-        let asked: Result<Status, kube::Error> = pods
+        let evicted: Result<Status, kube::Error> = pods
             .create_subresource::<Value, Status>("eviction", &name, &PostParams::default(), &eviction)
             .await;
-        match asked {
+        match evicted {
             Ok(_) => {
-                self.tell(format!("evictor: pod {name} is evicted"));
+                self.note(format!("evictor: pod {name} is evicted"));
                 Ok(true)
             }
             Err(kube::Error::Api(status)) if status.code == 429 => {
-                self.tell(format!("evictor: pod {name} is refused: {}", because(&status)));
+                let reason = refusal_reason(&status);
+                self.note(format!("evictor: the eviction of pod {name} is refused: {reason}"));
                 Ok(false)
             }
-            // It is gone, or another one has its name.
+            // The pod no longer exists, or another pod has its name.
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(true),
             Err(error) => Err(cannot(format!("evict pod {name}"))(error)),
         }
     }
 
-    fn tell(&self, what: String) {
-        // Nobody listens any more when the run has ended.
+    fn note(&self, what: String) {
+        // The receiver is dropped when the run has ended.
         let _ = self.notes.unbounded_send(what);
     }
 
@@ -125,8 +130,8 @@ impl Evictor {
     }
 }
 
-/// What a budget says to a refusal.
-fn because(status: &Status) -> String {
+/// Why a disruption budget refuses an eviction.
+fn refusal_reason(status: &Status) -> String {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let causes: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
     match causes.is_empty() {
@@ -139,9 +144,9 @@ fn uid(pod: &Pod) -> String {
     pod.uid().unwrap_or_default()
 }
 
-/// The pods that have to go: not those of DaemonSets, which would come again, nor mirrors of files, nor those that
-/// have ended.
-fn to_go(pods: &[Pod]) -> Vec<&Pod> {
+/// The pods to evict: all except pods of DaemonSets, which would be created again, mirror pods, and pods that have
+/// ended.
+fn evictable(pods: &[Pod]) -> Vec<&Pod> {
     let of_daemon_set = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
     let ended = |pod: &Pod| {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -151,11 +156,11 @@ fn to_go(pods: &[Pod]) -> Vec<&Pod> {
     pods.iter().filter(|pod| !stays(pod)).collect()
 }
 
-/// Those of them that are asked for now: they were not asked for yet, or a refusal is long enough ago.
+/// The pods to evict now: they were not refused, or their retry period has passed.
 fn due<'a>(left: &[&'a Pod], refused: &BTreeMap<String, Timestamp>, now: Timestamp) -> Vec<&'a Pod> {
-    let rests = |pod: &Pod| refused.get(&uid(pod)).is_some_and(|until| *until > now);
+    let backs_off = |pod: &Pod| refused.get(&uid(pod)).is_some_and(|until| *until > now);
     let left = left.iter().copied();
-    left.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !rests(pod))
+    left.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !backs_off(pod))
         .collect()
 }
 
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_daemon_sets_mirrors_and_pods_that_have_ended_stay() {
+    fn pods_of_daemon_sets_mirror_pods_and_ended_pods_are_not_evicted() {
         let pods = [
             pod("bare", json!({}), "Running"),
             pod("of-set", owned_by("ReplicaSet"), "Pending"),
@@ -183,12 +188,12 @@ mod tests {
             pod("mirror", json!({ "annotations": { MIRROR: "h" } }), "Running"),
             pod("ended", json!({}), "Succeeded"),
         ];
-        let names: Vec<String> = to_go(&pods).into_iter().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = evictable(&pods).into_iter().map(ResourceExt::name_any).collect();
         assert_eq!(names, ["bare", "of-set"]);
     }
 
     #[test]
-    fn a_pod_that_goes_or_was_just_refused_is_not_asked_for() {
+    fn a_pod_that_is_being_deleted_or_was_just_refused_is_not_evicted() {
         let pods = [
             pod("a", json!({}), "Running"),
             pod("b", json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" }), "Running"),

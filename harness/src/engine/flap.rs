@@ -1,4 +1,4 @@
-//! An agent on a node that writes a condition, True and False by turns.
+//! Flaps a condition of a node: writes alternating statuses.
 
 use clock::Clock;
 use jiff::SignedDuration;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::action_error::{ActionError, cannot};
 
-/// Flaps until its time is over; how often it wrote. A node that is gone ends it.
+/// Flaps until the end of the step, or until the node is deleted. Returns the number of writes.
 pub(super) async fn run(
     client: &kube::Client,
     clock: &Clock,

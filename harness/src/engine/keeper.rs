@@ -1,5 +1,5 @@
-//! The keeper: an actor that keeps so many machines, as a machine set would. It makes one replacement for each machine
-//! that is Failed, being deleted or gone, and deletes Failed ones.
+//! The keeper: keeps a number of machines, as a machine set would. It creates one replacement for each machine that is
+//! Failed, being deleted or removed, and deletes Failed machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,63 +18,64 @@ use tokio::sync::watch;
 
 use super::observe::Raw;
 
-/// How long it waits after something failed.
+/// Delay after a failed request.
 const RETRY: Duration = Duration::from_secs(1);
 
 type Events = BoxStream<'static, Result<watcher::Event<DynamicObject>, watcher::Error>>;
 
-/// What it does.
+/// An action of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
-    Make(u32),
+    Create(u32),
     Delete(String),
 }
 
-/// A machine as it knows it.
+/// The last observed state of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kept {
     failed: bool,
     deleting: bool,
 }
 
-/// What it knows.
+/// The state of the keeper.
 #[derive(Debug, Default)]
 struct Known {
     machines: BTreeMap<String, Kept>,
-    /// Made or deleted by it, and not seen yet.
-    made: BTreeSet<String>,
+    /// Machines whose creation the watch has not delivered yet.
+    created: BTreeSet<String>,
+    /// Machines whose deletion the watch has not delivered yet.
     deleted: BTreeSet<String>,
     /// The highest number that a machine ever had.
     last: u32,
 }
 
-/// The next thing to do; `None`: all is as it should be.
+/// The next action; `None`: the desired state is reached.
 fn decide(known: &Known, replicas: usize) -> Option<Action> {
-    let goes = |name: &String, machine: &Kept| machine.deleting || known.deleted.contains(name);
+    let is_deleting = |name: &String, machine: &Kept| machine.deleting || known.deleted.contains(name);
     let failed = known
         .machines
         .iter()
-        .find(|(name, machine)| machine.failed && !goes(name, machine));
+        .find(|(name, machine)| machine.failed && !is_deleting(name, machine));
     if let Some((name, _)) = failed {
         return Some(Action::Delete(name.clone()));
     }
     let mut live: BTreeSet<&String> = known
         .machines
         .iter()
-        .filter(|(name, machine)| !goes(name, machine))
+        .filter(|(name, machine)| !is_deleting(name, machine))
         .map(|(name, _)| name)
         .collect();
-    live.extend(&known.made);
+    live.extend(&known.created);
     if live.len() < replicas {
-        return Some(Action::Make(known.last + 1));
+        return Some(Action::Create(known.last + 1));
     }
-    // The youngest goes first: it has the highest number.
+    // The youngest machine is deleted first: it has the highest number.
     let youngest = live.into_iter().max_by_key(|name| (number(name), (*name).clone()));
-    let count = known.made.len()
+    let count = known.created.len()
         + known
             .machines
             .iter()
-            .filter(|(name, machine)| !goes(name, machine))
+            .filter(|(name, machine)| !is_deleting(name, machine))
             .count();
     (count > replicas)
         .then(|| youngest.cloned())
@@ -82,7 +83,7 @@ fn decide(known: &Known, replicas: usize) -> Option<Action> {
         .map(Action::Delete)
 }
 
-/// The number at a name's end.
+/// The number at the end of a name.
 fn number(name: &str) -> u32 {
     name.rsplit('-')
         .next()
@@ -91,7 +92,7 @@ fn number(name: &str) -> u32 {
 }
 
 impl Known {
-    fn see(&mut self, event: watcher::Event<DynamicObject>) {
+    fn observe(&mut self, event: watcher::Event<DynamicObject>) {
         match event {
             watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
                 let name = object.metadata.name.clone().unwrap_or_default();
@@ -104,7 +105,7 @@ impl Known {
                     deleting: object.metadata.deletion_timestamp.is_some(),
                 };
                 self.last = self.last.max(number(&name));
-                self.made.remove(&name);
+                self.created.remove(&name);
                 self.machines.insert(name, kept);
             }
             watcher::Event::Delete(object) => {
@@ -117,7 +118,7 @@ impl Known {
     }
 }
 
-/// The loop.
+/// The keeper's loop.
 struct Actor {
     clock: Clock,
     api: Api<DynamicObject>,
@@ -129,7 +130,8 @@ struct Actor {
     listed: bool,
 }
 
-/// Keeps machines in `namespace` for as long as the stream is polled; it tells what it does. `replicas` says how many.
+/// Keeps `replicas` machines in `namespace` while the returned stream is polled. The stream contains notes about its
+/// actions.
 pub(super) fn run(
     client: kube::Client,
     clock: Clock,
@@ -157,8 +159,8 @@ impl Actor {
         loop {
             let replicas = *self.replicas.borrow_and_update() as usize;
             if let Some(action) = decide(&self.known, replicas).filter(|_| self.listed) {
-                let told = self.carry_out(&action).await;
-                return Some((Raw::Note(told), self));
+                let note = self.perform(&action).await;
+                return Some((Raw::Note(note), self));
             }
             tokio::select! {
                 biased;
@@ -166,7 +168,7 @@ impl Actor {
                 event = self.events.next() => match event? {
                     Ok(event) => {
                         self.listed |= matches!(event, watcher::Event::InitDone);
-                        self.known.see(event);
+                        self.known.observe(event);
                     }
                     Err(_) => self.clock.sleep(RETRY).await,
                 },
@@ -174,9 +176,9 @@ impl Actor {
         }
     }
 
-    async fn carry_out(&mut self, action: &Action) -> String {
-        let (done, told) = match action {
-            Action::Make(number) => {
+    async fn perform(&mut self, action: &Action) -> String {
+        let (done, note) = match action {
+            Action::Create(number) => {
                 let name = format!("{}-{number}", self.keeper.label);
                 let done = match serde_json::from_value(self.machine(&name)) {
                     Ok(machine) => self
@@ -188,10 +190,10 @@ impl Actor {
                     Err(error) => Err(error.to_string()),
                 };
                 if done.is_ok() {
-                    self.known.made.insert(name.clone());
+                    self.known.created.insert(name.clone());
                     self.known.last = *number;
                 }
-                (done, format!("the keeper makes {name}"))
+                (done, format!("the keeper creates {name}"))
             }
             Action::Delete(name) => {
                 let done = self.api.delete(name, &DeleteParams::default()).await;
@@ -205,10 +207,10 @@ impl Actor {
             }
         };
         match done {
-            Ok(()) => told,
+            Ok(()) => note,
             Err(error) => {
                 self.clock.sleep(RETRY).await;
-                format!("{told}, in vain: {error}")
+                format!("{note}, but the request fails: {error}")
             }
         }
     }
@@ -231,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    fn known(machines: &[(&str, bool, bool)], made: &[&str]) -> Known {
+    fn known(machines: &[(&str, bool, bool)], created: &[&str]) -> Known {
         let kept = |(name, failed, deleting): &(&str, bool, bool)| {
             let kept = Kept {
                 failed: *failed,
@@ -241,7 +243,7 @@ mod tests {
         };
         Known {
             machines: machines.iter().map(kept).collect(),
-            made: made.iter().map(|name| (*name).to_owned()).collect(),
+            created: created.iter().map(|name| (*name).to_owned()).collect(),
             last: 10,
             ..Known::default()
         }
@@ -249,13 +251,13 @@ mod tests {
 
     #[rstest]
     #[case::enough(known(&[("w-1", false, false)], &[]), 1, None)]
-    #[case::none(known(&[], &[]), 1, Some(Action::Make(11)))]
-    #[case::one_is_on_its_way(known(&[], &["w-11"]), 1, None)]
-    #[case::one_is_going(known(&[("w-1", false, true)], &[]), 1, Some(Action::Make(11)))]
+    #[case::none(known(&[], &[]), 1, Some(Action::Create(11)))]
+    #[case::one_is_created(known(&[], &["w-11"]), 1, None)]
+    #[case::one_is_being_deleted(known(&[("w-1", false, true)], &[]), 1, Some(Action::Create(11)))]
     #[case::one_has_failed(known(&[("w-1", true, false)], &[]), 1, Some(Action::Delete("w-1".to_owned())))]
-    #[case::a_failed_one_is_going(known(&[("w-1", true, true)], &[]), 1, Some(Action::Make(11)))]
+    #[case::a_failed_one_is_being_deleted(known(&[("w-1", true, true)], &[]), 1, Some(Action::Create(11)))]
     #[case::too_many(known(&[("w-2", false, false), ("w-10", false, false)], &[]), 1, Some(Action::Delete("w-10".to_owned())))]
-    fn so_many_machines_are_kept(#[case] known: Known, #[case] replicas: usize, #[case] action: Option<Action>) {
+    fn the_number_of_machines_is_kept(#[case] known: Known, #[case] replicas: usize, #[case] action: Option<Action>) {
         assert_eq!(decide(&known, replicas), action);
     }
 }

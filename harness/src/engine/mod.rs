@@ -1,9 +1,8 @@
-//! The engine: performs the steps of a scenario on a stage, takes in everything that is seen, and judges it.
+//! The engine: performs the steps of a scenario on a stage, and processes and judges all observations.
 //!
-//! What lives here: the one loop that consumes observations in order. After each of them the world
-//! is updated, invariants are checked and the expectations that are being watched are judged; so
-//! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
-//! stage does what it is asked, and how results are shown.
+//! One loop consumes observations in order. After each observation it updates the world, checks the invariants and
+//! evaluates the active expectations. Therefore the engine does not poll, and does not miss states that last only for a
+//! moment. The crate `stage` performs requests, and `cli` prints results.
 
 mod action_error;
 mod active_disturbances;
@@ -49,7 +48,7 @@ use self::target_bindings::TargetBindings;
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
 
-/// The engine as stages know it.
+/// The engine as a [`Performer`] for stages.
 #[derive(Clone, Copy, Debug)]
 pub struct ScenarioEngine;
 
@@ -59,7 +58,7 @@ impl Performer for ScenarioEngine {
     }
 }
 
-/// Performs `scenario` on `stage`, which is up.
+/// Performs `scenario` on `stage`, which must be running.
 async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
     let started = stage.clock().now();
     let scope = Scope::of(scenario, stage.namespace());
@@ -86,17 +85,17 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         started,
         step: 0,
     };
-    let ended_well = match engine.run(scenario).await {
-        Ok(()) => engine.ended().await,
+    let end_state = match engine.run(scenario).await {
+        Ok(()) => engine.end_state().await,
         Err(failure) => Err(failure),
     };
-    let (failure, end) = match ended_well {
+    let (failure, end) = match end_state {
         Ok(end) => (None, end),
         Err(failure) => (Some(failure), BTreeMap::new()),
     };
     let ended = engine.clock.now();
     let mut narrative = engine.narrative;
-    narrative.say(
+    narrative.push(
         ended,
         match &failure {
             Some(failure) => format!("FAILED: {}", failure.reason),
@@ -112,7 +111,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
     }
 }
 
-/// Everything that there is to see; and by what the keeper is told how many machines to keep.
+/// The stream of all observations, and the channel that sets the number of machines of the keeper.
 fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u32>, BoxStream<'static, Raw>) {
     let (client, clock, namespace) = (stage.client(), stage.clock().clone(), stage.namespace().to_owned());
     let mut others: Vec<BoxStream<'static, Raw>> = Vec::new();
@@ -144,7 +143,7 @@ struct Engine<'a, S> {
     disturbances: ActiveDisturbances,
     keep: watch::Sender<u32>,
     called: TargetBindings,
-    /// Who led among the controllers last; empty: nobody yet.
+    /// The last leader of the controllers; empty: there was none yet.
     leader: String,
     started: Timestamp,
     step: usize,
@@ -154,8 +153,8 @@ impl<S: Stage> Engine<'_, S> {
     async fn run(&mut self, scenario: &Scenario) -> Result<(), Failure> {
         self.first_lists().await?;
         if scenario.world.nodes > 0 {
-            let made = self.stage.cloud().create_nodes(scenario.world.nodes).await;
-            made.map_err(|error| self.failed(error))?;
+            let created = self.stage.cloud().create_nodes(scenario.world.nodes).await;
+            created.map_err(|error| self.failed(error))?;
         }
         for (index, step) in scenario.steps.iter().enumerate() {
             self.step = index + 1;
@@ -167,7 +166,7 @@ impl<S: Stage> Engine<'_, S> {
             None,
         )
         .await?;
-        // Judged after everything that was seen: what was to hold throughout did.
+        // The remaining expectations hold throughout. They were evaluated after every observation and were not missed.
         for (step, armed) in std::mem::take(&mut self.armed) {
             let shown = describe(&armed.expectation().that, &self.world);
             self.note(format!("step {step}: met ({shown})"));
@@ -175,8 +174,8 @@ impl<S: Stage> Engine<'_, S> {
         Ok(())
     }
 
-    /// What is left.
-    async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
+    /// The final state of the world.
+    async fn end_state(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut end = end::of_world(&self.world);
         let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         end.extend(secrets.map_err(|error| self.failed(error))?);
@@ -193,18 +192,19 @@ impl<S: Stage> Engine<'_, S> {
                 raw = self.observations.next() => raw,
                 reason = self.stage.trouble() => return Err(self.failed(reason)),
                 () = self.clock.sleep_until(deadline) => {
-                    return Err(self.failed(format!("the API server did not list {} in {}", waiting.join(", "), short(READY))));
+                    let missing = waiting.join(", ");
+                    return Err(self.failed(format!("the API server did not list {missing} within {}", short(READY))));
                 }
             };
             if let Some(Raw::Listed(kind)) = &raw {
                 waiting.retain(|waits| *waits != kind.kind);
             }
-            self.take_in(raw).await?;
+            self.process_raw(raw).await?;
         }
         Ok(())
     }
 
-    /// Takes observations in until `done` says so or `deadline` comes.
+    /// Processes observations until `done` returns true or `deadline` comes.
     async fn watch_until(&mut self, done: impl Fn(&Self) -> bool, deadline: Option<Timestamp>) -> Result<(), Failure> {
         loop {
             self.judge()?;
@@ -225,11 +225,11 @@ impl<S: Stage> Engine<'_, S> {
                 reason = self.stage.trouble() => return Err(self.failed(reason)),
                 () = self.clock.sleep_until(wake) => continue,
             };
-            self.take_in(raw).await?;
+            self.process_raw(raw).await?;
         }
     }
 
-    /// When the next expectation has to be judged at the latest.
+    /// The latest time for the next evaluation of an expectation.
     fn next_wake(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let timeouts = self.stage.timeouts();
@@ -243,11 +243,11 @@ impl<S: Stage> Engine<'_, S> {
             .min()
     }
 
-    async fn take_in(&mut self, raw: Option<Raw>) -> Result<(), Failure> {
-        self.take_in_at(self.clock.now(), raw).await
+    async fn process_raw(&mut self, raw: Option<Raw>) -> Result<(), Failure> {
+        self.process_raw_at(self.clock.now(), raw).await
     }
 
-    async fn take_in_at(&mut self, at: Timestamp, raw: Option<Raw>) -> Result<(), Failure> {
+    async fn process_raw_at(&mut self, at: Timestamp, raw: Option<Raw>) -> Result<(), Failure> {
         let seen = match raw {
             Some(Raw::Applied(kind, object) | Raw::Deleted(kind, object))
                 if !self.scope.has(kind, &object, &self.world) =>
@@ -257,8 +257,8 @@ impl<S: Stage> Engine<'_, S> {
             Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
             Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
-            // Each of two clusters lists its own: what one does not name may be the other's.
             Some(Raw::Listed(_)) => Vec::new(),
+            // With two clusters, an object that is missing in one list may exist in the other cluster.
             Some(Raw::Left(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
             Some(Raw::Left(kind, listed)) => self
                 .world
@@ -294,10 +294,10 @@ impl<S: Stage> Engine<'_, S> {
         let truth = self.machine_of_deletion(&observation).await?;
         self.catch_up_with_lease(&observation).await?;
         self.catch_up_with_set(&observation).await?;
-        self.narrative.tell(&observation, &self.world);
+        self.narrative.push_observation(&observation, &self.world);
         let before = self.world.absorb(&observation);
         self.count_preservations(&observation, before.as_ref());
-        self.look_for_calm();
+        self.update_undisturbed_since();
         let violation = self
             .invariants
             .observe(&self.world, &observation, before.as_ref(), &truth);
@@ -307,7 +307,7 @@ impl<S: Stage> Engine<'_, S> {
         self.judge()
     }
 
-    /// What became of preservations by it.
+    /// Counts the preservation events of an observation.
     fn count_preservations(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
         let rules = &self.invariants.rules;
         let events = preserved::events(observation, before, &self.world, rules);
@@ -328,7 +328,7 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Judges what is being watched; the first that is missed ends the run.
+    /// Checks deadlines of invariants and evaluates the active expectations. Fails with the first violation or miss.
     fn judge(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
         self.count_api_faults();
@@ -342,7 +342,7 @@ impl<S: Stage> Engine<'_, S> {
             .retain_mut(|(step, armed)| match armed.judge(now, world, timeouts) {
                 Verdict::Pending(_) => true,
                 Verdict::Met => {
-                    narrative.say(
+                    narrative.push(
                         now,
                         format!("step {step}: met ({})", describe(&armed.expectation().that, world)),
                     );
@@ -366,7 +366,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     fn note(&mut self, what: String) {
-        self.narrative.say(self.clock.now(), what);
+        self.narrative.push(self.clock.now(), what);
     }
 
     fn later(&self, time: Duration) -> Timestamp {

@@ -1,4 +1,4 @@
-//! Observations: everything that is seen of the world, as one ordered stream.
+//! Merges all watches of the world into one ordered stream of observations.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use stage::cloud::{CloudClient, CloudError};
 use stage::clusters::Clusters;
 use stage::kind_api::KindApi;
 
-/// What a watch brings, before it is an observation.
+/// An event of a watch, before the engine converts it to observations.
 #[derive(Debug)]
 pub enum Raw {
-    /// An object as it is now.
+    /// The new version of an object.
     Applied(&'static Kind, Box<Value>),
-    /// An object that was deleted.
+    /// The last version of a deleted object.
     Deleted(&'static Kind, Box<Value>),
-    /// A kind is listed anew: objects that the list does not name, by namespace and name, are gone.
+    /// A kind is listed again, with the namespaces and names of all objects: others have been deleted.
     Left(&'static Kind, BTreeSet<(String, String)>),
     /// A list of a kind is complete.
     Listed(&'static Kind),
-    /// Something in the cloud.
+    /// An event of the cloud.
     Cloud(CloudEvent),
-    /// Something that the controller asked of the API server.
+    /// A request of the controller to the API server.
     Request(Request),
-    /// Something that an actor of the harness did.
+    /// An action of an actor of the harness.
     Note(String),
-    /// A watch failed; it is repeated.
+    /// A watch failed and will be retried.
     Trouble(String),
 }
 
-/// After that a read that failed is repeated.
+/// Delay before a failed read is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
-/// All watches as one stream, with what else there is to see. It never ends.
+/// All watches and the `others` as one stream. It never ends.
 pub fn watch_everything(
     clusters: &Clusters,
     cloud: &CloudClient,
@@ -63,7 +63,7 @@ fn watch_kind(client: kube::Client, kind: &'static Kind, clock: Clock) -> BoxStr
     watch(api, kind, watcher::Config::default(), clock)
 }
 
-/// The Lease of that name.
+/// Watches the Lease of that name.
 pub fn watch_lease(client: kube::Client, namespace: &str, name: &str, clock: Clock) -> Option<BoxStream<'static, Raw>> {
     let kind = kinds::find("Lease").ok()?;
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -99,7 +99,8 @@ fn watch(
         .boxed()
 }
 
-/// What a list tells. What is gone comes first: it went before the youngest of those that are there was made.
+/// The events of a complete list. Deletions come first, because they preceded the creation of the youngest listed
+/// object.
 fn list(kind: &'static Kind, objects: Vec<DynamicObject>) -> Vec<Raw> {
     let names = objects.iter().map(|object| {
         let metadata = &object.metadata;
@@ -112,7 +113,8 @@ fn list(kind: &'static Kind, objects: Vec<DynamicObject>) -> Vec<Raw> {
     raws
 }
 
-/// Follows the cloud from its beginning; after trouble it goes on where it was, for the cloud may be restarted.
+/// Watches the cloud from its first event. After a failure it resumes at the next event, because the cloud may have
+/// been restarted.
 fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
     type Events = BoxStream<'static, Result<(u64, CloudEvent), CloudError>>;
     stream::unfold((None::<Events>, 0), move |(events, after)| {
@@ -129,7 +131,7 @@ fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
             match events.next().await {
                 Some(Ok((number, event))) => Some((Raw::Cloud(event), (Some(events), number))),
                 Some(Err(error)) => trouble(error.to_string()),
-                None => trouble("it ended".to_owned()),
+                None => trouble("the stream ended".to_owned()),
             }
         }
     })
@@ -144,7 +146,7 @@ async fn pause_after_trouble(raw: Raw, clock: Clock) -> Raw {
     raw
 }
 
-/// The object's JSON; null for one that has none, which a decoded object always has.
+/// The object as JSON. The conversion of a decoded object does not fail.
 fn json(object: &DynamicObject) -> Box<Value> {
     Box::new(serde_json::to_value(object).unwrap_or(Value::Null))
 }
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_list_lacks_is_gone_before_what_it_has_is_there() {
+    fn a_list_reports_deletions_before_the_listed_objects() {
         let kind = kinds::find("Machine").unwrap();
         let mut object = DynamicObject::new("m-2", &kind.resource());
         object.metadata.namespace = Some("n".to_owned());

@@ -1,4 +1,4 @@
-//! Performing requests of steps on the API server and on the cloud, through the stage's clients.
+//! Performs the requests of steps on the API server and the cloud, through the stage's clients.
 
 use std::time::Duration;
 
@@ -26,17 +26,17 @@ pub(super) struct Handles {
     pub(super) clusters: Clusters,
     pub(super) cloud: CloudClient,
     pub(super) timeouts: Timeouts,
-    /// The namespace of objects that name none.
+    /// The namespace of objects that specify none.
     pub(super) namespace: String,
     pub(super) clock: Clock,
-    /// Receives notes of actions that take their time.
+    /// Receives notes of long-running actions.
     pub(super) notes: UnboundedSender<String>,
 }
 
-/// The id of the VM, or the name of the Node, that `step` acts on; empty for steps that need none.
+/// The id of the VM, or the name of the Node, that `step` acts on; empty for steps without a subject.
 ///
 /// # Errors
-/// When the machine has none yet.
+/// When the machine has no VM or Node yet.
 pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, ActionError> {
     match step.targets().subject {
         Some(Subject::VmOf(machine)) => vm_of(world, &machine),
@@ -62,11 +62,11 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         Request::Apply(fixture) => Ok(apply(clusters, namespace, &fixture.object(namespace, timeouts)).await?),
         Request::Delete { object, .. } if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await,
         Request::Delete { object, force } => {
-            let how = match force {
+            let parameters = match force {
                 true => DeleteParams::default().grace_period(0),
                 false => DeleteParams::default(),
             };
-            delete(clusters, namespace, object, &how).await
+            delete(clusters, namespace, object, &parameters).await
         }
         Request::Merge(patch) => {
             let namespace = patch.namespace.unwrap_or(namespace);
@@ -128,7 +128,7 @@ async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &st
         CloudRequest::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
         CloudRequest::FailZone(fail) => cloud.fail_zone(fail).await,
         CloudRequest::RestoreZone(zone) => cloud.restore_zone(zone).await,
-        CloudRequest::MakeVm(step) => cloud.make_vm(namespace, &step.machine, step.tagged).await,
+        CloudRequest::CreateVm(step) => cloud.create_vm(namespace, &step.machine, step.tagged).await,
         CloudRequest::Vm(action) => cloud.vm_action(subject, action).await,
         CloudRequest::Kubelet(action) => cloud.kubelet_action(subject, action).await,
     }
@@ -151,10 +151,10 @@ async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), Ac
         done => return done,
     };
     let text = refused.to_string();
-    let known = ["Forbidden", "forbidden", "Unauthorized"]
+    let is_refusal = ["Forbidden", "forbidden", "Unauthorized"]
         .iter()
         .any(|word| text.contains(word));
-    if known {
+    if is_refusal {
         let _ = handles
             .notes
             .unbounded_send(format!("{} is refused: {text}", step.user));
@@ -170,12 +170,12 @@ async fn delete(
     clusters: &Clusters,
     namespace: &str,
     object: &Deletion,
-    how: &DeleteParams,
+    parameters: &DeleteParams,
 ) -> Result<(), ActionError> {
     let Deletion { kind, name, answer } = object;
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
-    let deleted = api.delete(name, how).await;
+    let deleted = api.delete(name, parameters).await;
     match deleted {
         Err(kube::Error::Api(status)) if *answer != Answer::Deleted && status.is_not_found() => Ok(()),
         Err(error) => Err(cannot(format!("delete {kind} {name}"))(error)),
@@ -187,7 +187,7 @@ async fn delete(
     }
 }
 
-/// How often it is asked whether an object may be deleted.
+/// Period of the dry runs that check whether an object may be deleted.
 const FORBIDDEN_PROBE: Duration = Duration::from_millis(200);
 
 /// Waits until a deletion would be refused.
@@ -202,7 +202,7 @@ async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), Action
                 Err(kube::Error::Api(status)) if status.code == 403 || status.message.contains("forbidden") => {
                     break Ok(());
                 }
-                Err(error) => break Err(cannot(format!("ask whether {kind} {name} may be deleted"))(error)),
+                Err(error) => break Err(cannot(format!("check whether {kind} {name} may be deleted"))(error)),
                 Ok(_) => handles.clock.sleep(FORBIDDEN_PROBE).await,
             }
         }

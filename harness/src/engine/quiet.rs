@@ -1,4 +1,4 @@
-//! Faults of the API server as steps, whether anything disturbs, and the quiet end of a scenario.
+//! API faults as steps, the state of disturbances, and the quiet end of a scenario.
 
 use std::time::Duration;
 
@@ -12,25 +12,26 @@ use stage::{Stage, leader};
 use super::action_error::ActionError;
 use super::{Engine, secrets};
 
-/// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
+/// Maximum duration of an orphan collection with production timeouts: its period, and the time for listing and
+/// deleting.
 const COLLECTION: Duration = Duration::from_mins(30 + 12);
-/// How long nothing may be written, in production's terms.
+/// Duration of the quiet period with production timeouts.
 const SILENCE: Duration = Duration::from_hours(2);
-/// The health timeout in production's terms.
+/// The production health timeout.
 const HEALTH: Duration = Duration::from_mins(10);
 
-/// Whether a rule keeps every request for machines or nodes, or every request at all, from being answered.
-fn takes_server_away(rule: &Rule) -> bool {
+/// Whether a rule makes all requests for machines or nodes fail, or all requests.
+fn makes_unreachable(rule: &Rule) -> bool {
     let matches = &rule.matches;
     let all = matches.verbs.is_empty() && matches.object.is_none() && matches.probability.is_none();
     let always = matches.times.is_none() && matches.skip == 0 && matches.window.is_none();
-    let asked_for = |resource: &Pattern| ["machines", "nodes"].contains(&resource.as_str());
+    let is_probed = |resource: &Pattern| ["machines", "nodes"].contains(&resource.as_str());
     let fatal = matches!(rule.action, Action::Fail { code: 500.., .. } | Action::Partition { .. });
-    fatal && all && always && matches.resource.as_ref().is_none_or(asked_for)
+    fatal && all && always && matches.resource.as_ref().is_none_or(is_probed)
 }
 
-/// Whether a rule strikes mcm.
-fn concerns_mcm(rule: &Rule) -> bool {
+/// Whether a rule may affect mcm.
+fn affects_mcm(rule: &Rule) -> bool {
     let client = rule.matches.client.as_ref();
     client.is_none_or(|client| !client.as_str().ends_with(FAKECLOUD_ACCOUNT))
 }
@@ -54,13 +55,13 @@ impl<S: Stage> Engine<'_, S> {
         if rule.class() == Class::Byzantine {
             self.invariants.rules.byzantine.insert(rule.name.clone());
         }
-        if takes_server_away(&rule) && concerns_mcm(&rule) {
+        if makes_unreachable(&rule) && affects_mcm(&rule) {
             self.invariants.rules.away.insert(rule.name.clone(), self.clock.now());
         }
         Ok(faults.add(rule)?)
     }
 
-    /// Takes a rule of the API server away.
+    /// Removes a rule from the API server.
     pub(super) fn lift_api_fault(&mut self, rule: &str) -> Result<(), ActionError> {
         self.count_api_faults();
         let faults = self.stage.api_faults().ok_or(ActionError::NoApiFaults)?;
@@ -71,7 +72,7 @@ impl<S: Stage> Engine<'_, S> {
             .ok_or_else(|| ActionError::NoRule { rule: rule.to_owned() })
     }
 
-    /// Takes over how often rules of the API server have struck.
+    /// Copies the hits of API server rules into the world.
     pub(super) fn count_api_faults(&mut self) {
         let Some(faults) = self.stage.api_faults() else { return };
         for status in faults.list() {
@@ -79,18 +80,18 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Notes since when nothing disturbs the controller.
-    pub(super) fn look_for_calm(&mut self) {
-        let calm = self.disturbances.is_calm(&self.world.faults) && !self.stage.is_disturbed();
+    /// Updates since when no disturbance affects the controller.
+    pub(super) fn update_undisturbed_since(&mut self) {
+        let undisturbed = self.disturbances.is_empty(&self.world.faults) && !self.stage.is_disturbed();
         let since = &mut self.invariants.rules.undisturbed_since;
-        match (calm, since.is_some()) {
+        match (undisturbed, since.is_some()) {
             (true, false) => *since = Some(self.clock.now()),
             (false, true) => *since = None,
             _ => {}
         }
     }
 
-    /// Lifts all faults, lets everything settle, and then sees that nothing is written any more.
+    /// Removes all faults, lets the world settle, and then checks that no object is written any more.
     pub(super) async fn quiet_end(&mut self, quiet: &QuietEnd) -> Result<(), Failure> {
         self.count_api_faults();
         if let Some(faults) = self.stage.api_faults() {
@@ -98,7 +99,7 @@ impl<S: Stage> Engine<'_, S> {
         }
         let lifted = self.stage.cloud().lift_all().await;
         lifted.map_err(|error| self.failed(error))?;
-        self.disturbances.lifted();
+        self.disturbances.clear_rules();
         let health = self.stage.timeouts().health;
         let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));
         self.quiet(Quiet::Began).await?;

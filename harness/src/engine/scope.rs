@@ -1,4 +1,4 @@
-//! Which objects a scenario is about, in a cluster where others may have theirs.
+//! Selects the objects of a scenario in a cluster that may contain other objects.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) struct Scope(BTreeSet<String>);
 
 impl Scope {
-    /// Its own, and those that it names in objects that it applies.
+    /// The scenario's own namespace, and those of the objects that it applies.
     pub(super) fn of(scenario: &Scenario, own: &str) -> Self {
         let named = scenario.steps.iter().filter_map(|step| match step {
             Step::Apply(fixture) => fixture.namespace().map(str::to_owned),
@@ -23,8 +23,8 @@ impl Scope {
         Self(named.chain([own.to_owned()]).collect())
     }
 
-    /// Whether an object is one of them: cluster-wide ones are, less namespaces and volumes of others, and Events about
-    /// nodes of ours.
+    /// Whether an object belongs to the scenario. Cluster-scoped objects do, except namespaces and volumes outside the
+    /// scope; so do Events about nodes of the simulated cloud.
     pub(super) fn has(&self, kind: &Kind, object: &Value, world: &WorldState) -> bool {
         let about_our_node = || {
             let about = |pointer| text(object, pointer);
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_have_in_their_namespaces_is_not_seen() {
+    fn objects_in_other_namespaces_are_out_of_scope() {
         let pod = json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": "p", "namespace": "named" } });
         let scope = Scope::of(&Scenario::new("story", "A story.").step(apply(pod)), "own");
         let has = |kind: &str, namespace: &str| {
@@ -69,7 +69,7 @@ mod tests {
                 &WorldState::default(),
             )
         };
-        assert!(volume("named") && !volume("theirs"));
-        assert!(!has("Pod", "theirs") && !has("Event", "default"));
+        assert!(volume("named") && !volume("other"));
+        assert!(!has("Pod", "other") && !has("Event", "default"));
     }
 }

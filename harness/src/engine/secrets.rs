@@ -1,4 +1,4 @@
-//! The Secrets that a run leaves.
+//! Lists the Secrets that exist at the end of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
 use stage::clusters::Clusters;
 
-/// Under which name [`secrets`] has the number of bootstrap tokens.
+/// The key of the number of bootstrap tokens in the result of [`secrets`].
 pub const TOKENS: &str = "bootstrap tokens";
 
-/// Secrets that cannot be listed.
+/// Secrets cannot be listed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot list Secrets in {namespace}: {source}")]
 pub struct SecretsError {
     /// Their namespace.
     pub namespace: String,
-    /// Why.
+    /// The cause.
     pub source: Box<kube::Error>,
 }
 
@@ -41,7 +41,7 @@ pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<St
             tokens += 1;
         } else {
             let namespace = secret.metadata.namespace.unwrap_or_default();
-            end.insert(format!("Secret {namespace}/{name}"), "there".to_owned());
+            end.insert(format!("Secret {namespace}/{name}"), "exists".to_owned());
         }
     }
     end.insert(TOKENS.to_owned(), tokens.to_string());

@@ -1,5 +1,4 @@
-//! The steps of a scenario: those that the engine performs itself, and actions, which are performed while observations are
-//! taken in.
+//! Performs the steps of a scenario. During long-running actions the engine continues to process observations.
 
 use futures::channel::mpsc;
 use futures::stream::StreamExt;
@@ -14,11 +13,11 @@ use stage::{Stage, StageError};
 use super::action_error::ActionError;
 use super::{Engine, perform, user_intent};
 
-/// Why an action has no effect.
+/// Why an action failed.
 pub(super) enum StepError {
-    /// It cannot be done.
+    /// The action cannot be performed.
     Refused(ActionError),
-    /// The run ends.
+    /// The run failed during the action.
     Ended(Failure),
 }
 
@@ -35,7 +34,7 @@ impl From<Failure> for StepError {
 }
 
 impl<S: Stage> Engine<'_, S> {
-    /// Performs a step. An expectation that is made `meanwhile` is only begun.
+    /// Performs a step. An expectation that is `meanwhile` is only started.
     pub(super) async fn perform_step(&mut self, step: &Step) -> Result<(), Failure> {
         match step.request() {
             Request::Wait(time) => {
@@ -69,12 +68,13 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Acts on a machine that is chosen now. Without such a machine, or if the action is refused, the scenario goes on.
+    /// Chooses a machine and acts on it. Without a matching machine, or if the action is refused, the scenario
+    /// continues.
     async fn resolve_and_act(&mut self, target: &DeferredTarget) -> Result<(), Failure> {
         let now = self.clock.now();
         let step = self.called.resolve(target, &self.world, self.stage.timeouts(), now);
         let Some(step) = step else {
-            self.note(format!("step {}: {target}: there is no such machine", self.step));
+            self.note(format!("step {}: {target}: no machine matches", self.step));
             return Ok(());
         };
         match self.user_action(&step).await {
@@ -87,28 +87,28 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Performs what a user does, or what fails, and tells the invariants about it.
+    /// Performs an action of a user or a fault, and records it in the judging rules.
     async fn user_action(&mut self, action: &Step) -> Result<(), StepError> {
         self.note(format!("step {}: {}", self.step, action.description()));
         self.allow_for(action);
-        // A disturbance counts from its beginning, and its end from when it is done.
+        // A disturbance is recorded before the action starts, and is evaluated again after the action.
         if let Some(change) = action.disturbance() {
             self.disturbances.apply(change);
         }
-        self.look_for_calm();
+        self.update_undisturbed_since();
         self.act(action).await?;
-        self.look_for_calm();
+        self.update_undisturbed_since();
         Ok(())
     }
 
-    /// Tells the invariants what is the user's doing and not the controller's.
+    /// Records in the judging rules what the user changes, so that invariants do not attribute it to the controller.
     fn allow_for(&mut self, action: &Step) {
         let targets = action.targets();
         if let Some(object) = targets.object {
             let cordoned = is_cordoned(&self.world, &object.name);
             let rules = &mut self.invariants.rules;
             match targets.cordons {
-                // To cordon a cordoned node changes nothing.
+                // Cordoning a cordoned node changes nothing.
                 Some(true) if !cordoned => drop(rules.cordons.insert(object.name.clone())),
                 Some(false) => drop(rules.cordons.remove(&object.name)),
                 Some(true) | None => {}
@@ -133,10 +133,10 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Performs an action while observations are taken in.
+    /// Performs an action while the engine processes observations.
     async fn act(&mut self, action: &Step) -> Result<(), StepError> {
         if let Some(target) = action.targets().fault {
-            // In full: two faults that differ in anything differ in the trace.
+            // The complete step, so that different faults are different in the trace.
             let what = serde_json::to_string(action).unwrap_or_else(|_| action.description());
             self.stage.fault(&target, &what);
         }
@@ -187,11 +187,11 @@ impl<S: Stage> Engine<'_, S> {
                 raw = self.observations.next() => raw,
                 reason = self.stage.trouble() => return Err(self.failed(reason).into()),
             };
-            self.take_in(raw).await?;
+            self.process_raw(raw).await?;
         }
     }
 
-    /// Ends or starts a process. What is seen meanwhile is kept with its time, and taken in afterwards.
+    /// Ends or starts a process. Observations that arrive meanwhile are processed afterwards, with their times.
     async fn process(&mut self, step: &ProcessStep) -> Result<(), StepError> {
         let mut seen = Vec::new();
         let done = {
@@ -205,18 +205,18 @@ impl<S: Stage> Engine<'_, S> {
             }
         };
         for (at, raw) in seen {
-            self.take_in_at(at, Some(raw)).await?;
+            self.process_raw_at(at, Some(raw)).await?;
         }
         done.map_err(refused)
     }
 }
 
-/// A step that the stage does not perform.
+/// Converts an error of the stage.
 fn refused(error: StageError) -> StepError {
     StepError::Refused(error.into())
 }
 
-/// Whether a node takes no pods.
+/// Whether a node is cordoned.
 fn is_cordoned(world: &WorldState, node: &str) -> bool {
     let node = world.object("Node", node);
     node.is_some_and(|node| node["spec"]["unschedulable"] == true)

@@ -1,4 +1,4 @@
-//! Somebody who takes a label from machines that are made.
+//! Removes a label from new machines.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use stage::kind_api::KindApi;
 
 use super::action_error::{ActionError, cannot};
 
-/// How old a machine is when its label goes, and how often there is a look.
+/// Age of a machine when its label is removed, and poll period.
 const AGE: Duration = Duration::from_secs(1);
 
-/// Strips until its time is over.
+/// Removes labels until the end of the step.
 pub(super) async fn run(
     client: &kube::Client,
     clock: &Clock,
@@ -34,16 +34,16 @@ pub(super) async fn run(
         let listed = machines.list(&selected).await;
         let listed = listed.map_err(cannot("list machines"))?;
         for machine in listed.items {
-            let made = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
-            // Times in an object are whole seconds.
-            if made.is_none_or(|made| made.as_second() < started.as_second()) {
+            let created = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            // Timestamps in objects have whole seconds.
+            if created.is_none_or(|created| created.as_second() < started.as_second()) {
                 continue;
             }
             let name = machine.metadata.name.unwrap_or_default();
             match machines.patch(&name, &PatchParams::default(), &patch).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(cannot(format!("take the label {} from {name}", strip.label))(error)),
+                Err(error) => return Err(cannot(format!("remove the label {} from {name}", strip.label))(error)),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Who is meant by a step about a machine whose name nobody knew, and the plain step that it then is.
+//! Resolves steps with a deferred target: chooses the machine, and returns the step for that machine.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
-/// Machines that were chosen, by what they are called.
+/// The chosen machines by target name.
 #[derive(Debug, Default)]
 pub(super) struct TargetBindings(BTreeMap<String, String>);
 
 impl TargetBindings {
-    /// The step; `None`: there is nobody to whom it could happen.
+    /// The step for the chosen machine; `None`: no machine matches, or the action does not apply to it.
     pub(super) fn resolve(
         &mut self,
         target: &DeferredTarget,
@@ -94,33 +94,34 @@ impl TargetBindings {
     }
 }
 
-/// What a request writes. Who takes one back does so in whichever word it stands.
+/// The annotations that a request changes. A request without a value removes both annotations.
 fn annotations_of(request: &Request) -> BTreeMap<String, Option<String>> {
-    let words = [keys::PRESERVE_ANNOTATION, keys::PRESERVE_WHEN_FAILED_ANNOTATION];
+    let both = [keys::PRESERVE_ANNOTATION, keys::PRESERVE_WHEN_FAILED_ANNOTATION];
     let written = match (&request.value, request.first_version) {
-        (None, _) => &words[..],
-        (Some(_), false) => &words[..1],
-        (Some(_), true) => &words[1..],
+        (None, _) => &both[..],
+        (Some(_), false) => &both[..1],
+        (Some(_), true) => &both[1..],
     };
-    let all = written.iter().map(|word| ((*word).to_owned(), request.value.clone()));
+    let all = written.iter().map(|key| ((*key).to_owned(), request.value.clone()));
     all.collect()
 }
 
-/// Another end of a machine's preservation, if it has one; `None`: none any more.
-fn expire(machine: &Value, ends: Option<Timestamp>) -> Option<Step> {
+/// Changes the preservation expiry of a machine that has one; `new_expiry` is `None`: removes it.
+fn expire(machine: &Value, new_expiry: Option<Timestamp>) -> Option<Step> {
     machine.pointer(EXPIRY).filter(|expiry| !expiry.is_null())?;
-    let ends = ends.map(|ends| whole(ends).to_string());
-    let change = json!({ "status": { "currentStatus": { "preserveExpiryTime": ends } } });
+    let new_expiry = new_expiry.map(|time| whole_seconds(time).to_string());
+    let change = json!({ "status": { "currentStatus": { "preserveExpiryTime": new_expiry } } });
     let name = text(machine, "/metadata/name").to_owned();
     Some(patch("Machine", name, change, true))
 }
 
-/// As it is written: whole seconds.
-fn whole(time: Timestamp) -> Timestamp {
+/// The time in whole seconds, as objects contain it.
+fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// In one request cluster-autoscaler names a machine that its deployment does not list yet, and lowers the number.
+/// cluster-autoscaler lists a machine on its deployment and lowers the replicas, in one request; `None`: the machine is
+/// already listed or has no deployment.
 fn scale_down(name: &str, machine: &Value, world: &WorldState, now: Timestamp) -> Option<Step> {
     let set = world.object("MachineSet", owner(machine, "MachineSet")?)?;
     let deployment = world.object("MachineDeployment", owner(set, "MachineDeployment")?)?;
@@ -130,15 +131,15 @@ fn scale_down(name: &str, machine: &Value, world: &WorldState, now: Timestamp) -
     if entries.clone().any(|entry| entry.split('~').next() == Some(name)) {
         return None;
     }
-    let now = whole(now).to_string();
+    let now = whole_seconds(now).to_string();
     let listed: Vec<String> = entries.map(str::to_owned).chain([format!("{name}~{now}")]).collect();
     let annotations = json!({
         keys::TRIGGER_DELETION_ANNOTATION: listed.join(","),
         keys::LAST_SCALE_ANNOTATION: now,
     });
     let change = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
-    let called = text(deployment, "/metadata/name").to_owned();
-    Some(patch("MachineDeployment", called, change, false))
+    let deployment_name = text(deployment, "/metadata/name").to_owned();
+    Some(patch("MachineDeployment", deployment_name, change, false))
 }
 
 fn patch(kind: &str, name: String, merge: Value, status: bool) -> Step {
@@ -194,7 +195,7 @@ mod tests {
         json!([{ "kind": kind, "name": name, "controller": true }])
     }
 
-    /// A preserved machine `md-a` of a deployment with that list; or of a set alone.
+    /// A preserved machine `md-a` of a deployment with that list, or of a standalone set.
     fn pool(list: Option<&str>) -> WorldState {
         let set_owners = list.map(|_| owned_by("MachineDeployment", "md"));
         let machine = json!({
@@ -237,9 +238,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nobody_is_named("", "md-a~1970-01-01T01:00:00Z")]
-    #[case::others_are("md-b~1970-01-01T00:00:00Z", "md-b~1970-01-01T00:00:00Z,md-a~1970-01-01T01:00:00Z")]
-    fn cluster_autoscaler_names_a_machine_and_lowers_the_number(#[case] list: &str, #[case] listed: &str) {
+    #[case::none_is_listed("", "md-a~1970-01-01T01:00:00Z")]
+    #[case::another_is_listed("md-b~1970-01-01T00:00:00Z", "md-b~1970-01-01T00:00:00Z,md-a~1970-01-01T01:00:00Z")]
+    fn cluster_autoscaler_lists_a_machine_and_lowers_the_replicas(#[case] list: &str, #[case] listed: &str) {
         let patch = patched(step(UserAction::ScaleDown, &pool(Some(list))));
         assert_eq!((patch.kind.as_str(), patch.name.as_str()), ("MachineDeployment", "md"));
         let annotations = &patch.merge["metadata"]["annotations"];
@@ -249,26 +250,26 @@ mod tests {
     }
 
     #[test]
-    fn cluster_autoscaler_names_nobody_twice_and_nobody_of_a_set_alone() {
-        let named = pool(Some("md-a~1970-01-01T00:00:00Z"));
-        assert_eq!(step(UserAction::ScaleDown, &named), None);
+    fn cluster_autoscaler_lists_no_machine_twice_and_none_of_a_standalone_set() {
+        let listed = pool(Some("md-a~1970-01-01T00:00:00Z"));
+        assert_eq!(step(UserAction::ScaleDown, &listed), None);
         assert_eq!(step(UserAction::ScaleDown, &pool(None)), None);
     }
 
     #[rstest]
-    #[case::to_come(UserAction::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
-    #[case::past(UserAction::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
-    #[case::none(UserAction::RemoveExpiry, Value::Null)]
-    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] user_action: UserAction, #[case] ends: Value) {
+    #[case::in_the_future(UserAction::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
+    #[case::in_the_past(UserAction::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
+    #[case::removed(UserAction::RemoveExpiry, Value::Null)]
+    fn an_operator_edits_the_expiry_of_a_preserved_machine(#[case] user_action: UserAction, #[case] expected: Value) {
         let patch = patched(step(user_action.clone(), &pool(None)));
         assert!(patch.status);
         let expiry = patch.merge.pointer(EXPIRY);
-        assert_eq!(expiry, Some(&ends));
+        assert_eq!(expiry, Some(&expected));
         assert_eq!(step(user_action, &world(&["md-a"])), None);
     }
 
     #[test]
-    fn an_operator_says_for_how_long_a_machine_is_kept() {
+    fn an_operator_sets_the_preserve_timeout_of_a_machine() {
         let patch = patched(step(UserAction::PreserveTimeout(minutes(90)), &world(&["md-a"])));
         assert_eq!(patch.merge, json!({ "spec": { "machinePreserveTimeout": "1h30m0s" } }));
     }
@@ -278,10 +279,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::today(Some("now"), false, &[(keys::PRESERVE_ANNOTATION, Some("now"))])]
-    #[case::the_first_version(Some("true"), true, &[(keys::PRESERVE_WHEN_FAILED_ANNOTATION, Some("true"))])]
-    #[case::taken_back(None, false, &[(keys::PRESERVE_ANNOTATION, None), (keys::PRESERVE_WHEN_FAILED_ANNOTATION, None)])]
-    fn a_request_is_written_in_one_word_and_taken_back_in_both(
+    #[case::current_annotation(Some("now"), false, &[(keys::PRESERVE_ANNOTATION, Some("now"))])]
+    #[case::first_version(Some("true"), true, &[(keys::PRESERVE_WHEN_FAILED_ANNOTATION, Some("true"))])]
+    #[case::removed(None, false, &[(keys::PRESERVE_ANNOTATION, None), (keys::PRESERVE_WHEN_FAILED_ANNOTATION, None)])]
+    fn a_request_sets_one_annotation_and_its_removal_removes_both(
         #[case] value: Option<&str>,
         #[case] first_version: bool,
         #[case] written: &[(&str, Option<&str>)],
@@ -301,10 +302,10 @@ mod tests {
     }
 
     #[test]
-    fn who_was_chosen_once_is_meant_again_and_nobody_is_chosen_twice() {
-        let mut called = TargetBindings::default();
+    fn a_target_name_keeps_its_machine_and_no_machine_has_two_names() {
+        let mut bindings = TargetBindings::default();
         let mut deleted = |target: &DeferredTarget, names: &[&str]| {
-            let step = called.resolve(target, &world(names), &Timeouts::production(), Timestamp::UNIX_EPOCH);
+            let step = bindings.resolve(target, &world(names), &Timeouts::production(), Timestamp::UNIX_EPOCH);
             step.map(|step| match step {
                 Step::Delete(deletion) => deletion.name,
                 step => panic!("{step:?}"),

@@ -1,5 +1,5 @@
-//! Reading what the streams of observations have no order for: each of them tells its own things in order, and a fault
-//! may hold one of them up.
+//! Reads current state where the order of observations matters: each stream is ordered, but the streams have no common
+//! order, and a fault may delay one of them.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use stage::{LEASE, Stage};
 use super::Engine;
 use super::observe::RETRY;
 
-/// How long a fake cloud may not answer that is being restarted: a pod takes seconds.
+/// Maximum duration of a restart of fakecloud: a pod takes seconds.
 const CLOUD_RESTART: Duration = Duration::from_secs(30);
 
 impl<S: Stage> Engine<'_, S> {
-    /// Of a call that deleted a VM, or of a VM that goes: the Machine as the server has it now, unless it is known to be on its way out. Two
-    /// streams have no order between them.
+    /// For a call that deleted a VM, or a VM that is being deleted: the current Machine on the API server, unless the
+    /// engine has already observed its deletion.
     pub(super) async fn machine_of_deletion(&mut self, observation: &Observation) -> Result<ServerTruth, Failure> {
         let name = match &observation.what {
             Seen::Cloud(CloudEvent::Call(call)) if call.call == "DeleteMachine" => &call.machine,
@@ -41,15 +41,15 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Reads the ledger: two streams have no order between them, and the removal of a Machine is judged by
-    /// VMs that may be gone in the ledger already. A cloud that is being restarted is waited for.
+    /// Reads the ledger, because the removal of a Machine is judged by its VMs, whose deletion may not have been
+    /// observed yet. Retries while the cloud is being restarted.
     pub(super) async fn catch_up_with_cloud(&mut self) -> Result<(), Failure> {
         let clock = self.stage.clock().clone();
         let deadline = after(clock.now(), CLOUD_RESTART);
         loop {
             match self.stage.cloud().vms().await {
                 Ok(vms) => {
-                    vms.iter().for_each(|vm| self.world.vm_seen(vm));
+                    vms.iter().for_each(|vm| self.world.record_vm(vm));
                     return Ok(());
                 }
                 Err(_) if clock.now() < deadline => clock.sleep(RETRY).await,
@@ -58,8 +58,8 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Takes renewals in that nobody heard, and reads the Lease where, as it was last seen, a call was not its holder's to
-    /// make: a watch that had to list again may be behind.
+    /// Applies renewals without a request. Reads the Lease if the caller does not hold the last observed one, because a
+    /// watch that had to list again may lag.
     pub(super) async fn catch_up_with_lease(&mut self, observation: &Observation) -> Result<(), Failure> {
         let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
             return Ok(());
@@ -87,7 +87,8 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Reads the set of a Machine that is removed: its new size, for which the Machine goes, may not have been seen yet.
+    /// Reads the set of a Machine that is being deleted, because the engine may not have observed the new size that
+    /// causes the deletion.
     pub(super) async fn catch_up_with_set(&mut self, observation: &Observation) -> Result<(), Failure> {
         let Seen::Applied(kind, machine) = &observation.what else {
             return Ok(());
@@ -102,7 +103,7 @@ impl<S: Stage> Engine<'_, S> {
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
-            if has_leapt(self.world.objects.get(&world::key(set, &object)), &object) {
+            if may_hide_changes(self.world.objects.get(&world::key(set, &object)), &object) {
                 self.invariants
                     .rules
                     .skipped_changes
@@ -114,9 +115,9 @@ impl<S: Stage> Engine<'_, S> {
     }
 }
 
-/// Whether a set as it was read cannot tell for what its Machine goes: there were specs between that nobody saw, or the one
-/// that was known wanted fewer.
-fn has_leapt(known: Option<&Value>, read: &Value) -> bool {
+/// Whether the spec that caused the deletion of a Machine may be neither the one that was read nor the known one: there
+/// were specs in between that were not observed, or the known one had fewer replicas.
+fn may_hide_changes(known: Option<&Value>, read: &Value) -> bool {
     let generation = |set: &Value| set["metadata"]["generation"].as_i64().unwrap_or_default();
     let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
     let newer = generation(read) - known.map_or(0, generation);
@@ -134,13 +135,13 @@ mod tests {
     #[case::the_same((3, 4), (3, 4), false)]
     #[case::it_was_lowered((3, 4), (4, 3), false)]
     #[case::it_was_lowered_before_and_raised_now((3, 3), (4, 4), true)]
-    #[case::nobody_saw_what_was_between((3, 4), (5, 4), true)]
-    fn a_set_may_have_been_another_when_its_machine_was_chosen(
+    #[case::a_generation_was_not_observed((3, 4), (5, 4), true)]
+    fn a_set_may_have_changed_since_its_machine_was_chosen(
         #[case] known: (i64, i64),
         #[case] read: (i64, i64),
-        #[case] leapt: bool,
+        #[case] expected: bool,
     ) {
         let set = |(generation, replicas)| json!({ "metadata": { "generation": generation }, "spec": { "replicas": replicas } });
-        assert_eq!(has_leapt(Some(&set(known)), &set(read)), leapt);
+        assert_eq!(may_hide_changes(Some(&set(known)), &set(read)), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! What a step says about the intent of a user: requests for preservation.
+//! The preservation requests of users in steps.
 
 use judge::object::annotation;
 use judge::world::WorldState;
@@ -21,7 +21,7 @@ pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Op
     }
 }
 
-/// The value that replaces the annotation of the proposal's first version, which counts if today's is missing.
+/// The request by the annotation of the proposal's first version, which applies if the current annotation is missing.
 fn request_of_first_version(step: &Annotate, world: &WorldState) -> Option<&'static str> {
     let machine = world.object("Machine", &step.name)?;
     let value = step
@@ -57,9 +57,9 @@ mod tests {
     use super::*;
     use scenario::observation::{Observation, Seen};
 
-    /// A machine `m` whose annotation of today says so.
-    fn world(asked: Option<&str>) -> WorldState {
-        let annotations = json!({ keys::PRESERVE_ANNOTATION: asked });
+    /// A machine `m` with that value of the current annotation.
+    fn world(request: Option<&str>) -> WorldState {
+        let annotations = json!({ keys::PRESERVE_ANNOTATION: request });
         let machine = json!({ "metadata": { "name": "m", "annotations": annotations } });
         let mut world = WorldState::default();
         world.absorb(&Observation {
@@ -80,24 +80,24 @@ mod tests {
         })
     }
 
-    const TODAY: &str = keys::PRESERVE_ANNOTATION;
+    const CURRENT: &str = keys::PRESERVE_ANNOTATION;
     const FIRST: &str = keys::PRESERVE_WHEN_FAILED_ANNOTATION;
 
     #[rstest]
-    #[case::in_todays_word(None, &[(TODAY, Some("now"))], Some(Some("now")))]
-    #[case::taken_back(Some("now"), &[(TODAY, None), (FIRST, None)], Some(None))]
-    #[case::in_the_first_word(None, &[(FIRST, Some("true"))], Some(Some("when-failed")))]
-    #[case::refused_in_the_first_word(None, &[(FIRST, Some("false"))], Some(Some("false")))]
-    #[case::in_the_first_word_beside_todays(Some("now"), &[(FIRST, Some("true"))], None)]
+    #[case::current_annotation(None, &[(CURRENT, Some("now"))], Some(Some("now")))]
+    #[case::removed(Some("now"), &[(CURRENT, None), (FIRST, None)], Some(None))]
+    #[case::first_version(None, &[(FIRST, Some("true"))], Some(Some("when-failed")))]
+    #[case::refused_by_first_version(None, &[(FIRST, Some("false"))], Some(Some("false")))]
+    #[case::first_version_with_current_annotation(Some("now"), &[(FIRST, Some("true"))], None)]
     #[case::something_else(None, &[("a", Some("b"))], None)]
-    fn what_a_person_asks_of_a_machine_is_known(
-        #[case] stands: Option<&str>,
+    fn a_users_request_is_recognized(
+        #[case] before: Option<&str>,
         #[case] written: &[(&str, Option<&str>)],
-        #[case] asked: Option<Option<&str>>,
+        #[case] expected: Option<Option<&str>>,
     ) {
         let step = annotate(written);
-        let known = preservation_request(&step, &world(stands));
-        assert_eq!(known, asked.map(|asked| ("m", asked)));
+        let request = preservation_request(&step, &world(before));
+        assert_eq!(request, expected.map(|value| ("m", value)));
     }
 
     #[rstest]
@@ -105,7 +105,7 @@ mod tests {
     #[case::moved(json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-01T00:00:00Z" } } }), true, false)]
     #[case::of_no_status(json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } }), false, false)]
     #[case::something_else(json!({ "status": {} }), true, false)]
-    fn who_removes_an_expiry_ends_a_preservation(#[case] merge: Value, #[case] status: bool, #[case] ending: bool) {
+    fn the_removal_of_an_expiry_ends_a_preservation(#[case] merge: Value, #[case] status: bool, #[case] ending: bool) {
         let step = Step::Patch(scenario::step::Patch {
             kind: "Machine".to_owned(),
             name: "m".to_owned(),

@@ -1,17 +1,17 @@
-//! Times of a scenario, moved a little, so that a bug is not found by a coincidence of exact times.
+//! Jitters the times of a scenario, so that the detection of a bug does not depend on exact times.
 //!
-//! What is moved are waits of the scenario and how long a fault of the cloud takes. Timeouts, and what an expectation
-//! allows, are the limits under test: they stay.
+//! It changes the waits of the scenario and the durations of cloud faults. Timeouts and the times of expectations are
+//! under test and stay the same.
 
 use std::time::Duration;
 
 use clock::{Seed, Stream};
 use scenario::{DurationExpression, Latency, Scenario, Step, Timeouts};
 
-/// By how many percent a time is moved at most.
+/// Maximum change of a time in percent.
 const MOST: u64 = 10;
 
-/// The scenario with its times moved by up to a tenth, as the seed has it.
+/// The scenario with its times changed by up to a tenth, depending on the seed.
 pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
     let mut stream = Seed::new(seed).stream("jitter");
     let timeouts = Timeouts::production();
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_moved_by_a_tenth_at_most_and_alike_for_one_seed() {
+    fn a_time_changes_by_at_most_a_tenth_and_depends_on_the_seed() {
         let scenario = Scenario::new("s", "A scenario.").steps((0..50).map(|_| wait(seconds(100))));
         let moved = jittered(&scenario, 7);
         assert_eq!(moved, jittered(&scenario, 7));

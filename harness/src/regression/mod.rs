@@ -1,7 +1,7 @@
 //! The regression corpus: bugs that machine controllers had, each as a scenario and a mutant that brings the bug back.
 //!
-//! What lives here: what an entry is, how its times are jittered, and what the runs of a case show. What must not: the
-//! entries (crate `e2e`), and how runs are performed and shown (`cli`).
+//! This module defines entries, jitters their times and evaluates the runs of their cases. The crate `e2e` contains the
+//! entries; `cli` performs runs and prints results.
 
 mod document;
 mod jitter;
@@ -14,35 +14,36 @@ pub use self::document::document;
 pub use self::jitter::jittered;
 pub use self::verdict::{CaseVerdict, Detection, Verdicts};
 
-/// One entry.
+/// A known bug.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// For instance `R04`.
+    /// For example `R04`.
     pub id: &'static str,
-    /// For instance `lost-lease-leaks-vms`.
+    /// For example `lost-lease-leaks-vms`.
     pub name: &'static str,
-    /// Where it happened first.
+    /// Where it was reported.
     pub origin: &'static str,
-    /// To what it belongs.
+    /// Its group.
     pub group: Group,
-    /// How sure its cause is.
+    /// How certain its cause is.
     pub confidence: Confidence,
     /// Its variants; the first is the entry itself.
     pub cases: Vec<Case>,
-    /// What of it waits for something that does not exist yet; empty: nothing.
+    /// The part that is not covered yet, and the reason; empty: it is covered completely.
     pub open: &'static str,
 }
 
-/// One scenario, with the mutant that must fail it.
+/// A scenario, and the mutant with which it must fail.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The switch's name, as in `R04/b`; a case without a mutant has a name of its own behind the slash.
+    /// Name of the case and of its mutant, such as `R04/b`. The name of a case without a mutant has a word after the
+    /// slash.
     pub id: &'static str,
-    /// Must pass without the mutant, and fail with it.
+    /// The scenario, which must pass without the mutant and fail with it.
     pub scenario: Scenario,
-    /// Whether there is a mutant of this name; without one the scenario must pass, and that is all.
+    /// Whether there is a mutant of this name; otherwise the scenario only has to pass.
     pub mutant: bool,
-    /// The invariants one of which must break; [`EXPECTED`] stands for what the scenario expects beyond them.
+    /// The invariants of which the mutant must violate one; [`EXPECTED`] means an expectation of the scenario.
     pub breaks: &'static [&'static str],
 }
 
@@ -53,7 +54,7 @@ impl Case {
     }
 }
 
-/// What found a mutant is no invariant but an expectation of the scenario: that something comes about in time, or never.
+/// In place of an invariant: an expectation of the scenario detected the mutant.
 pub const EXPECTED: &str = "expected";
 
 /// The names of all mutants.
@@ -61,10 +62,10 @@ pub fn mutants() -> Vec<&'static str> {
     Defect::ALL.iter().map(|defect| defect.id()).collect()
 }
 
-/// What an entry belongs to.
+/// The group of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// Duplicates, leaks, massacres.
+    /// Duplicate VMs, leaked VMs, wrongly deleted VMs.
     Ledger,
     /// Freeze, outages, meltdown.
     Freeze,
@@ -81,7 +82,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Its letter and words.
+    /// Its letter and title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Ledger => "A: the VM ledger",
@@ -95,14 +96,14 @@ impl Group {
     }
 }
 
-/// How sure an entry's cause is.
+/// How certain the cause of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// Trigger and cause were read.
+    /// Trigger and cause are documented.
     Cause,
-    /// The symptom was read; a part of the cause or the timing is inferred.
+    /// The symptom is documented; a part of the cause or the timing is inferred.
     Symptom,
-    /// The symptom alone was read: the cause is made up here.
+    /// Only the symptom is documented; the cause is an assumption.
     Guess,
 }
 

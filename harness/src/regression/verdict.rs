@@ -1,4 +1,4 @@
-//! What the runs of the corpus show: whether the product passes, and by what each mutant was found.
+//! Evaluates the runs of the corpus: whether the product passes, and what detected each mutant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,49 +8,49 @@ use serde::Serialize;
 
 use super::{Case, EXPECTED, Entry};
 
-/// The runs of one case.
+/// The verdict on the runs of one case.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseVerdict {
-    /// The case.
+    /// Name of the case.
     pub id: String,
-    /// Seeds with which the product passed, of how many.
+    /// Number of seeds with which the product passed.
     pub passed: usize,
-    /// How many seeds there were.
+    /// Number of seeds.
     pub seeds: usize,
-    /// Why the product failed, for the first seed with which it did.
+    /// Why the product failed, with the first failing seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// By what the mutant was found with the exact times; `None`: it was not, or there is none.
+    /// What detected the mutant with the exact times; `None`: it was not detected, or there is no mutant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detection: Option<Detection>,
     /// Whether there is a mutant.
     pub mutant: bool,
-    /// What the mutant's run with the exact times was, where that does not count as found.
+    /// The result of the mutant's run with the exact times, if the mutant was not detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<String>,
-    /// With how many seeds the mutant was found.
+    /// Number of seeds with which the mutant was detected.
     pub detected: usize,
-    /// How often each fault struck in the product's run with the exact times.
+    /// Number of hits by fault in the product's run with the exact times.
     pub faults: BTreeMap<String, u64>,
-    /// Seconds by the wall clock, over all runs.
+    /// Wall-clock seconds of all runs.
     pub wall_seconds: f64,
 }
 
-/// How a mutant was found.
+/// How a mutant was detected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Detection {
-    /// The broken invariant, or [`EXPECTED`].
+    /// The violated invariant, or [`EXPECTED`].
     pub invariant: String,
-    /// In virtual time since the start.
+    /// Virtual time since the start.
     pub after_seconds: f64,
-    /// What was broken.
+    /// The cause of the failure.
     pub reason: String,
 }
 
 impl CaseVerdict {
-    /// From the runs without and with the mutant; in both the first is the one with the exact times.
+    /// The verdict on the runs without and with the mutant. The first run of each list has the exact times.
     pub fn of(case: &Case, product: &[RunResult], mutant: &[RunResult]) -> Self {
         let found = |run: &RunResult| -> Option<Detection> {
             let failure = run.failure.as_ref()?;
@@ -64,7 +64,7 @@ impl CaseVerdict {
         let exact = mutant.first();
         let detection = exact.and_then(found);
         let missed = exact.filter(|_| detection.is_none()).map(|run| match &run.failure {
-            Some(failure) => format!("it fails otherwise: {}", failure.reason),
+            Some(failure) => format!("it fails for another reason: {}", failure.reason),
             None => "it passes".to_owned(),
         });
         Self {
@@ -84,12 +84,12 @@ impl CaseVerdict {
         }
     }
 
-    /// Whether the product passed with every seed, and the mutant was found with the exact times.
+    /// Whether the product passed with every seed, and the mutant was detected with the exact times.
     pub fn is_well(&self) -> bool {
         self.passed == self.seeds && (!self.mutant || self.detection.is_some())
     }
 
-    /// With which share of the seeds the mutant was found; 1 without a mutant.
+    /// The share of seeds with which the mutant was detected; 1 without a mutant.
     pub fn share(&self) -> f64 {
         if self.mutant && self.seeds > 0 {
             self.detected as f64 / self.seeds as f64
@@ -98,7 +98,7 @@ impl CaseVerdict {
         }
     }
 
-    /// In one line.
+    /// The verdict in one line.
     pub fn line(&self) -> String {
         let product = if self.passed == self.seeds { "passes" } else { "FAILS" };
         let mutant = match (&self.detection, self.mutant) {
@@ -121,7 +121,8 @@ impl CaseVerdict {
     }
 }
 
-/// What a failure breaks. That the desired state is reached within the scenario's own bound is a half of I11.
+/// The invariants that a failure violates. A missed `eventually` expectation also violates I11, which requires
+/// convergence.
 fn broken(failure: &FailureResult) -> Vec<&str> {
     match &failure.invariant {
         Some(invariant) => vec![invariant],
@@ -131,24 +132,24 @@ fn broken(failure: &FailureResult) -> Vec<&str> {
     }
 }
 
-/// All cases, with what they add up to.
+/// The verdicts on all cases, with totals.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdicts {
     /// In the order of the corpus.
     pub cases: Vec<CaseVerdict>,
-    /// Mutants that were found with the exact times.
+    /// Number of mutants that were detected with the exact times.
     pub detected: usize,
-    /// Mutants.
+    /// Number of mutants.
     pub mutants: usize,
-    /// The same by group.
+    /// By group: number of detected mutants, and number of mutants.
     pub by_group: BTreeMap<String, (usize, usize)>,
-    /// Which mutants each invariant found.
+    /// By invariant: the mutants that it detected.
     pub by_invariant: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Verdicts {
-    /// Adds them up.
+    /// Computes the totals.
     pub fn of(entries: &[Entry], cases: Vec<CaseVerdict>) -> Self {
         let mut by_group: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         let mut by_invariant: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -177,7 +178,7 @@ impl Verdicts {
         }
     }
 
-    /// Whether the product passes everywhere and every mutant is found.
+    /// Whether the product passes all cases and every mutant is detected.
     pub fn is_well(&self) -> bool {
         self.cases.iter().all(CaseVerdict::is_well)
     }

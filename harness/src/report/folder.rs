@@ -1,6 +1,6 @@
-//! The folder that a failed run leaves: what a person needs to see what happened.
+//! Writes the report folder of a failed run.
 //!
-//! Secrets are not watched, so none can be here; the ledger knows no user data.
+//! It contains no credentials: Secrets are not watched, and the ledger stores no user data.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use stage::StageResult;
 /// The file with the plan, from which the run is replayed.
 pub const PLAN: &str = "plan.yaml";
 
-/// Writes the folder anew.
+/// Writes the folder, and replaces an existing one.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -1,4 +1,4 @@
-//! The JSON result: one document with a sum and every run.
+//! The JSON result: one document with the totals and every run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! JUnit XML, as CI systems read it: one suite a stage, one case a run.
+//! JUnit XML for CI systems: one suite for each stage, one case for each run.
 
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn case(run: &RunResult) -> TestCase {
     let disturbed: String = run
         .disturbances
         .iter()
-        .map(|struck| format!(" {}", struck.what))
+        .map(|disturbance| format!(" {}", disturbance.what))
         .collect();
     let mut case = TestCase::new(format!("{} seed {}{disturbed}", run.scenario, run.seed), status);
     case.set_classname(format!("drydock.{}", run.stage));
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_carries_its_reason_and_the_line_that_replays_it() {
+    fn a_failure_contains_its_reason_and_the_replay_command() {
         let job = Job::new(Scenario::new("story", "A story."), StageKind::Sim, 7);
         let xml = report(&[RunResult::broken(&job, "VM < 1".to_owned())])
             .to_string()

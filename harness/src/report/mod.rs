@@ -1,6 +1,6 @@
-//! What is left of runs: a folder for each failure, JUnit XML and JSON for programs.
+//! Reports of runs: a folder for each failure, and JUnit XML and JSON for programs.
 //!
-//! What must not live here: what is printed while runs go on (`cli`).
+//! The module `cli` prints the progress of runs.
 
 pub mod folder;
 pub mod json;

@@ -1,8 +1,8 @@
-//! Shrinking: of a plan that fails, everything goes that the failure does not need: disturbances, machines, steps,
-//! time. What is left is small enough to be read as a story.
+//! Shrinking: reduces a failing plan to the minimum that still fails, by removing disturbances, machines, steps and
+//! time.
 //!
-//! What lives here: which smaller plans are tried and in which order; a function that is handed in performs them. What
-//! must not: processes and files (`cli`).
+//! This module decides which smaller plans are tried, and in which order. The caller provides a function that performs
+//! a plan; `cli` handles processes and files.
 
 mod retarget;
 mod smaller;
@@ -11,30 +11,30 @@ use std::collections::BTreeMap;
 
 use scenario::plan::Plan;
 
-/// More trials than any plan has needed; a plan that needs more is left as small as it is by then.
+/// Maximum number of trials. Shrinking stops after it with the smallest plan so far.
 const MOST_TRIALS: usize = 2_000;
 
-/// What a trial of a plan showed.
+/// The result of a trial of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trial {
-    /// Whether it failed as the plan does that is being shrunk.
+    /// Whether it failed in the same way as the original plan.
     pub fails: bool,
-    /// What the disturbed processes did, in order: by these descriptions a crash point is found again in a smaller plan,
-    /// where effects have other numbers.
+    /// Descriptions of the effects of mcm, in order. They identify a crash point in a smaller plan, where effects have
+    /// other numbers.
     pub effects: Vec<String>,
 }
 
-/// A plan that was shrunk.
+/// The result of shrinking.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
-    /// The smallest that still fails.
+    /// The smallest plan that still fails.
     pub plan: Plan,
-    /// How many plans were performed.
+    /// Number of performed plans.
     pub trials: usize,
 }
 
-/// Shrinks `plan`, which fails, until nothing more can go. `perform` performs a plan; the same plan gives the same
-/// trial. `None`: it does not fail.
+/// Shrinks a failing plan until nothing more can be removed. `perform` performs a plan, and must return the same trial
+/// for the same plan. `None`: the plan does not fail.
 pub async fn shrink(plan: Plan, perform: impl AsyncFnMut(&Plan) -> Trial) -> Option<Shrunk> {
     let mut shrinker = Shrinker {
         plan,
@@ -64,7 +64,7 @@ pub async fn shrink(plan: Plan, perform: impl AsyncFnMut(&Plan) -> Trial) -> Opt
 
 struct Shrinker<F> {
     plan: Plan,
-    /// What happened when `plan` was performed.
+    /// The effects of the last run of `plan`.
     effects: Vec<String>,
     known: BTreeMap<String, Trial>,
     trials: usize,
@@ -72,7 +72,8 @@ struct Shrinker<F> {
 }
 
 impl<F: AsyncFnMut(&Plan) -> Trial> Shrinker<F> {
-    /// Tries the candidates of a pass one after another. After one that still fails, the pass goes on from there.
+    /// Tries the candidates of a pass one after another. After a candidate that still fails, the pass continues with
+    /// it.
     async fn pass(&mut self, pass: smaller::Pass) {
         let mut position = 0;
         while let Some(candidate) = pass(&self.plan, position) {
@@ -85,26 +86,26 @@ impl<F: AsyncFnMut(&Plan) -> Trial> Shrinker<F> {
         }
     }
 
-    /// Goes on with the candidate if it fails, as it is or with its crash points moved to the same deeds.
+    /// Continues with the candidate if it fails, unchanged or with its crash points moved to the corresponding effects.
     async fn adopt(&mut self, candidate: Plan) -> bool {
         if candidate == self.plan || candidate.validate().is_err() {
             return false;
         }
-        let mut moved = Vec::new();
+        let mut failing = Vec::new();
         let trial = self.try_out(&candidate).await;
         if trial.fails {
-            moved.push((candidate, trial));
+            failing.push((candidate, trial));
         } else if retarget::has_effects(&candidate) {
-            let calm = self.try_out(&retarget::without_effects(&candidate)).await;
-            for variant in retarget::variants(&candidate, &self.effects, &calm.effects) {
+            let undisturbed = self.try_out(&retarget::without_effects(&candidate)).await;
+            for variant in retarget::variants(&candidate, &self.effects, &undisturbed.effects) {
                 let trial = self.try_out(&variant).await;
                 if trial.fails {
-                    moved.push((variant, trial));
+                    failing.push((variant, trial));
                     break;
                 }
             }
         }
-        let Some((plan, trial)) = moved.pop() else {
+        let Some((plan, trial)) = failing.pop() else {
             return false;
         };
         self.plan = plan;

@@ -1,13 +1,13 @@
-//! Finding a crash point again: when a step or a machine goes, the effects of a process get other numbers, and the
-//! crash has to strike the same deed, not the same number.
+//! Moves crash points to the corresponding effects: when a step or a machine is removed, the effects of a process get
+//! other numbers, and a crash has to occur at the same effect instead of the same number.
 
 use scenario::plan::{Disturbance, Plan};
 use scenario::step::Process;
 
-/// How many places are tried for one deed.
+/// Maximum number of positions that are tried for one effect.
 const MOST_PLACES: usize = 8;
 
-/// The effect of mcm, whose deeds are known, that a disturbance strikes at.
+/// The number of the effect of mcm at which a disturbance occurs.
 fn effect_of(disturbance: &mut Disturbance) -> Option<&mut u64> {
     let (process, effect) = match disturbance {
         Disturbance::Crash(crash) => (crash.process, &mut crash.effect),
@@ -18,7 +18,7 @@ fn effect_of(disturbance: &mut Disturbance) -> Option<&mut u64> {
     (process == Process::Mcm).then_some(effect)
 }
 
-/// Whether anything strikes at an effect.
+/// Whether a disturbance occurs at an effect.
 pub(super) fn has_effects(plan: &Plan) -> bool {
     let mut disturbances = plan.disturbances.clone();
     disturbances
@@ -26,7 +26,7 @@ pub(super) fn has_effects(plan: &Plan) -> bool {
         .any(|disturbance| effect_of(disturbance).is_some())
 }
 
-/// The plan without what strikes at effects: what its processes do when they are let be.
+/// The plan without disturbances at effects.
 pub(super) fn without_effects(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     plan.disturbances
@@ -34,30 +34,30 @@ pub(super) fn without_effects(plan: &Plan) -> Plan {
     plan
 }
 
-/// The plan with its effects moved to where the same is done now. `before` are the deeds of the run that failed, `now`
-/// those of the smaller plan.
+/// Variants of the plan whose disturbances are moved to the corresponding effects. `before` are the effects of the
+/// failed run, `now` those of the smaller plan.
 pub(super) fn variants(plan: &Plan, before: &[String], now: &[String]) -> Vec<Plan> {
     let places = |effect: u64| -> Vec<u64> {
-        let user_action = usize::try_from(effect)
+        let description = usize::try_from(effect)
             .ok()
             .and_then(|effect| before.get(effect.checked_sub(1)?));
-        let Some(user_action) = user_action.map(|user_action| nameless(user_action)) else {
+        let Some(description) = description.map(|description| nameless(description)) else {
             return Vec::new();
         };
         let numbered = (1..).zip(now);
         let same = numbered
-            .filter(|(_, what)| nameless(what) == user_action)
+            .filter(|(_, what)| nameless(what) == description)
             .map(|(number, _)| number);
         same.take(MOST_PLACES).collect()
     };
-    let struck = |plan: &Plan| -> Vec<u64> {
+    let effects = |plan: &Plan| -> Vec<u64> {
         let mut disturbances = plan.disturbances.clone();
         disturbances
             .iter_mut()
             .filter_map(|one| effect_of(one).copied())
             .collect()
     };
-    let count = struck(plan)
+    let count = effects(plan)
         .into_iter()
         .map(|effect| places(effect).len())
         .max()
@@ -75,9 +75,9 @@ pub(super) fn variants(plan: &Plan, before: &[String], now: &[String]) -> Vec<Pl
     (0..count).map(variant).filter(|variant| variant != plan).collect()
 }
 
-/// Parts of a path that hold a digit are names or versions: each becomes `#`.
-fn nameless(user_action: &str) -> String {
-    let parts = user_action.split('/').map(|part| {
+/// Replaces parts of a path with a digit, which are names or versions, by `#`.
+fn nameless(description: &str) -> String {
+    let parts = description.split('/').map(|part| {
         if part.bytes().any(|byte| byte.is_ascii_digit()) {
             "#"
         } else {

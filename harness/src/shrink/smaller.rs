@@ -1,6 +1,6 @@
-//! Smaller plans: each pass names the candidates of one kind, by position, until there is none.
+//! Smaller plans: each pass returns the candidates of one kind by position, until there are no more.
 //!
-//! A candidate may be nonsense; whoever tries it finds out.
+//! A candidate may be invalid; the caller validates it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use scenario::plan::{Disturbance, Plan};
 use scenario::step::{Apply, At, Fault, Step, Wait, Window};
 use scenario::{Condition, DurationExpression, Expectation, Latency, Timeouts, World};
 
-/// The candidate at a position of what is left; `None`: there are no more.
+/// The candidate at a position; `None`: there are no more.
 pub(super) type Pass = fn(&Plan, usize) -> Option<Plan>;
 
-/// From what takes the most away to what takes the least.
+/// The passes, from the largest reductions to the smallest.
 pub(super) const PASSES: [Pass; 7] = [
     without_disturbances,
     without_machine,
@@ -23,7 +23,7 @@ pub(super) const PASSES: [Pass; 7] = [
     with_less_time,
 ];
 
-/// Parts of a list, the larger ones first: all, halves, quarters, each single one.
+/// Parts of a list, largest first: all, halves, quarters, single elements.
 fn parts(length: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut sizes = Vec::new();
     let mut size = length;
@@ -52,7 +52,7 @@ fn without_steps(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// Everything about one machine goes at once.
+/// Removes all steps and disturbances of one machine.
 fn without_machine(plan: &Plan, position: usize) -> Option<Plan> {
     let machines: BTreeSet<&String> = plan
         .scenario
@@ -76,7 +76,7 @@ fn without_machine(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// The step as far as it is about other machines.
+/// The step without its parts for a machine; `None`: nothing remains.
 fn without(step: Step, machine: &str) -> Option<Step> {
     let about = match &step {
         Step::Apply(Apply::Machine(name)) => Some(name),
@@ -100,7 +100,7 @@ fn without(step: Step, machine: &str) -> Option<Step> {
     }
 }
 
-/// The condition without what it says of a machine.
+/// The condition without its parts for a machine; `None`: nothing remains.
 fn other_conditions(condition: Condition, machine: &str) -> Option<Condition> {
     let others = |list: Vec<Condition>| -> Vec<Condition> {
         let kept = list.into_iter().filter_map(|part| other_conditions(part, machine));
@@ -111,8 +111,8 @@ fn other_conditions(condition: Condition, machine: &str) -> Option<Condition> {
         Condition::Any(list) => Some(Condition::Any(others(list))).filter(|any| *any != Condition::Any(Vec::new())),
         Condition::Not(inner) => other_conditions(*inner, machine).map(|inner| Condition::Not(Box::new(inner))),
         condition => {
-            let says = serde_json::to_string(&condition).unwrap_or_default();
-            (!says.contains(&format!("\"{machine}\""))).then_some(condition)
+            let text = serde_json::to_string(&condition).unwrap_or_default();
+            (!text.contains(&format!("\"{machine}\""))).then_some(condition)
         }
     }
 }
@@ -131,7 +131,7 @@ fn with_plain_world(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// Faults that strike at once, once and to the end are simpler than others.
+/// Simplifies a fault: it starts at once, lasts to the end, or occurs once.
 fn with_plain_disturbance(plan: &Plan, position: usize) -> Option<Plan> {
     let (index, which) = (position / 4, position % 4);
     let mut plan = plan.clone();
@@ -150,7 +150,7 @@ fn with_plain_disturbance(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// The window of a rule after a change; `None`: it is always in force.
+/// The window of a rule after a change; `None`: the rule is always active.
 fn with_window(
     fault: &Fault,
     change: impl FnOnce(&mut Window<DurationExpression>),
@@ -160,7 +160,7 @@ fn with_window(
     (window.from.is_some() || window.until.is_some()).then_some(window)
 }
 
-/// Where an invariant breaks while something else is expected, that is as good as waiting.
+/// Replaces an expectation by a wait, which is enough if an invariant is violated meanwhile.
 fn with_wait_for_expectation(plan: &Plan, position: usize) -> Option<Plan> {
     let expectations = plan.scenario.steps.iter().enumerate();
     let mut expectations = expectations.filter(|(_, step)| matches!(step, Step::Expect(_)));
@@ -170,7 +170,7 @@ fn with_wait_for_expectation(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// Every duration, an eighth, a quarter and half as long.
+/// Reduces each duration to an eighth, a quarter and a half.
 fn with_less_time(plan: &Plan, position: usize) -> Option<Plan> {
     const DIVISORS: [u32; 3] = [8, 4, 2];
     let (index, divisor) = (position / DIVISORS.len(), DIVISORS[position % DIVISORS.len()]);
@@ -184,7 +184,7 @@ fn with_less_time(plan: &Plan, position: usize) -> Option<Plan> {
     Some(plan)
 }
 
-/// Everything that takes time or waits for a moment.
+/// All durations and times of the plan.
 fn durations(plan: &mut Plan) -> Vec<&mut DurationExpression> {
     let waits = plan.scenario.steps.iter_mut().filter_map(|step| match step {
         Step::Wait(time) => Some(&mut time.0),

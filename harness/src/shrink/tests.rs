@@ -8,7 +8,7 @@ use super::*;
 use crate::campaign::generate;
 use crate::campaign::suite::SUITES;
 
-/// Shrinks with a trial that is a function; nothing in it waits.
+/// Shrinks with a synchronous trial function.
 fn shrunk(plan: Plan, perform: impl Fn(&Plan) -> Trial) -> Option<Shrunk> {
     shrink(plan, async |plan: &Plan| perform(plan)).now_or_never().unwrap()
 }
@@ -31,15 +31,15 @@ fn kill(machine: &str) -> Disturbance {
 
 fn machines(plan: &Plan) -> Vec<&str> {
     let steps = plan.scenario.steps.iter();
-    let made = steps.filter_map(|step| match step {
+    let created = steps.filter_map(|step| match step {
         Step::Apply(Apply::Machine(name)) => Some(name.as_str()),
         _ => None,
     });
-    made.collect()
+    created.collect()
 }
 
 fn large() -> Plan {
-    let mut scenario = Scenario::new("large", "Much happens.");
+    let mut scenario = Scenario::new("large", "Many machines.");
     for number in 1..=6 {
         scenario = scenario
             .step(create_machine(&format!("m-{number}")))
@@ -53,7 +53,7 @@ fn large() -> Plan {
 }
 
 #[test]
-fn what_the_failure_does_not_need_goes() {
+fn everything_that_the_failure_does_not_need_is_removed() {
     let fails = |plan: &Plan| Trial {
         fails: machines(plan).contains(&"m-3") && plan.disturbances.contains(&kill("m-3")),
         effects: Vec::new(),
@@ -70,7 +70,7 @@ fn a_plan_that_does_not_fail_is_not_shrunk() {
 }
 
 #[test]
-fn time_that_is_not_needed_goes() {
+fn time_that_the_failure_does_not_need_is_removed() {
     let waited = |plan: &Plan| -> u64 {
         let waits = plan.scenario.steps.iter().filter_map(|step| match step {
             Step::Wait(time) => Some(time.0.value(&scenario::Timeouts::production()).as_secs()),
@@ -87,9 +87,9 @@ fn time_that_is_not_needed_goes() {
     assert!(plan.disturbances.is_empty());
 }
 
-/// A controller that does three things for each machine, and breaks when it crashes after the second one of any.
+/// A controller with three effects for each machine that fails when it crashes after the second effect of any machine.
 #[test]
-fn a_crash_point_follows_its_deed_when_machines_go() {
+fn a_crash_point_follows_its_effect_when_machines_are_removed() {
     let fails = |plan: &Plan| {
         let effects: Vec<String> = machines(plan)
             .iter()
@@ -101,12 +101,12 @@ fn a_crash_point_follows_its_deed_when_machines_go() {
                 ]
             })
             .collect();
-        let struck = plan.disturbances.iter().filter_map(|disturbance| match disturbance {
+        let crashed_at = plan.disturbances.iter().filter_map(|disturbance| match disturbance {
             Disturbance::Crash(crash) => effects.get(usize::try_from(crash.effect).unwrap() - 1),
             _ => None,
         });
         Trial {
-            fails: struck.into_iter().any(|user_action| user_action == "CreateMachine"),
+            fails: crashed_at.into_iter().any(|effect| effect == "CreateMachine"),
             effects,
         }
     };
@@ -120,19 +120,19 @@ fn a_crash_point_follows_its_deed_when_machines_go() {
 }
 
 #[test]
-fn what_is_left_of_any_plan_still_fails_and_nothing_of_it_can_go() {
+fn every_shrunk_plan_still_fails_and_is_minimal() {
     for seed in 0..40 {
         let plan = generate::plan(&SUITES[0], seed, None);
-        // Fails when there are at least as many disturbances as this and as many machines as that.
-        let (most, made) = (plan.disturbances.len().min(2), machines(&plan).len().min(2));
+        // Fails with at least that number of disturbances and of machines.
+        let (disturbance_count, machine_count) = (plan.disturbances.len().min(2), machines(&plan).len().min(2));
         let fails = |plan: &Plan| Trial {
-            fails: plan.disturbances.len() >= most && machines(plan).len() >= made,
+            fails: plan.disturbances.len() >= disturbance_count && machines(plan).len() >= machine_count,
             effects: Vec::new(),
         };
         let plan = shrunk(plan, fails).unwrap().plan;
         assert_eq!(
             (plan.disturbances.len(), plan.scenario.steps.len()),
-            (most, made),
+            (disturbance_count, machine_count),
             "seed {seed}"
         );
     }

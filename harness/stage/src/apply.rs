@@ -1,4 +1,4 @@
-//! Writing objects as users do: create, or merge into the object that exists.
+//! Writes objects as users do: creates them, or merges into existing ones.
 
 use std::time::Duration;
 
@@ -13,51 +13,51 @@ use crate::clusters::Clusters;
 use crate::deploy;
 use crate::kind_api::KindApi;
 
-/// Why an object is not written.
+/// Errors of writing an object.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// Its kind is none that a scenario can name.
+    /// Scenarios do not support the kind.
     #[error(transparent)]
     UnknownKind(#[from] UnknownKind),
-    /// It is no object of Kubernetes.
-    #[error("cannot apply {kind} {name}: it is no object: {source}")]
+    /// The value is not a Kubernetes object.
+    #[error("cannot apply {kind} {name}: it is not an object: {source}")]
     NoObject {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// The API server does not create it.
+    /// The API server rejects the creation.
     #[error("cannot apply {kind} {name}: {source}")]
     Create {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The API server does not change it.
+    /// The API server rejects the patch.
     #[error("cannot patch {kind} {name}: {source}")]
     Patch {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Whether a CRD is served cannot be watched.
+    /// The watch for an established CRD fails.
     #[error("the CRD {name} is not served: {source}")]
     Watch {
         /// The definition.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<wait::Error>,
     },
-    /// A CRD is not served in time.
+    /// The API server does not serve a CRD in time.
     #[error("the CRD {name} is not served after {ESTABLISHED:?}")]
     NotServed {
         /// The definition.
@@ -65,12 +65,12 @@ pub enum ApplyError {
     },
 }
 
-/// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
+/// Creates an object, or merges it into the existing one; in `namespace` unless the object names another namespace.
 ///
 /// # Errors
 /// When the kind is unknown, or the API server refuses the object.
 pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), ApplyError> {
-    // What names an account or a role of `deploy/` means that of this run.
+    // A reference to an account or role of `deploy/` means the account or role of this run.
     let mut placed = object.clone();
     deploy::place(&mut placed, namespace);
     let object = &placed;

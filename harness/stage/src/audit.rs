@@ -1,4 +1,4 @@
-//! What mcm and fakecloud ask of an API server of ours, in the terms of RBAC, and what they were refused.
+//! Records the requests of mcm and fakecloud to the embedded API server as RBAC accesses, and the denied ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use scenario::result::Access;
 
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 
-/// Sees every request; clones see the same.
+/// Observes every request; clones share their state.
 #[derive(Clone, Debug)]
 pub struct Audit {
     prefix: String,
-    /// Namespaces that are known beforehand. Pods, which are drained wherever they are, and their claims may be in any.
+    /// Namespaces that namespaced roles cover. Pods and their claims may be in any namespace.
     fixed: [String; 3],
     seen: Arc<Mutex<Seen>>,
-    /// Who is told of requests of mcm about one object.
+    /// Receive mcm's requests that concern one object.
     followers: Arc<Mutex<Vec<UnboundedSender<Request>>>>,
 }
 
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl Audit {
-    /// For service accounts of that namespace.
+    /// Observes the service accounts of `namespace`.
     pub fn new(namespace: &str) -> Self {
         Self {
             prefix: format!("system:serviceaccount:{namespace}:"),
@@ -40,14 +40,14 @@ impl Audit {
         }
     }
 
-    /// Requests of mcm about one object from now on.
+    /// Streams mcm's future requests that concern one object.
     pub fn follow(&self) -> UnboundedReceiver<Request> {
         let (sender, receiver) = unbounded();
         self.followers.lock().push(sender);
         receiver
     }
 
-    fn tell(&self, access: &Access, record: &RequestRecord<'_>) {
+    fn notify_followers(&self, access: &Access, record: &RequestRecord<'_>) {
         let Action::Resource(action) = record.action else {
             return;
         };
@@ -65,17 +65,17 @@ impl Audit {
         followers.retain(|follower| follower.unbounded_send(request.clone()).is_ok());
     }
 
-    /// Everything that was asked for and not refused.
+    /// All accesses that the server did not deny.
     pub fn accesses(&self) -> BTreeSet<Access> {
         self.seen.lock().accesses.clone()
     }
 
-    /// What was refused (403), in words.
+    /// Descriptions of the denied requests (403).
     pub fn refused(&self) -> BTreeSet<String> {
         self.seen.lock().refused.clone()
     }
 
-    /// The access that a request is; `None`: it is somebody else's, or about no resource.
+    /// The access that a request uses. `None` if another client sent it, or if it concerns no resource.
     fn access(&self, record: &RequestRecord<'_>) -> Option<Access> {
         let account = record.client.strip_prefix(&self.prefix)?;
         if account != MCM_ACCOUNT && account != FAKECLOUD_ACCOUNT {
@@ -103,7 +103,7 @@ impl Audit {
 impl Observer for Audit {
     fn request(&self, record: &RequestRecord<'_>) {
         let Some(access) = self.access(record) else { return };
-        self.tell(&access, record);
+        self.notify_followers(&access, record);
         let mut seen = self.seen.lock();
         if record.code == 403 {
             let path = record.path.split('?').next().unwrap_or_default();
@@ -144,33 +144,33 @@ mod tests {
     }
 
     #[rstest]
-    #[case::of_the_core("", "nodes", "status", "", "nodes/status in the whole cluster")]
-    #[case::of_a_group(
+    #[case::core_group("", "nodes", "status", "", "nodes/status in the whole cluster")]
+    #[case::named_group(
         "machine.sapcloud.io",
         "machines",
         "",
         "ns",
         "machines.machine.sapcloud.io in namespace ns"
     )]
-    #[case::in_a_shared_namespace("", "secrets", "", "kube-system", "secrets in namespace kube-system")]
-    #[case::in_a_namespace_of_others("", "events", "", "theirs", "events in the whole cluster")]
-    #[case::pods_anywhere("", "pods", "eviction", "ns", "pods/eviction in the whole cluster")]
-    fn a_request_is_told_as_a_rule_would_be(
+    #[case::shared_namespace("", "secrets", "", "kube-system", "secrets in namespace kube-system")]
+    #[case::unknown_namespace("", "events", "", "theirs", "events in the whole cluster")]
+    #[case::pods_in_any_namespace("", "pods", "eviction", "ns", "pods/eviction in the whole cluster")]
+    fn a_request_is_recorded_as_the_rule_that_allows_it(
         #[case] group: &str,
         #[case] resource: &str,
         #[case] subresource: &str,
         #[case] namespace: &str,
-        #[case] said: &str,
+        #[case] expected: &str,
     ) {
         let audit = Audit::new("ns");
         let action = action(group, resource, subresource, namespace);
         audit.request(&record("system:serviceaccount:ns:fakecloud", &action, 200));
         let accesses: Vec<String> = audit.accesses().iter().map(ToString::to_string).collect();
-        assert_eq!(accesses, [format!("fakecloud: get {said}")]);
+        assert_eq!(accesses, [format!("fakecloud: get {expected}")]);
     }
 
     #[test]
-    fn a_refusal_is_no_access_and_others_are_not_seen() {
+    fn denied_requests_are_no_accesses_and_other_clients_are_ignored() {
         let audit = Audit::new("ns");
         let mcm = "system:serviceaccount:ns:machine-controller-manager";
         let secrets = action("", "secrets", "", "");

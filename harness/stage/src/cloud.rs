@@ -1,4 +1,4 @@
-//! The fake cloud's controls as the harness uses them, whatever the transport.
+//! A client of the fake cloud's control API, over any transport.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,57 +20,57 @@ use tower::util::BoxCloneSyncService;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
 
-/// Class of VMs that somebody made by hand.
-const HAND_MADE: &str = "by-hand";
-/// What a node shows whose disk is full.
+/// Class of VMs that exist without a Machine.
+const MANUAL_CLASS: &str = "by-hand";
+/// The condition of a node whose disk is full.
 const DISK_PRESSURE: &str = "DiskPressure";
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What fakecloud does not do, or what is wrong with its answer.
+/// Errors of calls to fakecloud.
 #[derive(Debug, thiserror::Error)]
 pub enum CloudError {
     /// The address of a connection cannot be parsed.
-    #[error("{address:?} is no address of a fakecloud: {source}")]
+    #[error("{address:?} is not an address of a fakecloud: {source}")]
     Address {
         /// The address.
         address: String,
-        /// What is wrong with it.
+        /// The cause.
         source: tonic::transport::Error,
     },
-    /// The configuration that fakecloud starts with cannot be written as YAML.
+    /// The configuration of fakecloud cannot be written as YAML.
     #[error("fakecloud's configuration has no YAML form: {0}")]
     Configuration(#[from] serde_saphyr::ser::Error),
-    /// A call fails: fakecloud refuses it, or is not reached.
-    #[error("fakecloud answers {:?}: {}", source.code(), source.message())]
+    /// fakecloud rejects a call or is unreachable.
+    #[error("fakecloud returns {:?}: {}", source.code(), source.message())]
     Call {
         /// The method.
         call: &'static str,
         /// The answer.
         source: Box<tonic::Status>,
     },
-    /// A call takes too long.
+    /// A call times out.
     #[error("fakecloud does not answer within {CALL_LIMIT:?}")]
     NoAnswer {
         /// The method.
         call: &'static str,
     },
-    /// The stream of events breaks.
+    /// The event stream fails.
     #[error(transparent)]
     Watch(Box<tonic::Status>),
-    /// The Machine or its class is not of the machine API.
+    /// The fixture Machine or its class does not match the machine API.
     #[error(transparent)]
     Fixture(serde_json::Error),
-    /// The driver's call for a VM that no Machine asks for fails.
+    /// The driver call that creates a VM without a Machine fails.
     #[error(transparent)]
     Create(DriverError),
-    /// The driver's call for a VM that no Machine asks for takes too long.
-    #[error("fakecloud makes no VM within {CALL_LIMIT:?}")]
+    /// The driver call that creates a VM without a Machine times out.
+    #[error("fakecloud does not create the VM within {CALL_LIMIT:?}")]
     NoVm,
-    /// The cloud has no machine type that nodes could have.
+    /// The cloud offers no machine type for nodes.
     #[error("fakecloud offers no machine type")]
     NoMachineType,
-    /// A VM is in a state that this client does not know.
+    /// A VM has a state that this client does not support.
     #[error("VM {vm} has no state")]
     NoState {
         /// Its id.
@@ -78,12 +78,12 @@ pub enum CloudError {
     },
 }
 
-/// A client of the controls; clones share the transport.
+/// A client of the control API; clones share the transport.
 #[derive(Clone, Debug)]
 pub struct CloudClient(Client<Transport>, GrpcDriver<Transport>);
 
 impl CloudClient {
-    /// Over whatever answers gRPC: a channel, or the server's struct itself.
+    /// A client over any gRPC service: a channel, or the server in the same process.
     pub fn new<S>(service: S) -> Self
     where
         S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
@@ -94,7 +94,7 @@ impl CloudClient {
         Self(Client::new(transport.clone()), GrpcDriver::new(transport))
     }
 
-    /// The same, where another service answers the driver's calls.
+    /// Sends the driver calls to another service.
     #[must_use]
     pub fn with_driver<S>(self, service: S) -> Self
     where
@@ -105,20 +105,20 @@ impl CloudClient {
         Self(self.0, GrpcDriver::new(transport(service)))
     }
 
-    /// Makes a VM as a driver would that nobody asked, with the tags of the fixture class or without.
+    /// Creates a VM without a Machine through the driver API, with or without the tags of the fixture class.
     ///
     /// # Errors
-    /// When the cloud refuses it.
-    pub async fn make_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), CloudError> {
+    /// When the cloud rejects the call.
+    pub async fn create_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), CloudError> {
         let mut class = fixtures::class(namespace);
         if !tagged && let Some(spec) = class["providerSpec"].as_object_mut() {
             spec.remove("tags");
         }
         let machine = fixtures::machine(name, namespace);
         let mut machine: Machine = serde_json::from_value(machine).map_err(CloudError::Fixture)?;
-        machine.spec.class.name = HAND_MADE.to_owned();
+        machine.spec.class.name = MANUAL_CLASS.to_owned();
         let mut class: MachineClass = serde_json::from_value(class).map_err(CloudError::Fixture)?;
-        class.metadata.name = Some(HAND_MADE.to_owned());
+        class.metadata.name = Some(MANUAL_CLASS.to_owned());
         let secret = [("apiToken", fixtures::API_TOKEN), ("userData", "by hand")];
         let secret = secret.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
         let request = MachineRequest {
@@ -127,15 +127,15 @@ impl CloudClient {
             secret: secret.into_iter().collect(),
         };
         match tokio::time::timeout(CALL_LIMIT, self.1.create_machine(request)).await {
-            Ok(made) => made.map(drop).map_err(CloudError::Create),
+            Ok(created) => created.map(drop).map_err(CloudError::Create),
             Err(_) => Err(CloudError::NoVm),
         }
     }
 
-    /// Over a connection to an address such as `http://127.0.0.1:8090`, made when it is first needed.
+    /// A client of an address such as `http://127.0.0.1:8090`. It connects at the first call.
     ///
     /// # Errors
-    /// When the address makes no sense.
+    /// When the address cannot be parsed.
     pub fn connect(address: &str) -> Result<Self, CloudError> {
         let endpoint =
             tonic::transport::Endpoint::from_shared(address.to_owned()).map_err(|source| CloudError::Address {
@@ -145,7 +145,7 @@ impl CloudClient {
         Ok(Self::new(endpoint.connect_lazy()))
     }
 
-    /// Everything that happened after that number of the ledger and happens from now on, each with its number.
+    /// Streams the past and future events of the ledger after sequence number `after`, each with its sequence number.
     ///
     /// # Errors
     /// When the stream cannot be opened.
@@ -189,19 +189,19 @@ impl CloudClient {
             .collect())
     }
 
-    /// Adds a rule by which calls fail.
+    /// Adds a fault rule for calls.
     ///
     /// # Errors
-    /// When the cloud refuses it.
+    /// When the cloud rejects the call.
     pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), CloudError> {
         let rule = fakecloud::message_of_rule(resolve(fault, timeouts));
         limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
-    /// The creations for a machine take effect so much later, and are answered then.
+    /// Delays the effect and the response of the next creation for a machine.
     ///
     /// # Errors
-    /// When the cloud refuses it.
+    /// When the cloud rejects the call.
     pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), CloudError> {
         let rule = FaultRule::of(&slow.name, CloudCall::CreateMachine)
             .machine(&slow.machine)
@@ -211,7 +211,7 @@ impl CloudClient {
         limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
-    /// How many disks and network interfaces there are that no VM has.
+    /// The number of disks and network interfaces that belong to no VM.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -229,7 +229,7 @@ impl CloudClient {
         Ok(findings.iter().filter(lost).count())
     }
 
-    /// Takes all rules away; their names.
+    /// Removes all fault rules and returns their names.
     ///
     /// # Errors
     /// When the cloud does not answer.
@@ -242,7 +242,7 @@ impl CloudClient {
         Ok(names)
     }
 
-    /// Takes a rule away.
+    /// Removes a fault rule.
     ///
     /// # Errors
     /// When there is no such rule.
@@ -253,10 +253,10 @@ impl CloudClient {
             .map(drop)
     }
 
-    /// Lets a zone fail until it is mended.
+    /// Fails a zone until [`Self::restore_zone`].
     ///
     /// # Errors
-    /// When the cloud refuses it.
+    /// When the cloud rejects the call.
     pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), CloudError> {
         let failure = match fail.failure {
             ZoneFailure::Api => proto::ZoneFailure::Api,
@@ -271,16 +271,16 @@ impl CloudClient {
         limited("fail_zone", self.0.clone().fail_zone(request)).await.map(drop)
     }
 
-    /// Mends a zone.
+    /// Restores a failed zone.
     ///
     /// # Errors
-    /// When it has not failed.
+    /// When the zone has not failed.
     pub async fn restore_zone(&self, zone: &str) -> Result<(), CloudError> {
         let request = proto::MendZoneRequest { zone: zone.to_owned() };
         limited("mend_zone", self.0.clone().mend_zone(request)).await.map(drop)
     }
 
-    /// Makes nodes `node-0`, `node-1` and so on that no machine stands behind.
+    /// Creates the nodes `node-0`, `node-1` and so on, without machines.
     ///
     /// # Errors
     /// When the cloud has no machine type.
@@ -296,10 +296,10 @@ impl CloudClient {
         limited("create_nodes", client.create_nodes(request)).await.map(drop)
     }
 
-    /// Does something to a VM.
+    /// Performs an action on a VM.
     ///
     /// # Errors
-    /// When there is none of that id, or it is in the wrong state.
+    /// When no VM has that id, or the VM is in the wrong state.
     pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), CloudError> {
         let mut client = self.0.clone();
         let hold = proto::HoldRequest { pattern: id.to_owned() };
@@ -315,7 +315,7 @@ impl CloudClient {
         }
     }
 
-    /// Does something to a VM's kubelet.
+    /// Performs an action on a VM's kubelet.
     ///
     /// # Errors
     /// When there is no such VM.
@@ -353,17 +353,17 @@ impl CloudClient {
     }
 }
 
-/// Turns records into events; a VM's machine is asked for once.
+/// Turns records into events. It caches each VM, so that it calls `get_vm` once per VM.
 struct RecordReader {
     cloud: CloudClient,
     known: BTreeMap<String, Vm>,
 }
 
 impl RecordReader {
-    /// What a record tells: all of it or, with an error, nothing.
+    /// The events of a record, in which a VM event comes last.
     async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, CloudError> {
         let mut events = Vec::new();
-        // What the storage of a cluster asks for is no call of a driver, and can be struck like one.
+        // Storage operations are not driver calls, but fault rules can hit them too.
         if record.kind() == proto::RecordKind::Call || !record.fault_id.is_empty() {
             events.push(CloudEvent::Call(Call {
                 call: record.operation.clone(),
@@ -439,7 +439,7 @@ fn name(machine: &str) -> &str {
     machine.rsplit('/').next().unwrap_or(machine)
 }
 
-/// The answer of `call`, whose name is `name`.
+/// The response of `call` within [`CALL_LIMIT`]; `name` is the method in errors.
 async fn limited<T>(
     name: &'static str,
     call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
@@ -455,12 +455,5 @@ async fn limited<T>(
 }
 
 fn vm_state(state: i32) -> Option<VmState> {
-    match proto::VmState::try_from(state).ok()? {
-        proto::VmState::Unspecified => None,
-        proto::VmState::Pending => Some(VmState::Pending),
-        proto::VmState::Running => Some(VmState::Running),
-        proto::VmState::Stopped => Some(VmState::Stopped),
-        proto::VmState::Stopping => Some(VmState::Stopping),
-        proto::VmState::Terminated => Some(VmState::Terminated),
-    }
+    proto::VmState::try_from(state).ok()?.known()
 }

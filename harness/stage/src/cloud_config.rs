@@ -6,7 +6,7 @@ use scenario::{Cloud, DuplicateCreates, Timeouts};
 use crate::cloud::CloudError;
 use crate::controllers;
 
-/// [`cloud_config`] as the file that fakecloud reads.
+/// The [`cloud_config`] as YAML.
 pub(crate) fn cloud_config_file(world: &Cloud, timeouts: &Timeouts) -> Result<String, CloudError> {
     Ok(serde_saphyr::to_string(&cloud_config(world, timeouts))?)
 }

@@ -1,5 +1,5 @@
-//! The API servers of a world: that of the control cluster, which holds machines, and that of the target, which nodes
-//! join. Often they are one.
+//! The API servers of a world: that of the control cluster, which holds machines, and that of the target cluster, which
+//! nodes join. Both may be the same cluster.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use kube::client::Body;
 use scenario::kinds::{Kind, Side};
 use tower::service_fn;
 
-/// By whose name a request is made (`kubectl --as`).
+/// The user that a request impersonates (`kubectl --as`).
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 
-/// A name that no user can have.
+/// A user name that is not valid in a request header.
 #[derive(Debug, thiserror::Error)]
-#[error("{user:?} is no user's name: {source}")]
+#[error("{user:?} is not a valid user name: {source}")]
 pub struct UserNameError {
     /// The name.
     pub user: String,
-    /// What is wrong with it.
+    /// The cause.
     pub source: InvalidHeaderValue,
 }
 
-/// Clients of both.
+/// Clients of the control cluster and the target cluster.
 #[derive(Clone)]
 pub struct Clusters {
     control: kube::Client,
-    /// Absent: the control cluster is the target, too.
+    /// `None` if the control cluster is also the target cluster.
     target: Option<kube::Client>,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Clusters {
 }
 
 impl Clusters {
-    /// One cluster that is both.
+    /// One cluster with both roles.
     pub fn one(client: kube::Client) -> Self {
         Self {
             control: client,
@@ -47,27 +47,28 @@ impl Clusters {
         }
     }
 
-    /// A control cluster, and its target where that is another.
+    /// A control cluster, and a target cluster if that is another one.
     pub fn new(control: kube::Client, target: Option<kube::Client>) -> Self {
         Self { control, target }
     }
 
-    /// That of machines.
+    /// The client of the control cluster.
     pub fn control(&self) -> &kube::Client {
         &self.control
     }
 
-    /// That of nodes.
+    /// The client of the target cluster.
     pub fn target(&self) -> &kube::Client {
         self.target.as_ref().unwrap_or(&self.control)
     }
 
-    /// Whether they are two.
+    /// Whether control cluster and target cluster differ.
     pub fn are_two(&self) -> bool {
         self.target.is_some()
     }
 
-    /// Where objects of that kind are made and changed; those that may be in both are in the control cluster.
+    /// The cluster in which objects of that kind are written. Kinds that both clusters hold are written in the control
+    /// cluster.
     pub fn of(&self, kind: &Kind) -> &kube::Client {
         match kind.side {
             Side::Control | Side::Both => &self.control,
@@ -75,32 +76,32 @@ impl Clusters {
         }
     }
 
-    /// The same clusters, as that user.
+    /// The same clusters, with requests that impersonate a user.
     ///
     /// # Errors
-    /// When no user can have that name.
+    /// When the name is not a valid header value.
     pub fn as_user(&self, user: &str) -> Result<Self, UserNameError> {
         let name = HeaderValue::from_str(user).map_err(|source| UserNameError {
             user: user.to_owned(),
             source,
         })?;
         Ok(Self {
-            control: speaking_for(&self.control, &name),
-            target: self.target.as_ref().map(|target| speaking_for(target, &name)),
+            control: impersonating(&self.control, &name),
+            target: self.target.as_ref().map(|target| impersonating(target, &name)),
         })
     }
 }
 
-/// A client whose requests are that user's. The one that it is made from must be allowed to speak for others.
-fn speaking_for(client: &kube::Client, user: &HeaderValue) -> kube::Client {
+/// A client whose requests impersonate `user`. The user of `client` needs the permission to impersonate.
+fn impersonating(client: &kube::Client, user: &HeaderValue) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
     let (client, user) = (Arc::new(client.clone()), user.clone());
     let service = service_fn(move |mut request: Request<Body>| {
         let client = Arc::clone(&client);
         request.headers_mut().insert(IMPERSONATE, user.clone());
         async move {
-            let answer: Result<Response<Body>, kube::Error> = client.send(request).await;
-            answer
+            let response: Result<Response<Body>, kube::Error> = client.send(request).await;
+            response
         }
     });
     kube::Client::new(service, namespace)

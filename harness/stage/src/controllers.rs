@@ -1,4 +1,4 @@
-//! The built-in controllers beside a control plane that has none of its own.
+//! The built-in controllers for a control plane without its own controllers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::audit::Audit;
 use super::setup::SetupError;
 
-/// How long the controllers may take to furnish a namespace.
-const FURNISHED: Duration = Duration::from_secs(30);
+/// How long the controllers may take to create the default service account of a namespace.
+const ACCOUNT_LIMIT: Duration = Duration::from_secs(30);
 
-/// How the embedded server is set: RBAC is enforced, and it leaves to the controllers what is theirs.
+/// The options of the embedded server: it enforces RBAC and leaves the work of the built-in controllers to them.
 pub fn server_options(clock: Clock, seed: Seed, audit: &Audit) -> apiserver::Options {
     apiserver::Options {
         authorization: Authorization::Rbac,
@@ -30,7 +30,8 @@ pub fn server_options(clock: Clock, seed: Seed, audit: &Audit) -> apiserver::Opt
     }
 }
 
-/// How the controllers are set on a stage. Without a certificate, as in virtual time, none is published.
+/// The settings of the controllers on a stage. If `root_certificate` is empty, as in virtual time, the controller that
+/// publishes root certificates is disabled.
 pub fn settings(timeouts: &Timeouts, root_certificate: &str) -> Settings {
     let settings = Settings {
         root_certificate: root_certificate.to_owned(),
@@ -43,7 +44,7 @@ pub fn settings(timeouts: &Timeouts, root_certificate: &str) -> Settings {
     }
 }
 
-/// How node lifecycle is set on a stage.
+/// The settings of the node lifecycle controller on a stage.
 pub fn node_lifecycle(timeouts: &Timeouts) -> node_lifecycle::Settings {
     node_lifecycle::Settings {
         monitor_period: (timeouts.node_grace / 10).min(Duration::from_secs(5)),
@@ -54,20 +55,20 @@ pub fn node_lifecycle(timeouts: &Timeouts) -> node_lifecycle::Settings {
     }
 }
 
-/// Runs them until the future is dropped. The answer says that they ended, which they should not.
+/// Runs the controllers until the future is dropped. Returns a message if they end unexpectedly.
 pub async fn run(client: kube::Client, clock: Clock, seed: Seed, settings: Settings) -> String {
     ::controllers::run(client, clock, seed, settings, CancellationToken::new()).await;
     "the built-in controllers ended".to_owned()
 }
 
-/// Waits until pods can be made in a namespace: until it has its default service account.
+/// Waits until a namespace has its default service account, which pods require.
 ///
 /// # Errors
-/// When it has none after half a minute.
-pub async fn furnished(client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
+/// When the namespace has no default service account after half a minute.
+pub async fn wait_for_default_account(client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let account = await_condition(api, "default", |account: Option<&ServiceAccount>| account.is_some());
-    match tokio::time::timeout(FURNISHED, account).await {
+    match tokio::time::timeout(ACCOUNT_LIMIT, account).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(source)) => Err(SetupError::WatchAccount {
             namespace: namespace.to_owned(),
@@ -75,7 +76,7 @@ pub async fn furnished(client: &kube::Client, namespace: &str) -> Result<(), Set
         }),
         Err(_) => Err(SetupError::NoAccount {
             namespace: namespace.to_owned(),
-            limit: FURNISHED,
+            limit: ACCOUNT_LIMIT,
         }),
     }
 }

@@ -1,5 +1,5 @@
-//! What `deploy/` has for any cluster: definitions, accounts, roles, bindings; and how objects get into a cluster and
-//! out of it.
+//! The objects of `deploy/` for any cluster: definitions, accounts, roles and bindings. Applies objects to a cluster
+//! and removes them.
 
 use std::time::Duration;
 
@@ -8,95 +8,95 @@ use judge::object::text;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
-/// Why the objects of `deploy/` are not in a cluster, or do not go from it.
+/// Errors of applying and removing the objects of `deploy/`.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// A file is no list of objects.
+    /// A file is not a list of objects.
     #[error("{file}: {}", source.without_snippet())]
     Syntax {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<serde_saphyr::Error>,
     },
-    /// An object of the files has not the form that is expected.
+    /// An object of the files lacks an expected part.
     #[error("{object} has no {part}")]
     NoPart {
         /// The object.
         object: &'static str,
-        /// What it should have.
+        /// The missing part.
         part: &'static str,
     },
-    /// An object that the files should have is not there.
+    /// The files lack an expected object.
     #[error("deploy/ has no {kind} {name}")]
     NoObject {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
     },
-    /// Objects of this kind are not deployed.
-    #[error("{version} {kind} is no kind that is deployed")]
+    /// The kind is not one of the deployed kinds.
+    #[error("{version} {kind} is not a deployed kind")]
     UnknownKind {
         /// Its API version.
         version: String,
         /// The kind.
         kind: String,
     },
-    /// An object that is built here has no JSON form.
-    #[error("a {kind} has no JSON form: {source}")]
+    /// A constructed object cannot be serialized as JSON.
+    #[error("cannot serialize a {kind} as JSON: {source}")]
     NoJson {
-        /// Its kind.
+        /// Kind of the object.
         kind: &'static str,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// What a file has is no object of Kubernetes.
+    /// A file has a value that is not a Kubernetes object.
     #[error("cannot apply {kind} {name}: {source}")]
     NoKubernetesObject {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: serde_json::Error,
     },
-    /// The API server does not create or change an object.
+    /// The API server rejects the creation or change of an object.
     #[error("cannot apply {kind} {name}: {source}")]
     Apply {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The API server does not delete an object.
+    /// The API server rejects the deletion of an object.
     #[error("cannot delete {kind} {name}: {source}")]
     Delete {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Whether an object is gone cannot be read.
+    /// The existence of a deleted object cannot be checked.
     #[error("cannot read {kind} {name}: {source}")]
     Read {
-        /// Its kind.
+        /// Kind of the object.
         kind: String,
-        /// Its name.
+        /// Name of the object.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Deleted objects are still there.
-    #[error("not everything that was deleted is gone after {GONE:?}")]
+    /// Deleted objects still exist.
+    #[error("some deleted objects still exist after {GONE:?}")]
     NotGone,
 }
 
-/// The namespace that the files name, and the beginning of the names of their cluster-wide objects.
+/// The namespace in the files, which is also the prefix of the names of their cluster-wide objects.
 pub const NAMESPACE: &str = "drydock";
 
 /// The service account of mcm.
@@ -119,12 +119,12 @@ const RBAC: [(&str, &str); 3] = [
     ),
 ];
 
-/// How long an object may take to be gone.
+/// How long a deleted object may continue to exist.
 const GONE: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// The interval of checks for deleted objects.
 const GONE_PROBE: Duration = Duration::from_millis(200);
 
-/// Group, version, plural and whether a namespace holds them, of the kinds that are deployed.
+/// The deployed kinds: group, version, kind, plural and whether they are namespaced.
 const KINDS: [(&str, &str, &str, &str, bool); 13] = [
     ("", "v1", "Namespace", "namespaces", false),
     ("", "v1", "ServiceAccount", "serviceaccounts", true),
@@ -153,10 +153,10 @@ const KINDS: [(&str, &str, &str, &str, bool); 13] = [
     ),
 ];
 
-/// Accounts, roles and bindings of mcm and fakecloud for machines in `namespace`, and roles for people.
+/// Accounts, roles and bindings of mcm and fakecloud for machines in `namespace`, and roles for users.
 ///
 /// # Errors
-/// When a file is no list of objects, which a test excludes.
+/// When a file is not a list of objects, which a test excludes.
 pub fn rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = Vec::new();
     for (file, content) in RBAC {
@@ -166,28 +166,28 @@ pub fn rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     Ok(objects)
 }
 
-/// Those of [`rbac`] that a control cluster has whose target is another: mcm's, for machines.
+/// The part of [`rbac`] for a control cluster with a separate target cluster: mcm's access to machines.
 ///
 /// # Errors
 /// As [`rbac`].
 pub fn control_rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = rbac(namespace)?;
-    objects.retain(|object| is_about_machines(object, namespace) || is_account(object, MCM_ACCOUNT));
+    objects.retain(|object| is_for_machines(object, namespace) || is_account(object, MCM_ACCOUNT));
     Ok(objects)
 }
 
-/// Those of [`rbac`] that a target cluster has whose machines are in another.
+/// The part of [`rbac`] for a target cluster whose machines are in another cluster.
 ///
 /// # Errors
 /// As [`rbac`].
 pub fn target_rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = rbac(namespace)?;
-    objects.retain(|object| !is_about_machines(object, namespace));
+    objects.retain(|object| !is_for_machines(object, namespace));
     Ok(objects)
 }
 
-/// Whether a role or its binding is about machines and what stands beside them.
-fn is_about_machines(object: &Value, namespace: &str) -> bool {
+/// Whether an object is a role or a binding in the namespace of machines.
+fn is_for_machines(object: &Value, namespace: &str) -> bool {
     let kind = text(object, "/kind");
     ["Role", "RoleBinding"].contains(&kind) && text(object, "/metadata/namespace") == namespace
 }
@@ -196,7 +196,7 @@ fn is_account(object: &Value, name: &str) -> bool {
     text(object, "/kind") == "ServiceAccount" && text(object, "/metadata/name") == name
 }
 
-/// The objects of a YAML stream; `file` names it in errors.
+/// The objects of a YAML stream. Errors refer to it as `file`.
 ///
 /// # Errors
 /// [`DeployError::Syntax`].
@@ -208,8 +208,8 @@ pub fn read(file: &str, content: &str) -> Result<Vec<Value>, DeployError> {
     })
 }
 
-/// Moves an object of `deploy/` into another namespace: its own, those of its subjects, and in the names of objects
-/// that several runs in one cluster would share.
+/// Moves an object of `deploy/` into another namespace: changes the namespaces of the object and of its subjects, and
+/// the prefix in the names of cluster-wide objects, so that several runs in one cluster do not share them.
 pub fn place(object: &mut Value, namespace: &str) {
     let rename = |name: &mut Value| {
         let own = name
@@ -219,7 +219,7 @@ pub fn place(object: &mut Value, namespace: &str) {
             *name = format!("{namespace}:{own}").into();
         }
     };
-    let lives_in = |value: &mut Value| {
+    let set_namespace = |value: &mut Value| {
         if *value == NAMESPACE {
             *value = namespace.into();
         }
@@ -229,22 +229,22 @@ pub fn place(object: &mut Value, namespace: &str) {
         if let Some(name) = object.pointer_mut(pointer) {
             rename(name);
             if is_namespace {
-                lives_in(name);
+                set_namespace(name);
             }
         }
     }
     if let Some(own) = object.pointer_mut("/metadata/namespace") {
-        lives_in(own);
+        set_namespace(own);
     }
     let subjects = object.pointer_mut("/subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {
         if let Some(own) = subject.pointer_mut("/namespace") {
-            lives_in(own);
+            set_namespace(own);
         }
     }
 }
 
-/// The user name of a service account of the files' namespace, as it is in another one; other names are what they are.
+/// Translates the user name of a service account of [`NAMESPACE`] to another namespace. Returns other names unchanged.
 pub fn account_in(user: &str, namespace: &str) -> String {
     let account = |user: &str| {
         user.strip_prefix("system:serviceaccount:")?
@@ -258,10 +258,10 @@ pub fn account_in(user: &str, namespace: &str) -> String {
     )
 }
 
-/// A client for the kind of an object, in the namespace that it names.
+/// A client for the kind and namespace of an object.
 ///
 /// # Errors
-/// When it is of a kind that is not deployed.
+/// When the kind is not a deployed kind.
 pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, DeployError> {
     let (version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
     let known = KINDS.iter().find(|(group, known_version, known_kind, _, _)| {
@@ -292,7 +292,7 @@ pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, 
     })
 }
 
-/// Creates objects in order, or merges them into those that are there.
+/// Creates objects in order, or merges them into existing ones.
 ///
 /// # Errors
 /// The first object that cannot be applied.
@@ -323,10 +323,10 @@ pub async fn apply(client: &kube::Client, objects: &[Value]) -> Result<(), Deplo
     Ok(())
 }
 
-/// Deletes objects, the last one first, and waits until they are gone; those that are not there are no error.
+/// Deletes objects in reverse order and waits until they are deleted. Ignores absent objects.
 ///
 /// # Errors
-/// The first object that stays; the others are removed all the same.
+/// The first object that cannot be deleted. The other objects are deleted anyway.
 pub async fn remove(client: &kube::Client, objects: &[Value], clock: &Clock) -> Result<(), DeployError> {
     let mut result = Ok(());
     for object in objects.iter().rev() {
@@ -335,7 +335,7 @@ pub async fn remove(client: &kube::Client, objects: &[Value], clock: &Clock) -> 
     }
     let waiting = async {
         for object in objects.iter().rev() {
-            while is_there(client, object).await? {
+            while exists(client, object).await? {
                 clock.sleep(GONE_PROBE).await;
             }
         }
@@ -362,7 +362,7 @@ async fn remove_one(client: &kube::Client, object: &Value) -> Result<(), DeployE
     }
 }
 
-async fn is_there(client: &kube::Client, object: &Value) -> Result<bool, DeployError> {
+async fn exists(client: &kube::Client, object: &Value) -> Result<bool, DeployError> {
     let (kind, name) = kind_and_name(object);
     let found = api(client, object)?.get_metadata_opt(name).await;
     found.map(|found| found.is_some()).map_err(|source| DeployError::Read {
@@ -379,18 +379,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_definitions_are_what_the_types_say() {
+    fn definition_files_match_the_types() {
         for definition in mcm_api::crd::all() {
             let name = definition.metadata.name.clone().unwrap();
             let path = format!("{}/../../deploy/crds/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
             let written = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
             let expected = serde_saphyr::to_string(&definition).unwrap();
-            assert_eq!(written, expected, "{path} is not what `mcm crds` prints: write it anew");
+            assert_eq!(
+                written, expected,
+                "{path} differs from the output of `mcm crds`: regenerate it"
+            );
         }
     }
 
     #[test]
-    fn no_definition_has_a_file_too_many() {
+    fn every_definition_file_belongs_to_a_type() {
         let folder = std::fs::read_dir(format!("{}/../../deploy/crds", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let files: BTreeSet<String> = folder
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn two_namespaces_share_no_object() {
+    fn runs_in_two_namespaces_share_no_objects() {
         let names = |namespace| -> BTreeSet<String> {
             let objects = rbac(namespace).unwrap();
             let name = |object: &Value| {
@@ -415,13 +418,13 @@ mod tests {
             };
             objects.iter().map(name).collect()
         };
-        let (one, other) = (names("one"), names("other"));
-        assert!(one.len() > 10, "{one:?}");
-        assert!(one.is_disjoint(&other), "{one:?}");
+        let (first, second) = (names("one"), names("other"));
+        assert!(first.len() > 10, "{first:?}");
+        assert!(first.is_disjoint(&second), "{first:?}");
     }
 
     #[test]
-    fn two_clusters_share_nothing_but_the_account_of_mcm() {
+    fn control_and_target_cluster_share_only_the_account_of_mcm() {
         let names = |objects: Vec<Value>| -> BTreeSet<String> {
             let name = |object: &Value| {
                 let metadata = &object["metadata"];
@@ -440,9 +443,9 @@ mod tests {
     }
 
     #[test]
-    fn every_binding_names_a_role_and_an_account_that_are_there() {
+    fn every_binding_refers_to_an_existing_role_and_account() {
         let objects = rbac("some").unwrap();
-        let there = |kind: &Value, namespace: &Value, name: &Value| {
+        let exists = |kind: &Value, namespace: &Value, name: &Value| {
             objects.iter().any(|object| {
                 object["kind"] == *kind
                     && object["metadata"]["name"] == *name
@@ -457,11 +460,11 @@ mod tests {
         for binding in bindings {
             let role = &binding["roleRef"];
             let namespace = &binding["metadata"]["namespace"];
-            assert!(there(&role["kind"], namespace, &role["name"]), "{binding}");
+            assert!(exists(&role["kind"], namespace, &role["name"]), "{binding}");
             let subject = &binding["subjects"][0];
             assert_eq!(subject["namespace"], "some", "{binding}");
             assert!(
-                there(&subject["kind"], &subject["namespace"], &subject["name"]),
+                exists(&subject["kind"], &subject["namespace"], &subject["name"]),
                 "{binding}"
             );
         }

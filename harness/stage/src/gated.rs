@@ -1,5 +1,5 @@
-//! mcm as processes of their own behind gates: everything that they ask of the API server and of the cloud passes a
-//! port of this process, is counted, and can be their last act (SIGKILL); they stand still by SIGSTOP and SIGCONT.
+//! mcm as separate processes behind gates. Their requests to the API server and the cloud pass a port of this process,
+//! which counts them as effects and can kill a process at an effect (SIGKILL). Pauses use SIGSTOP and SIGCONT.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,30 +25,30 @@ use super::supervised::Supervised;
 use super::{names_of_mcm, proxy};
 use crate::plan::effects::{self, RESTART_DELAY};
 
-/// What each incarnation is made from.
+/// Settings of each incarnation of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
-    /// mcm itself.
+    /// The mcm executable.
     pub(super) program: PathBuf,
-    /// What named durations are worth.
+    /// Values of the named durations.
     pub(super) timeouts: Timeouts,
     /// The namespace of machines.
     pub(super) namespace: String,
     /// HOST:PORT of the driver.
     pub(super) driver: String,
-    /// Where kubeconfigs and logs go.
+    /// The folder for kubeconfigs and logs.
     pub(super) folder: PathBuf,
-    /// The API servers, as their service account.
+    /// Clients of the API servers that use mcm's service account.
     pub(super) clusters: Clusters,
-    /// Whether they have no target cluster.
+    /// Whether mcm runs without a target cluster.
     pub(super) no_target: bool,
 }
 
-/// The processes; dropping it kills them.
+/// The processes of mcm. Dropping this kills them.
 pub(super) struct Gated {
-    /// Their gates and what controls them.
+    /// The gates and the controls of the processes.
     pub(super) mcm: Supervised,
-    /// What they did.
+    /// The trace of the processes.
     pub(super) trace: Trace,
     names: Vec<String>,
     parts: JoinSet<String>,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Gated {
 }
 
 impl Gated {
-    /// Starts `count` of them, with what strikes at their effects.
+    /// Starts `count` processes and arms the disturbances that hit them at an effect.
     pub(super) fn start(recipe: &Recipe, count: u32, disturbances: &[Disturbance]) -> Result<Self, StageError> {
         let endpoint = Endpoint::from_shared(format!("http://{}", recipe.driver));
         let endpoint = endpoint.map_err(|source| StageError::DriverAddress {
@@ -78,20 +78,20 @@ impl Gated {
         for name in &names {
             let gate = group.sibling(name);
             let group_of_child = Arc::new(Mutex::new(None));
-            let maker = Maker {
+            let incarnations = Incarnations {
                 name: name.clone(),
                 recipe: recipe.clone(),
                 gate: gate.clone(),
                 channel: channel.clone(),
                 child: Arc::clone(&group_of_child),
             };
-            let process = sim::process(name, gate.clone(), move || maker.clone().incarnation())
+            let process = sim::process(name, gate.clone(), move || incarnations.clone().run())
                 .restart_delay(RESTART_DELAY)
                 .restart_after(|_| true);
             mcm.add(name, process.handle(), gate.clone());
             let name = name.clone();
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
-            parts.spawn(stop_and_go(gate, group_of_child));
+            parts.spawn(follow_pauses(gate, group_of_child));
         }
         Ok(Self {
             mcm,
@@ -101,29 +101,30 @@ impl Gated {
         })
     }
 
-    /// Kills them, and writes down what they did; the files in `folder` that tell.
+    /// Kills the processes and writes their trace. Returns the names of log and trace files in `folder`.
     pub(super) fn stop(self, folder: &Path) -> Vec<String> {
         const TRACE: &str = "trace.txt";
         let lines: String = self.trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
         if let Err(error) = std::fs::write(folder.join(TRACE), lines) {
-            tracing::warn!(%error, "what passed the gates is not kept");
+            tracing::warn!(%error, "cannot write the trace of the gates");
         }
         let logs = self.names.iter().map(|name| format!("{name}.log"));
         logs.chain([TRACE.to_owned()]).collect()
     }
 
-    /// Returns, with a sentence, when one ends for good.
+    /// Returns the reason when a process ends and is not restarted.
     pub(super) async fn ended(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
-            Some(Err(error)) => format!("the supervisor of mcm broke: {error}"),
+            Some(Err(error)) => format!("the supervisor of mcm failed: {error}"),
             None => std::future::pending().await,
         }
     }
 }
 
+/// Starts the incarnations of one process.
 #[derive(Clone)]
-struct Maker {
+struct Incarnations {
     name: String,
     recipe: Recipe,
     gate: Gate,
@@ -131,16 +132,16 @@ struct Maker {
     child: Arc<Mutex<Option<Group>>>,
 }
 
-impl Maker {
-    /// One life of the process, from its start to its end; why it ended. Dropping it is SIGKILL.
-    async fn incarnation(self) -> String {
-        match self.live().await {
+impl Incarnations {
+    /// Runs one incarnation from start to end and returns why it ended. Dropping the future kills the process.
+    async fn run(self) -> String {
+        match self.start_and_wait().await {
             Ok(ended) => ended.to_string(),
             Err(error) => error.to_string(),
         }
     }
 
-    async fn live(self) -> Result<Ended, StageError> {
+    async fn start_and_wait(self) -> Result<Ended, StageError> {
         let (api, api_port) = proxy::listen().await?;
         let (target, target_port) = proxy::listen().await?;
         let (cloud, cloud_port) = proxy::listen().await?;
@@ -185,8 +186,8 @@ impl Maker {
         }
     }
 
-    /// The way to the API server through the gate.
-    fn kubeconfig(&self, what: &str, port: u16) -> Result<PathBuf, FileError> {
+    /// Writes a kubeconfig for the API server behind the gate.
+    fn kubeconfig(&self, suffix: &str, port: u16) -> Result<PathBuf, FileError> {
         let text = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -199,23 +200,23 @@ impl Maker {
             "current-context": "gate",
         });
         private_file(
-            &self.recipe.folder.join(format!("{}.{what}.kubeconfig", self.name)),
+            &self.recipe.folder.join(format!("{}.{suffix}.kubeconfig", self.name)),
             &text.to_string(),
         )
     }
 }
 
-/// Has the child stand still and go on as its gate does.
-async fn stop_and_go(gate: Gate, child: Arc<Mutex<Option<Group>>>) -> String {
+/// Stops and continues the child together with its gate.
+async fn follow_pauses(gate: Gate, child: Arc<Mutex<Option<Group>>>) -> String {
     loop {
-        for still in [true, false] {
-            if still {
+        for stopped in [true, false] {
+            if stopped {
                 gate.paused().await;
             } else {
                 gate.resumed().await;
             }
             if let Some(child) = *child.lock() {
-                child.stand_still(still);
+                child.set_stopped(stopped);
             }
         }
     }

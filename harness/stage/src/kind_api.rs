@@ -1,14 +1,14 @@
-//! Clients for the kinds that scenarios name.
+//! Clients for the kinds that scenarios support.
 
 use kube::api::{Api, ApiResource, DynamicObject};
 use scenario::kinds::Kind;
 
 /// Access to a [`Kind`] through kube.
 pub trait KindApi {
-    /// The kind as kube names it.
+    /// The kind as a resource of kube.
     fn resource(&self) -> ApiResource;
 
-    /// A client for the kind in a namespace, which cluster-wide kinds ignore.
+    /// A client for the kind in a namespace. Cluster-wide kinds ignore the namespace.
     fn api(&self, client: &kube::Client, namespace: &str) -> Api<DynamicObject>;
 }
 

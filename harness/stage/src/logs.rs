@@ -1,5 +1,5 @@
-//! What the parts of a simulated world log, kept for the report of a run that fails; and how often mcm gave which reason
-//! for what it did, which its log tells.
+//! Keeps the log of a simulated world for the report of a failed run, and counts the reasons of mcm's decisions in that
+//! log.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,17 +12,17 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// The most that is kept; the rest of a longer log is dropped.
+/// The maximum size of the kept log. The rest of a longer log is dropped.
 const MOST_BYTES: usize = 8 << 20;
 
 static KEPT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 static REASONS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-/// Counts decisions: events with a reason, by its kind.
+/// Counts decisions, which are log events with a reason, by the kind of the reason.
 struct Reasons;
 
-/// The field that a decision's event has the kind of its reason in.
+/// The field of a decision's event that contains the kind of its reason.
 const KIND: &str = "kind";
 
 fn is_decision(event: &Metadata<'_>) -> bool {
@@ -48,7 +48,7 @@ impl Visit for Counter {
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-/// How often each reason was given so far.
+/// How often mcm has logged each reason so far.
 pub fn reasons() -> BTreeMap<String, u64> {
     REASONS.lock().clone()
 }
@@ -68,7 +68,7 @@ impl Write for Keeper {
     }
 }
 
-/// Keeps this process's log from here on; `DRYDOCK_LOG` says how much of it (as `RUST_LOG` does elsewhere).
+/// Keeps the log of this process from now on. `DRYDOCK_LOG` is the filter, in the syntax of `RUST_LOG`.
 pub fn keep() {
     let filter = EnvFilter::try_from_env("DRYDOCK_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let layer = fmt::layer()
@@ -80,7 +80,7 @@ pub fn keep() {
     let _ = tracing_subscriber::registry().with(layer).with(reasons).try_init();
 }
 
-/// What was kept so far.
+/// The log kept so far.
 pub fn kept() -> Vec<u8> {
     KEPT.lock().clone()
 }

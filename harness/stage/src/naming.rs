@@ -1,4 +1,5 @@
-//! Names for the requests and calls of one process in virtual time, where all processes share accounts and transports.
+//! Marks requests and calls with the name of their process in virtual time, where all processes share accounts and
+//! transports.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +8,7 @@ use http::header::USER_AGENT;
 use http::{HeaderValue, Request};
 use tower::Service;
 
-/// Puts a process's name behind the user agent of a request: `machine-controller-manager/1.0 (mcm-0)`.
+/// Appends a process's name to the user agent of a request: `machine-controller-manager/1.0 (mcm-0)`.
 pub(super) fn name_agent<B>(mut request: Request<B>, name: &str) -> Request<B> {
     let agent = request.headers().get(USER_AGENT).and_then(|agent| agent.to_str().ok());
     let named = format!("{} ({name})", agent.unwrap_or_default());
@@ -17,12 +18,12 @@ pub(super) fn name_agent<B>(mut request: Request<B>, name: &str) -> Request<B> {
     request
 }
 
-/// The pattern of the user agents that carry that name.
+/// A pattern that matches the user agents of the process `name`.
 pub(super) fn agents_named(name: &str) -> String {
     format!("*({name})")
 }
 
-/// The driver's server, whose log says that `client` calls.
+/// The driver's server, which logs `client` as the caller.
 #[derive(Clone, Debug)]
 pub(super) struct Calling<S> {
     inner: S,
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_behind_the_user_agent() {
+    fn the_name_is_appended_to_the_user_agent() {
         let request = Request::builder().header(USER_AGENT, "mcm/1.0").body(()).unwrap();
         let agent = |request: Request<()>| request.headers()[USER_AGENT].to_str().unwrap().to_owned();
         assert_eq!(agent(name_agent(request, "mcm-0")), "mcm/1.0 (mcm-0)");

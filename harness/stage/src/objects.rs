@@ -1,4 +1,5 @@
-//! Taking objects away that a run left. Who set their finalizers is gone; what is gone already is fine.
+//! Removes the remaining objects of a run, with their finalizers: the controllers that set these have ended. Ignores
+//! absent objects.
 
 use std::fmt::Debug;
 
@@ -12,34 +13,34 @@ use serde_json::json;
 
 use crate::kind_api::KindApi;
 
-/// Kinds of a run's namespace that may have finalizers of ours.
-const HELD: [&str; 5] = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Secret"];
+/// Namespaced kinds that may have finalizers of mcm.
+const KINDS_WITH_FINALIZERS: [&str; 5] = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Secret"];
 
-/// Why objects of a run are left.
+/// Errors of removing the objects of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The kind is none that a scenario can name.
+    /// Scenarios do not support the kind.
     #[error(transparent)]
     UnknownKind(#[from] UnknownKind),
-    /// The API server does not list or return objects.
+    /// The API server rejects a read.
     #[error("cannot read {what}: {source}")]
     Read {
         /// Which objects.
         what: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The API server does not delete an object, or does not take its finalizers off.
-    #[error("{object} is left: {source}")]
+    /// The API server rejects the deletion of an object, or the removal of its finalizers.
+    #[error("cannot remove {object}: {source}")]
     Left {
         /// Its path.
         object: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
 }
 
-/// Whether a Node is of our cloud: its provider id says so.
+/// Whether a Node has a provider ID of fakecloud.
 pub(super) fn is_of_our_cloud(node: &Node) -> bool {
     judge::interest::is_ours(node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()))
 }
@@ -67,9 +68,9 @@ pub(super) async fn remove_node(client: &kube::Client, node: &Node) -> Result<()
     Ok(())
 }
 
-/// Takes the finalizers off all objects of a namespace that may have some of ours.
-pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Result<(), ObjectError> {
-    for kind in HELD {
+/// Removes the finalizers of all objects of a namespace that may have finalizers of mcm.
+pub(super) async fn release_all(client: &kube::Client, namespace: &str) -> Result<(), ObjectError> {
+    for kind in KINDS_WITH_FINALIZERS {
         let api = kinds::find(kind)?.api(client, namespace);
         for object in api
             .list_metadata(&ListParams::default())
@@ -82,7 +83,7 @@ pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Resu
     Ok(())
 }
 
-/// Takes the finalizers off an object.
+/// Removes the finalizers of an object.
 pub(super) async fn release<K>(api: &Api<K>, name: &str, finalizers: &[String]) -> Result<(), ObjectError>
 where
     K: Clone + DeserializeOwned + Debug + Resource,
@@ -92,10 +93,10 @@ where
     }
     let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     let patched = api.patch_metadata(name, &PatchParams::default(), &none).await;
-    unless_gone(patched.map(drop), api, name)
+    ignore_absent(patched.map(drop), api, name)
 }
 
-/// Deletes the chosen objects without a grace period.
+/// Deletes the listed objects that `chosen` accepts, without a grace period.
 pub(super) async fn remove_all<K>(
     api: &Api<K>,
     which: &ListParams,
@@ -116,15 +117,15 @@ where
     Ok(())
 }
 
-/// Deletes an object.
+/// Deletes an object. Ignores an absent one.
 pub(super) async fn remove<K>(api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), ObjectError>
 where
     K: Clone + DeserializeOwned + Debug + Resource,
 {
-    unless_gone(api.delete(name, how).await.map(drop), api, name)
+    ignore_absent(api.delete(name, how).await.map(drop), api, name)
 }
 
-/// Adds to an error which objects cannot be read.
+/// Converts an error of reading `what`.
 pub(super) fn cannot_read(what: &str) -> impl Fn(kube::Error) -> ObjectError {
     let what = what.to_owned();
     move |source| ObjectError::Read {
@@ -133,7 +134,7 @@ pub(super) fn cannot_read(what: &str) -> impl Fn(kube::Error) -> ObjectError {
     }
 }
 
-fn unless_gone<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), ObjectError> {
+fn ignore_absent<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), ObjectError> {
     match result {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
         result => result.map_err(|source| ObjectError::Left {

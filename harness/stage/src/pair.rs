@@ -1,7 +1,7 @@
-//! A session with two clusters, one for machines and one for their nodes, of any stages on the wall clock.
+//! A session with two clusters, one for machines and one for their nodes, on any wall-clock stages.
 //!
-//! mcm and fakecloud are processes on this machine, also where a cluster is kind's: they reach both clusters, which
-//! need not reach each other.
+//! mcm and fakecloud are processes on this machine, even with a kind cluster, so that the clusters do not have to reach
+//! each other.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -19,19 +19,19 @@ use super::{kind, processes};
 use crate::result::StageResult;
 use crate::{Performer, StageError};
 
-/// Where one of the clusters is.
+/// The origin of one of the clusters.
 #[derive(Debug)]
 pub enum Ground {
     /// Started for each run: `embedded` or `envtest`.
     Own(StageKind, Arc<Spares>),
-    /// Somebody's.
+    /// An existing cluster.
     There(Box<Session>),
-    /// kind's, made for the session or found.
+    /// A kind cluster, created for the session or existing.
     Kind(Box<kind::Cluster>, Box<Session>),
 }
 
 impl Ground {
-    /// What runs share, if they share anything.
+    /// The session that runs share, unless each run starts its own cluster.
     fn session(&self) -> Option<&Session> {
         match self {
             Self::Own(..) => None,
@@ -56,7 +56,7 @@ impl Ground {
         }
     }
 
-    /// Returns when another session takes the cluster.
+    /// Returns when another session takes over the cluster.
     async fn taken(&self) -> SessionError {
         match self.session() {
             Some(session) => session.taken().await,
@@ -71,10 +71,10 @@ impl Ground {
         }
     }
 
-    /// Removes what the session made in it.
+    /// Removes everything that the session created in the cluster.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub async fn end(self) -> Result<(), StageError> {
         match self {
             Self::Own(..) => {}
@@ -88,17 +88,17 @@ impl Ground {
         Ok(())
     }
 
-    /// What is removed at its end, if anything.
+    /// Describes what the end of the session removes, if anything.
     fn leaves(&self) -> Option<String> {
         match self {
             Self::Own(..) => None,
             Self::There(session) => Some(session.leaves()),
-            Self::Kind(cluster, _) => Some(format!("what this session made in cluster {}", cluster.name())),
+            Self::Kind(cluster, _) => Some(format!("what this session created in cluster {}", cluster.name())),
         }
     }
 }
 
-/// Both clusters.
+/// A control cluster and a target cluster.
 #[derive(Debug)]
 pub struct Pair {
     control: Ground,
@@ -106,33 +106,33 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// One for machines, one for their nodes.
+    /// A session with one cluster for machines and one for their nodes.
     pub fn new(control: Ground, target: Ground) -> Self {
         Self { control, target }
     }
 
-    /// Runs a job in a new namespace of both, and removes everything that it made. Dropped on the way, the rest is left to
-    /// [`Pair::end`].
+    /// Runs a job in a new namespace of both clusters, and removes everything that the run created. If the future is
+    /// dropped early, [`Pair::end`] removes the rest.
     pub async fn run(&self, job: &Job, performer: &impl Performer) -> StageResult {
-        let broken = |error: StageError| StageResult::new(Err(error), BTreeMap::new());
+        let failed = |error: StageError| StageResult::new(Err(error), BTreeMap::new());
         let timeouts = Timeouts::on_cluster(self.target.node_grace());
-        let mut ran = match self.planes(job, &timeouts).await {
+        let mut result = match self.planes(job, &timeouts).await {
             Ok(planes) => tokio::select! {
                 biased;
-                error = self.control.taken() => broken(error.into()),
-                error = self.target.taken() => broken(error.into()),
-                ran = Box::pin(processes::run(job, performer, planes, timeouts, None)) => ran,
+                error = self.control.taken() => failed(error.into()),
+                error = self.target.taken() => failed(error.into()),
+                result = Box::pin(processes::run(job, performer, planes, timeouts, None)) => result,
             },
-            Err(error) => broken(error),
+            Err(error) => failed(error),
         };
         let (control, target) = (self.control.tidy().await, self.target.tidy().await);
-        if let (Err(error), Ok(_)) = (control.and(target), &ran.outcome) {
-            ran.outcome = Err(error.into());
+        if let (Err(error), Ok(_)) = (control.and(target), &result.outcome) {
+            result.outcome = Err(error.into());
         }
-        ran
+        result
     }
 
-    /// Objects of a scenario are in the same namespace of both.
+    /// The control planes, with the same namespace in both clusters.
     async fn planes(&self, job: &Job, timeouts: &Timeouts) -> Result<Planes, StageError> {
         let sessions = self.control.session().or_else(|| self.target.session());
         let namespace = sessions.map_or_else(|| super::NAMESPACE.to_owned(), |session| session.namespace_for(job));
@@ -141,16 +141,16 @@ impl Pair {
         Ok(Planes::two(control, target))
     }
 
-    /// Removes what the session made in both.
+    /// Removes everything that the session created in both clusters.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub async fn end(self) -> Result<(), StageError> {
         let control = Box::pin(self.control.end()).await;
         Box::pin(self.target.end()).await.and(control)
     }
 
-    /// What is removed at the end, for a person who waits for it.
+    /// Describes what the end of the session removes, for the user who waits for it.
     pub fn leaves(&self) -> String {
         let parts = [self.control.leaves(), self.target.leaves()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", and ")

@@ -1,8 +1,8 @@
-//! Free ports of this machine, and processes that listen on them.
+//! Chooses free ports of this machine, and starts processes that listen on them.
 //!
-//! They are none of those that a system gives to outgoing connections and to whoever asks for any port: such a port may be
-//! given away between a look and its use, or while a process that listened there is being started again. A client that
-//! dials it meanwhile may even be given it, and is connected to itself.
+//! The range excludes ephemeral ports, which the system assigns to outgoing connections and to listeners on port 0. It
+//! may assign an ephemeral port between the check and the use, or during a restart of the process that listens on it. A
+//! client that dials such a port may even get it as its own source port, and connects to itself.
 
 use std::net::TcpListener;
 use std::ops::Range;
@@ -14,34 +14,34 @@ use tokio::net::TcpStream;
 
 use super::child::{ChildError, Ended, Program, Running};
 
-/// Linux gives ports from 32768 on, macOS from 49152 on. Well-known ones of Kubernetes are not among these.
+/// Ephemeral ports start at 32768 on Linux and at 49152 on macOS. The range has no well-known ports of Kubernetes.
 const PORTS: Range<u16> = 21_000..26_000;
-/// How far apart two processes begin that were started one after the other.
+/// The distance between the first ports of two processes with consecutive process ids.
 const STRIDE: u32 = 97;
 
-/// How long a process may take until it listens.
+/// How long a process may take to listen.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How often that is looked at meanwhile: a port that nobody listens on yet gives no event.
+/// The interval of connection attempts meanwhile: the start of a listener causes no event.
 const START_PROBE: Duration = Duration::from_millis(20);
-/// How often a process may find that somebody was faster.
+/// The number of retries when another process has taken the port first.
 pub(super) const ATTEMPTS: u32 = 5;
 
-/// How many ports this process was given.
-static GIVEN: AtomicU32 = AtomicU32::new(0);
+/// The number of ports that [`free_port`] has tried so far.
+static TRIED: AtomicU32 = AtomicU32::new(0);
 
-/// Why no process listens on a port.
+/// Errors of choosing a port and starting a process on it.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// Something listens on each of them.
+    /// Every port of the range is in use.
     #[error("no port from {} to {} is free", PORTS.start, PORTS.end - 1)]
     AllTaken,
-    /// The operating system gives no port of its choice.
+    /// The operating system assigns no ephemeral port.
     #[error("no port is free: {0}")]
     Bind(#[source] std::io::Error),
     /// The process does not start, or ends before it listens.
     #[error(transparent)]
     Child(#[from] ChildError),
-    /// The process runs, but does not listen in time.
+    /// The process does not listen in time.
     #[error("{program} does not listen {START_LIMIT:?} after its start")]
     NotListening {
         /// The program.
@@ -50,30 +50,31 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// Whether another process took the port first.
+    /// Whether another process has taken the port first.
     fn is_taken(&self) -> bool {
         matches!(self, Self::Child(ChildError::Ended(ended)) if is_taken(ended))
     }
 }
 
-/// A port that nobody listens on; another one at each call, until all were given.
+/// Returns a port that no process listens on. Each call returns another port, until the range is exhausted.
 ///
 /// # Errors
 /// [`PortError::AllTaken`].
 pub fn free_port() -> Result<u16, PortError> {
     let first = std::process::id().wrapping_mul(STRIDE);
-    let candidates = PORTS.map(|_| at(first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed))));
+    let candidates = PORTS.map(|_| port_at(first.wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed))));
     let mut free = candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     free.next().ok_or(PortError::AllTaken)
 }
 
-/// Whether a process ended because another one took its port first.
+/// Whether a process ended because another one has taken its port first.
 pub(super) fn is_taken(ended: &Ended) -> bool {
     let line = ended.last_line.as_deref().unwrap_or_default();
     line.to_lowercase().contains("address already in use")
 }
 
-/// Starts a program on a free port, and on another one when somebody was faster. It listens there when this returns.
+/// Starts a program on a free port and waits until it listens. Retries with another port if another process has taken
+/// the port first.
 pub(super) async fn start(
     program: &Program,
     argument: impl Fn(u16) -> String,
@@ -93,7 +94,7 @@ pub(super) async fn start(
     }
 }
 
-/// Waits until somebody listens on a port that was free, for [`START_LIMIT`] at most and no longer than `process` lives.
+/// Waits until a process listens on a port that was free, for at most [`START_LIMIT`] and only while `process` runs.
 pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), PortError> {
     let listening = async {
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
@@ -109,8 +110,8 @@ pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock:
     }
 }
 
-/// One of the ports; which, by any number.
-fn at(number: u32) -> u16 {
+/// Maps any number to a port of the range.
+fn port_at(number: u32) -> u16 {
     let count = u32::from(PORTS.end - PORTS.start);
     PORTS.start + u16::try_from(number % count).unwrap_or_default()
 }
@@ -120,15 +121,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_a_port_of_the_range() {
-        assert_eq!(at(0), PORTS.start);
-        assert_eq!(at(4_999), PORTS.end - 1);
-        assert_eq!(at(5_000), PORTS.start);
-        assert!(PORTS.contains(&at(u32::MAX)));
+    fn every_number_maps_to_a_port_of_the_range() {
+        assert_eq!(port_at(0), PORTS.start);
+        assert_eq!(port_at(4_999), PORTS.end - 1);
+        assert_eq!(port_at(5_000), PORTS.start);
+        assert!(PORTS.contains(&port_at(u32::MAX)));
     }
 
     #[test]
-    fn a_port_that_is_taken_is_told_from_a_ledger_that_is_in_use() {
+    fn only_an_address_in_use_counts_as_a_taken_port() {
         let ended = |program: &str, line: &str| Ended {
             program: program.to_owned(),
             status: "exit status: 1".to_owned(),
@@ -138,21 +139,21 @@ mod tests {
         assert!(is_taken(&mcm));
         assert_eq!(
             mcm.to_string(),
-            "mcm ended (exit status: 1); its last words: Address already in use (os error 98)"
+            "mcm ended (exit status: 1); last log line: Address already in use (os error 98)"
         );
         assert!(is_taken(&ended("etcd", "bind: address already in use")));
         assert!(!is_taken(&ended("fakecloud", "ledger is in use by another fakecloud")));
     }
 
     #[test]
-    fn a_port_is_given_once_and_not_while_somebody_listens_there() {
+    fn a_free_port_is_returned_once_and_only_without_a_listener() {
         let first = free_port().unwrap();
         let second = free_port().unwrap();
         assert_ne!(first, second);
-        let _taken = TcpListener::bind(("127.0.0.1", second)).unwrap();
-        // Once around.
-        let given = (0..PORTS.len()).map(|_| free_port().unwrap());
-        let given: std::collections::BTreeSet<_> = given.take_while(|port| *port != first).collect();
-        assert!(!given.contains(&second));
+        let _listener = TcpListener::bind(("127.0.0.1", second)).unwrap();
+        // One cycle through the whole range.
+        let ports = (0..PORTS.len()).map(|_| free_port().unwrap());
+        let ports: std::collections::BTreeSet<_> = ports.take_while(|port| *port != first).collect();
+        assert!(!ports.contains(&second));
     }
 }

@@ -1,4 +1,4 @@
-//! A service behind a port of this machine: where a process of its own sends what has to pass its gate.
+//! Serves a service on a port of this machine, for the requests of a separate process that have to pass its gate.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -16,14 +16,14 @@ use tower::{BoxError, Service, service_fn};
 
 use super::ports::PortError;
 
-/// A free port of this machine, and its number.
+/// Listens on a free port of this machine. Returns the listener and its port.
 pub(super) async fn listen() -> Result<(TcpListener, u16), PortError> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(PortError::Bind)?;
     let port = listener.local_addr().map_err(PortError::Bind)?.port();
     Ok((listener, port))
 }
 
-/// Answers everything that comes in, over HTTP/1.1 or HTTP/2 without TLS; never returns. Dropping it breaks all
+/// Serves all connections over HTTP/1.1 or HTTP/2 without TLS, and never returns. Dropping the future closes all
 /// connections.
 pub(super) async fn serve<S, B>(listener: TcpListener, service: S) -> std::convert::Infallible
 where
@@ -43,7 +43,7 @@ where
                 connections.spawn(async move {
                     let builder = Builder::new(TokioExecutor::new());
                     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-                        tracing::debug!(error, "a connection through a gate broke");
+                        tracing::debug!(error, "a connection through a gate failed");
                     }
                 });
             }
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// The API server, asked as `client` asks.
+/// A service that forwards requests to the API server through `client`.
 pub(super) fn api(
     client: kube::Client,
 ) -> impl Service<
@@ -68,13 +68,13 @@ pub(super) fn api(
             let (mut parts, body) = request.into_parts();
             parts.headers.remove(http::header::HOST);
             let body = body.collect().await?.to_bytes();
-            let answer = client.send(Request::from_parts(parts, ApiBody::from(body))).await?;
-            Ok(answer)
+            let response = client.send(Request::from_parts(parts, ApiBody::from(body))).await?;
+            Ok(response)
         }
     })
 }
 
-/// The driver, asked over `channel`.
+/// A service that forwards calls to the driver over `channel`.
 pub(super) fn cloud(
     channel: Channel,
 ) -> impl Service<

@@ -1,10 +1,11 @@
-//! In virtual time: when healthy kubelets and a leading mcm skip the renewal of their Leases, and kubelets the repetition of
-//! an unchanged Node status, because no fault can affect them.
+//! Decides when pulses replace the Lease renewals of healthy kubelets and of the leading mcm, and the repetition of an
+//! unchanged Node status, in virtual time: when no fault can affect these requests.
 //!
-//! Of a Lease in `kube-node-lease` only node lifecycle takes notice, of mcm's only another mcm. What a run says or draws
-//! about the ways between who renews, API server and who takes notice is known before it starts; where it touches none of
-//! them, each renewal would come through, so the [`Pulses`] say the same. A kubelet that falls ill is no such case: it
-//! ends its pulse itself. Nor is an mcm that crashes, is killed or stands still: its pulse ends at that moment.
+//! Only the node lifecycle controller reads Leases in `kube-node-lease`, and only another mcm reads mcm's Lease. The
+//! disturbances of the connections from the holder to the API server and from there to the reader are known before a
+//! run starts. Without such a disturbance every renewal would succeed, so [`Pulses`] are equivalent. Other failures
+//! need no check here: a failing kubelet ends its own pulse, and the pulse of an mcm ends when it crashes, is killed or
+//! is paused.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,20 +20,20 @@ use scenario::{Step, Timeouts};
 
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 
-/// The pulses of the kubelets of a run that starts at `start`; `None`: every Lease is renewed every time.
+/// The pulses of the kubelets in a run that starts at `start`; `None` if every renewal has to be a request.
 pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
-    if shows_signs_of_life(job) {
+    if needs_every_renewal(job) {
         return None;
     }
-    let mut loud = Vec::new();
-    if job.plan.scenario.steps.iter().any(cuts) {
-        loud.push(UNTIL_CALM);
+    let mut explicit_periods = Vec::new();
+    if job.plan.scenario.steps.iter().any(may_cut_kubelet_leases) {
+        explicit_periods.push(UNTIL_CLEARED);
     }
     for disturbance in &job.plan.disturbances {
         match disturbance {
             Disturbance::Pause(pause) if pause.process != Process::Mcm => return None,
             Disturbance::Lag(lag) if lag.process != Process::Mcm => return None,
-            Disturbance::Api(rule) if stands_between(rule) => loud.push(window(rule, start, timeouts)),
+            Disturbance::Api(rule) if hits_kubelet_leases(rule) => explicit_periods.push(window(rule, start, timeouts)),
             Disturbance::Crash(_)
             | Disturbance::Pause(_)
             | Disturbance::Lag(_)
@@ -42,57 +43,60 @@ pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> O
             | Disturbance::Kubelet(_) => {}
         }
     }
-    Some(Pulses::new(loud))
+    Some(Pulses::new(explicit_periods))
 }
 
-/// The same of its mcm. Where there are two, one watches over the other's Lease.
+/// The pulses of mcm; `None` if every renewal has to be a request, for example with several replicas, which read the
+/// leader's Lease.
 pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
     let scenario = &job.plan.scenario;
-    let strikes = |step: &Step| match step {
-        Step::ApiFault(fault) => strikes_renewals(&fault.rule),
+    let hits = |step: &Step| match step {
+        Step::ApiFault(fault) => hits_mcm_renewals(&fault.rule),
         _ => false,
     };
-    if shows_signs_of_life(job) || scenario.world.replicas > 1 {
+    if needs_every_renewal(job) || scenario.world.replicas > 1 {
         return None;
     }
-    let until_calm = scenario.steps.iter().any(strikes).then_some(UNTIL_CALM);
+    let until_cleared = scenario.steps.iter().any(hits).then_some(UNTIL_CLEARED);
     let rules = job
         .plan
         .disturbances
         .iter()
         .filter_map(|disturbance| match disturbance {
-            Disturbance::Api(rule) if strikes_renewals(rule) => Some(rule),
+            Disturbance::Api(rule) if hits_mcm_renewals(rule) => Some(rule),
             _ => None,
         });
     let windows = rules.map(|rule| window(rule, start, timeouts));
-    Some(Pulses::new(windows.chain(until_calm)))
+    Some(Pulses::new(windows.chain(until_cleared)))
 }
 
-/// Beats have to be heard until [`Pulses::clear_explicit_periods`].
-const UNTIL_CALM: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
+/// The period for explicit renewals until [`Pulses::clear_explicit_periods`].
+const UNTIL_CLEARED: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
 
-/// Whether a run disturbs connections to an API server by its steps alone, so that it is calm once these are over.
-pub(super) fn may_calm_down(job: &Job) -> bool {
+/// Whether at most the steps of a run disturb connections to an API server, so that connections are stable after them.
+pub(super) fn may_become_stable(job: &Job) -> bool {
     let disturbed = job.plan.disturbances.iter().any(|disturbance| match disturbance {
-        Disturbance::Api(rule) => strikes_watches(rule),
+        Disturbance::Api(rule) => hits_watches(rule),
         Disturbance::Lag(_) | Disturbance::Pause(_) => true,
         Disturbance::Crash(_) | Disturbance::Cloud(_) | Disturbance::Vm(_) | Disturbance::Kubelet(_) => false,
     });
     !job.every_renewal && !disturbed
 }
 
-/// Whether one of the steps disturbs a connection to an API server, or the way from a kubelet's renewal to node lifecycle.
+/// Whether a step disturbs a connection to an API server, or the path from a kubelet's renewal to the node lifecycle
+/// controller.
 pub(super) fn any_disturbs(steps: &[Step]) -> bool {
     let disturbs = |step: &Step| match step {
-        Step::ApiFault(fault) => strikes_watches(&fault.rule) || cuts(step),
+        Step::ApiFault(fault) => hits_watches(&fault.rule) || may_cut_kubelet_leases(step),
         Step::Pause(_) => true,
-        _ => cuts(step),
+        _ => may_cut_kubelet_leases(step),
     };
     steps.iter().any(disturbs)
 }
 
-/// Whether the run is to show Leases, and the times of a Node's conditions, as they are.
-fn shows_signs_of_life(job: &Job) -> bool {
+/// Whether the job requests every renewal, or the scenario refers to Leases or the heartbeat times of a Node's
+/// conditions.
+fn needs_every_renewal(job: &Job) -> bool {
     let shown = serde_json::to_string(&job.plan.scenario);
     job.every_renewal
         || shown.is_ok_and(|shown| {
@@ -102,10 +106,10 @@ fn shows_signs_of_life(job: &Job) -> bool {
         })
 }
 
-/// Whether a step may stand between kubelets and node lifecycle, at a time that nobody knows before.
-fn cuts(step: &Step) -> bool {
+/// Whether a step, whose time is not known before the run, may disturb the path between kubelets and node lifecycle.
+fn may_cut_kubelet_leases(step: &Step) -> bool {
     match step {
-        Step::ApiFault(fault) => fault.by.is_none() && stands_between(&fault.rule),
+        Step::ApiFault(fault) => fault.by.is_none() && hits_kubelet_leases(&fault.rule),
         Step::Pause(pause) => pause.process != Process::Mcm,
         Step::Process(step) => step.name != Process::Mcm,
         _ => false,
@@ -117,27 +121,27 @@ fn is_about(rule: &Rule, account: &str) -> bool {
     client.is_some_and(|client| client.as_str().ends_with(&format!(":{account}")))
 }
 
-/// Whether a rule may strike mcm when it renews.
-fn strikes_renewals(rule: &Rule) -> bool {
-    may_strike(rule, &[Verb::Update], Some(LEASES)) && !is_about(rule, FAKECLOUD_ACCOUNT)
+/// Whether a rule may hit a Lease renewal of mcm.
+fn hits_mcm_renewals(rule: &Rule) -> bool {
+    may_hit(rule, &[Verb::Update], Some(LEASES)) && !is_about(rule, FAKECLOUD_ACCOUNT)
 }
 
-/// Whether a rule may strike a kubelet that renews its Lease, or node lifecycle, which watches Leases.
-fn stands_between(rule: &Rule) -> bool {
-    may_strike(rule, &Verb::ALL, Some(LEASES)) && !is_about(rule, MCM_ACCOUNT)
+/// Whether a rule may hit the Lease renewal of a kubelet, or the watch of Leases by node lifecycle.
+fn hits_kubelet_leases(rule: &Rule) -> bool {
+    may_hit(rule, &Verb::ALL, Some(LEASES)) && !is_about(rule, MCM_ACCOUNT)
 }
 
-/// Whether a rule may strike a watch, the list before it, or the question whether a server answers.
-fn strikes_watches(rule: &Rule) -> bool {
-    may_strike(rule, &[Verb::Get, Verb::List, Verb::Watch], None)
+/// Whether a rule may hit a watch, the list before it, or a health check of the server.
+fn hits_watches(rule: &Rule) -> bool {
+    may_hit(rule, &[Verb::Get, Verb::List, Verb::Watch], None)
 }
 
 const LEASES: &str = "leases";
 
-/// Whether a rule may strike a request with one of these verbs: for this resource, or for any that can be watched.
-fn may_strike(rule: &Rule, verbs: &[Verb], resource: Option<&str>) -> bool {
+/// Whether a rule may hit a request with one of these verbs, for `resource` or, if `None`, for any watchable resource.
+fn may_hit(rule: &Rule, verbs: &[Verb], resource: Option<&str>) -> bool {
     if let Action::Partition { .. } | Action::Compact { .. } | Action::Restart { .. } = rule.action {
-        // Whatever request it is that brings this about, it concerns others.
+        // These actions affect other requests than the one that triggers them.
         return true;
     }
     let verbs = rule.action.verbs().iter().filter(|verb| verbs.contains(verb));
@@ -150,7 +154,7 @@ fn may_strike(rule: &Rule, verbs: &[Verb], resource: Option<&str>) -> bool {
     verbs.next().is_some() && rule.matches.resource.as_ref().is_none_or(reaches)
 }
 
-/// When a rule may be felt: what it holds back may arrive a little later.
+/// The period in which a rule may have effects, with a margin for delayed requests.
 fn window(rule: &Rule, start: Timestamp, timeouts: &Timeouts) -> Range<Timestamp> {
     let margin = 2 * timeouts.node_grace;
     let window = rule.matches.window.unwrap_or_default();
@@ -228,20 +232,20 @@ mod tests {
         Disturbance::Api(Box::new(delay(verbs, resource)))
     }
 
-    /// Until which second pulses go that begin with the run.
+    /// The expected values are the seconds until which pulses from the start of the run last.
     #[rstest]
     #[case::undisturbed(vec![], Some(i64::MAX), Some(i64::MAX))]
-    #[case::mcm_hears_late(vec![lag(Process::Mcm)], Some(i64::MAX), Some(i64::MAX))]
-    #[case::node_lifecycle_hears_late(vec![lag(Process::Controllers)], None, Some(i64::MAX))]
-    #[case::kubelets_hear_late(vec![lag(Process::Fakecloud)], None, Some(i64::MAX))]
+    #[case::watches_of_mcm_lag(vec![lag(Process::Mcm)], Some(i64::MAX), Some(i64::MAX))]
+    #[case::watches_of_node_lifecycle_lag(vec![lag(Process::Controllers)], None, Some(i64::MAX))]
+    #[case::watches_of_kubelets_lag(vec![lag(Process::Fakecloud)], None, Some(i64::MAX))]
     #[case::requests_of_mcm(vec![compaction("*:machine-controller-manager")], Some(i64::MAX), Some(900))]
     #[case::requests_of_kubelets(vec![compaction("*:fakecloud")], Some(900), Some(i64::MAX))]
-    #[case::requests_of_anybody(vec![compaction("*")], Some(900), Some(900))]
-    #[case::watches_of_anybody(vec![freeze()], None, Some(i64::MAX))]
+    #[case::requests_of_any_client(vec![compaction("*")], Some(900), Some(900))]
+    #[case::watches_of_any_client(vec![freeze()], None, Some(i64::MAX))]
     #[case::writes_of_others(vec![delayed(&[], "nodes")], Some(i64::MAX), Some(i64::MAX))]
     #[case::writes_of_leases(vec![delayed(&[Verb::Update], "lease*")], None, None)]
     #[case::reads_of_leases(vec![delayed(&[Verb::List], "leases.coordination.k8s.io")], None, Some(i64::MAX))]
-    fn they_beat_unheard_where_every_renewal_would_come_through(
+    fn pulses_replace_renewals_that_no_disturbance_can_hit(
         #[case] disturbances: Vec<Disturbance>,
         #[case] kubelets: Option<i64>,
         #[case] mcm: Option<i64>,
@@ -265,19 +269,22 @@ mod tests {
     #[case::reads(delay(&[Verb::List], "*"), true)]
     #[case::writes(delay(&[Verb::Patch], "machines"), false)]
     #[case::writes_of_a_subresource(delay(&[], "pods/eviction"), false)]
-    #[case::writes_that_a_rule_cannot_strike(
+    #[case::writes_that_the_action_cannot_hit(
         Rule { action: Action::FreezeWatch {}, ..delay(&[Verb::Patch], "machines") }, false
     )]
-    #[case::of_all_at_a_write(
+    #[case::all_watches_at_a_write(
         Rule { action: Action::Compact { behind_only: false }, ..delay(&[Verb::Patch], "machines") }, true
     )]
-    fn a_world_is_calm_beside_what_strikes_no_watch(#[case] rule: Rule, #[case] strikes: bool) {
-        assert_eq!(strikes_watches(&rule), strikes);
-        assert_eq!(may_calm_down(&job(vec![Disturbance::Api(Box::new(rule))])), !strikes);
+    fn a_world_may_become_stable_if_no_rule_hits_watches(#[case] rule: Rule, #[case] expected: bool) {
+        assert_eq!(hits_watches(&rule), expected);
+        assert_eq!(
+            may_become_stable(&job(vec![Disturbance::Api(Box::new(rule))])),
+            !expected
+        );
     }
 
     #[test]
-    fn who_wants_to_see_every_renewal_does() {
+    fn a_job_that_requests_every_renewal_has_no_pulses() {
         let job = Job {
             every_renewal: true,
             ..job(Vec::new())
@@ -288,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_mcm_that_another_one_watches_renews() {
+    fn replicas_of_mcm_have_no_pulses() {
         let mut job = job(Vec::new());
         job.plan.scenario.world.replicas = 2;
         assert_eq!(of_mcm(&job, Timestamp::UNIX_EPOCH, &Timeouts::production()), None);

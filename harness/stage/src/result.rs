@@ -1,4 +1,4 @@
-//! What a stage hands back after a run.
+//! The result of a run on a stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,30 @@ use scenario::result::{Access, TraceSummary, Write};
 
 use crate::StageError;
 
-/// What a stage hands back: what was told, or why it never began, and what only it knows.
+/// The outcome of a run, or why it did not start, and the information that only the stage has.
 #[derive(Debug)]
 pub struct StageResult {
-    /// What happened.
+    /// The outcome of the scenario, or the error of the stage.
     pub outcome: Result<ScenarioOutcome, StageError>,
-    /// Of a simulated run.
+    /// The summary of the trace of a simulated run.
     pub trace: Option<TraceSummary>,
-    /// Of a simulated run.
+    /// The effects of a simulated run.
     pub effects: Vec<Effect>,
-    /// Of a simulated run whose job wants them told.
+    /// The writes of a simulated run, if the job requests them.
     pub writes: Vec<Write>,
-    /// How often each disturbance struck, in the plan's order.
+    /// The number of hits of each disturbance, in the order of the plan.
     pub hits: Vec<u64>,
     /// Logs by file name.
     pub logs: BTreeMap<String, Vec<u8>>,
-    /// What mcm and fakecloud asked of an API server of ours.
+    /// The accesses of mcm and fakecloud to an embedded API server.
     pub requests: BTreeSet<Access>,
-    /// What it refused them: roles of `deploy/rbac` that lack something.
+    /// The requests that it denied because a role of `deploy/rbac` lacks a rule.
     pub refused: BTreeSet<String>,
 }
 
 impl StageResult {
-    /// With how tidying up went: where it failed, so did the run. Why the run itself failed stays in front.
+    /// Adds the result of the cleanup: if the cleanup failed, the run fails too. A failure of the run itself comes
+    /// first in the reason.
     #[must_use]
     pub fn tidied(mut self, tidied: Result<(), StageError>) -> Self {
         let Err(left) = tidied else { return self };
@@ -50,7 +51,7 @@ impl StageResult {
         self
     }
 
-    /// What every stage knows.
+    /// A result with the fields that every stage has.
     pub fn new(outcome: Result<ScenarioOutcome, StageError>, logs: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
             outcome,
@@ -79,7 +80,7 @@ mod tests {
     use crate::deploy::DeployError;
     use crate::ports::PortError;
 
-    const NOT_GONE: &str = "not everything that was deleted is gone after 60s";
+    const NOT_GONE: &str = "some deleted objects still exist after 60s";
 
     fn not_gone() -> StageError {
         DeployError::NotGone.into()
@@ -102,29 +103,29 @@ mod tests {
     }
 
     #[rstest]
-    #[case::both_well(Ok(outcome(None)), Ok(()), None)]
-    #[case::only_the_run(Ok(outcome(Some("no machine"))), Ok(()), Some("no machine"))]
-    #[case::only_the_tidy_up(Ok(outcome(None)), Err(not_gone()), Some(NOT_GONE))]
-    #[case::both(
+    #[case::both_succeed(Ok(outcome(None)), Ok(()), None)]
+    #[case::only_the_run_fails(Ok(outcome(Some("no machine"))), Ok(()), Some("no machine"))]
+    #[case::only_the_cleanup_fails(Ok(outcome(None)), Err(not_gone()), Some(NOT_GONE))]
+    #[case::both_fail(
         Ok(outcome(Some("no machine"))),
         Err(not_gone()),
-        Some("no machine; then not everything that was deleted is gone after 60s")
+        Some("no machine; then some deleted objects still exist after 60s")
     )]
-    #[case::one_that_did_not_begin(
+    #[case::the_run_does_not_start(
         Err(PortError::AllTaken.into()),
         Err(not_gone()),
-        Some("no port from 21000 to 25999 is free; then not everything that was deleted is gone after 60s")
+        Some("no port from 21000 to 25999 is free; then some deleted objects still exist after 60s")
     )]
-    fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
+    fn a_failed_cleanup_is_reported_after_the_failure_of_the_run(
         #[case] outcome: Result<ScenarioOutcome, StageError>,
         #[case] tidied: Result<(), StageError>,
-        #[case] said: Option<&str>,
+        #[case] expected: Option<&str>,
     ) {
-        let ran = StageResult::new(outcome, BTreeMap::new()).tidied(tidied);
-        let reason = match ran.outcome {
+        let result = StageResult::new(outcome, BTreeMap::new()).tidied(tidied);
+        let reason = match result.outcome {
             Ok(outcome) => outcome.failure.map(|failure| failure.reason),
             Err(error) => Some(error.to_string()),
         };
-        assert_eq!(reason.as_deref(), said);
+        assert_eq!(reason.as_deref(), expected);
     }
 }

@@ -1,27 +1,27 @@
-//! What a cluster is for: machines, their nodes, or both.
+//! The roles of clusters: for machines, for their nodes, or for both.
 
 use serde_json::Value;
 
 use super::setup::{self, SetupError};
 use crate::deploy::{self, DeployError};
 
-/// What a control plane is for.
+/// The role of a control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It holds machines, and their nodes join it.
+    /// The cluster holds machines, and their nodes join it.
     Both,
-    /// It holds machines.
+    /// The cluster holds machines.
     Control,
-    /// Nodes join it.
+    /// Nodes join the cluster.
     Target,
 }
 
 impl Role {
-    /// Makes a cluster ready for it: definitions of machines if it is to hold some, the namespace, accounts and what they
-    /// may do.
+    /// Prepares a cluster for this role: creates the machine CRDs if it holds machines, the namespace, accounts, roles
+    /// and bindings.
     ///
     /// # Errors
-    /// The first object that is not created.
+    /// The first object that cannot be created.
     pub async fn install(self, client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
         if self.holds_machines() {
             setup::install_definitions(client).await?;
@@ -31,12 +31,12 @@ impl Role {
         Ok(())
     }
 
-    /// Whether machines, sets, deployments and classes are in it.
+    /// Whether the cluster holds machines, sets, deployments and classes.
     pub fn holds_machines(self) -> bool {
         self != Self::Target
     }
 
-    /// The roles that mcm and fakecloud have there.
+    /// The RBAC objects of mcm and fakecloud in the cluster.
     ///
     /// # Errors
     /// As [`deploy::rbac`].

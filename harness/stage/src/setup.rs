@@ -1,4 +1,4 @@
-//! What every world gets before its first step, and how its parts are set on a stage.
+//! Creates the common objects of every world before its first step, and sets the options of mcm on a stage.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,53 +17,53 @@ use super::clusters::Clusters;
 use crate::apply::{ApplyError, ESTABLISHED, served};
 use crate::deploy::DeployError;
 
-/// How often discovery is looked at.
+/// The interval of discovery requests.
 const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
 
-/// Why a cluster is not ready for machines or nodes.
+/// Errors of preparing a cluster for machines or nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A CRD is not created.
+    /// The API server rejects a CRD.
     #[error("cannot create the CRD {name}: {source}")]
     Definition {
         /// The definition.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// An object is not written, or a CRD is not served.
+    /// An object cannot be written, or a CRD is not served.
     #[error(transparent)]
     Apply(#[from] ApplyError),
-    /// The objects of `deploy/` are not written.
+    /// The objects of `deploy/` cannot be written.
     #[error(transparent)]
     Deploy(#[from] DeployError),
     /// Discovery cannot be read.
     #[error(transparent)]
     Discovery(kube::Error),
-    /// Discovery does not have the machine API in time.
-    #[error("discovery does not have {group} after {ESTABLISHED:?}")]
+    /// Discovery does not list the machine API in time.
+    #[error("discovery does not list {group} after {ESTABLISHED:?}")]
     NotDiscovered {
         /// The group of the machine API.
         group: String,
     },
-    /// The namespace is not created.
+    /// The API server rejects the namespace.
     #[error("cannot create the namespace {name}: {source}")]
     Namespace {
         /// The namespace.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Whether a namespace has its service account cannot be watched.
+    /// The watch for the default service account of a namespace fails.
     #[error("cannot watch for the default service account of namespace {namespace}: {source}")]
     WatchAccount {
         /// The namespace.
         namespace: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::runtime::wait::Error>,
     },
-    /// A namespace does not get its service account in time.
-    #[error("namespace {namespace} has no default service account after {limit:?}: do the controllers run?")]
+    /// A namespace does not get its default service account in time.
+    #[error("namespace {namespace} has no default service account after {limit:?}: check that the controllers run")]
     NoAccount {
         /// The namespace.
         namespace: String,
@@ -96,10 +96,10 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), SetupError
     Ok(())
 }
 
-/// Waits until discovery has the machine API, a moment after its CRDs are served.
+/// Waits until discovery lists the machine API, which happens shortly after its CRDs are served.
 ///
 /// # Errors
-/// When it is not there after half a minute.
+/// When discovery does not list it after half a minute.
 pub async fn discovered(client: &kube::Client) -> Result<(), SetupError> {
     let (clock, machines) = (Clock::wall(), Machine::group(&()));
     let discovered = async {
@@ -118,7 +118,7 @@ pub async fn discovered(client: &kube::Client) -> Result<(), SetupError> {
     })
 }
 
-/// Creates the namespace of a scenario's objects unless it is there.
+/// Creates the namespace of a scenario's objects unless it exists.
 ///
 /// # Errors
 /// [`SetupError::Namespace`].
@@ -155,7 +155,7 @@ pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<
     Ok(())
 }
 
-/// The flags of mcm on a stage, less those that say where things are.
+/// The options of mcm on a stage, without addresses and paths.
 pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     let mut options = mcm::Options {
         namespace: namespace.to_owned(),
@@ -173,7 +173,7 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.safety.orphan_vms_period = GoDuration(timeouts.orphan_period);
     options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
     options.safety.apiserver_check_period = GoDuration(timeouts.api_timeout * 2);
-    // In production both are looked at once a minute.
+    // Both have the same default period.
     options.overshoot.overshooting_period = options.safety.apiserver_check_period;
     let lease = timeouts.lease_duration;
     options.leader_election.lease_duration = GoDuration(lease);
@@ -182,7 +182,7 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options
 }
 
-/// The periods of mcm as a command line of the program.
+/// The flags of mcm for its periods.
 pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
     let options = mcm_options(timeouts, namespace);
     let election = &options.leader_election;
@@ -218,19 +218,19 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
     ]
 }
 
-/// What stands for a kubeconfig where mcm has no target cluster.
+/// The value of `--target-kubeconfig` if mcm has no target cluster.
 pub const NO_TARGET: &str = "none";
 
-/// How mcm reaches its clusters.
+/// The kubeconfigs of mcm's clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfigs {
-    /// The one that holds machines.
+    /// The kubeconfig of the control cluster.
     pub control: PathBuf,
-    /// The one that nodes join; `none`: there is none.
+    /// The kubeconfig of the target cluster; [`NO_TARGET`] without one.
     pub target: PathBuf,
 }
 
-/// All flags of mcm as a command line of the program, without the port of its metrics.
+/// All flags of mcm except the port of its metrics.
 pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs, driver: &str) -> Vec<OsString> {
     let places = [
         format!("--driver=grpc://{driver}"),
@@ -256,7 +256,7 @@ mod tests {
     use scenario::workload;
 
     #[test]
-    fn fixtures_name_the_driver_and_the_nodes_of_fakecloud() {
+    fn fixtures_use_the_csi_driver_and_node_label_of_fakecloud() {
         assert_eq!(workload::STORAGE, fakecloud::CSI_DRIVER);
         assert_eq!(workload::SIMULATED, fakecloud::SIMULATED);
     }

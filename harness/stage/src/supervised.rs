@@ -1,4 +1,4 @@
-//! mcm behind gates: its effects are counted, and it can be killed at any of them, stand still, and be started again.
+//! mcm behind gates, which count its effects. It can be killed at any effect, paused and restarted.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ use sim::{Gate, Handle, Trace};
 use super::{LeaderError, StageError, holder_among, leader};
 use crate::plan::effects;
 
-/// How the trace tells of what strikes a process at an effect.
-const BLOWS: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
-/// How often a rolling restart looks whether a process is up again.
+/// Parts of trace entries about disturbances that hit a process at an effect.
+const DISTURBANCES: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
+/// The interval of a rolling restart's checks whether a process is up again.
 const RESTART_PROBE: Duration = Duration::from_millis(100);
 
-/// Processes of one kind, which share one count of effects.
+/// Processes of one kind, which share one effect counter.
 #[derive(Debug)]
 pub(super) struct Supervised {
-    /// The gate of all of them together.
+    /// The common gate of the processes.
     pub(super) group: Gate,
     members: Vec<Member>,
 }
 
-/// One of them.
+/// One process.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// What it is called; its identity as a candidate begins with it.
+    /// The name of the process, which is the prefix of its identity in the Lease.
     pub(super) name: String,
-    /// What starts and ends it.
+    /// Starts and stops the process.
     pub(super) handle: Handle,
-    /// Its own gate.
+    /// The gate of the process.
     pub(super) gate: Gate,
 }
 
 impl Supervised {
-    /// None yet.
+    /// An empty group.
     pub(super) fn new(group: Gate) -> Self {
         let members = Vec::new();
         Self { group, members }
     }
 
-    /// One more.
+    /// Adds a process.
     pub(super) fn add(&mut self, name: &str, handle: Handle, gate: Gate) {
         let name = name.to_owned();
         self.members.push(Member { name, handle, gate });
     }
 
-    /// The process that holds the Lease under that name.
+    /// The process with the identity `holder`.
     pub(super) fn holder(&self, holder: &str) -> Result<&Member, LeaderError> {
         let names = self.members.iter().map(|member| member.name.as_str());
         let index = holder_among(holder, names);
@@ -58,7 +58,7 @@ impl Supervised {
             })
     }
 
-    /// Performs a step; `client` and `namespace` tell who leads.
+    /// Performs an action of a step. `client` and `namespace` are for reading the Lease of the leader.
     pub(super) async fn perform(
         &self,
         action: ProcessAction,
@@ -75,7 +75,7 @@ impl Supervised {
         Ok(())
     }
 
-    /// Lets the one that leads stand still.
+    /// Pauses the leader.
     pub(super) async fn pause_leader(
         &self,
         time: Duration,
@@ -89,13 +89,13 @@ impl Supervised {
     }
 }
 
-/// Ends and starts processes. `KillLeader` means nothing to those that have no leader.
+/// Stops and starts processes. Ignores `KillLeader`, which needs a Lease.
 pub(super) async fn perform<'a>(action: ProcessAction, handles: impl Iterator<Item = &'a Handle>, clock: &Clock) {
     match action {
         ProcessAction::Kill => {
             for handle in handles {
                 handle.kill();
-                // Down before the next step asks whether it is.
+                // The next step may check whether the process runs.
                 while handle.is_running() {
                     tokio::task::yield_now().await;
                 }
@@ -130,16 +130,17 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Adds to the narrative when mcm started, and when a process crashed and was killed: it does not see its own end.
-pub(super) fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
+/// Adds to the narrative the starts of mcm, the restarts of built-in controllers and kubelets, and the disturbances
+/// that hit a process.
+pub(super) fn narrate_processes(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.process_entries() {
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
         let of_builtin = ["controllers", "kubelets"].contains(&&*entry.source) && !entry.text.ends_with("(1)");
         let processes = ["mcm", "controllers", "kubelets"];
-        let struck = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
+        let is_disturbance = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
         if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_builtin) {
             narrative.insert(entry.at, format!("{} {process}", entry.source));
-        } else if struck && BLOWS.iter().any(|blow| entry.text.contains(blow)) {
+        } else if is_disturbance && DISTURBANCES.iter().any(|text| entry.text.contains(text)) {
             narrative.insert(entry.at, entry.text);
         }
     }

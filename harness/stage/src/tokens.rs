@@ -1,13 +1,13 @@
-//! Which bootstrap tokens are mcm's, in a namespace that it shares with others.
+//! Identifies the bootstrap tokens of mcm in a namespace that it shares with other clients.
 
 use k8s_openapi::api::core::v1::Secret;
 
-/// Where bootstrap tokens are.
+/// The namespace of bootstrap tokens.
 pub(super) const NAMESPACE: &str = "kube-system";
-/// What selects the Secrets that are bootstrap tokens.
+/// The field selector of the Secrets that are bootstrap tokens.
 pub(super) const TYPE: &str = "type=bootstrap.kubernetes.io/token";
 
-/// Whether a bootstrap token's description is one that mcm writes; kubeadm's and those of other people are not.
+/// Whether mcm created a bootstrap token, by its description.
 pub(super) fn is_of_mcm(token: &Secret) -> bool {
     let description = token.data.as_ref().and_then(|data| data.get("description"));
     description.is_some_and(|text| {
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_tokens_that_mcm_describes_are_ours() {
+    fn only_tokens_with_the_description_of_mcm_match() {
         let token = |description: &str| Secret {
             data: Some([("description".to_owned(), ByteString(description.into()))].into()),
             ..Secret::default()

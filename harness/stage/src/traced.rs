@@ -1,11 +1,11 @@
-//! What the API server does wrong by its fault rules, in the trace: a strike is part of what happened.
+//! Records the hits of the API server's fault rules in the trace.
 
 use ::sim::Trace;
 use apiserver::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestRecord};
 
 use super::audit::Audit;
 
-/// An observer that tells the audit everything and the trace of faults.
+/// An observer that passes everything to the audit, and faults to the trace.
 #[derive(Clone, Debug)]
 pub(super) struct Traced {
     pub(super) audit: Audit,
@@ -27,7 +27,7 @@ impl Observer for Traced {
 
     fn fault(&self, record: &FaultRecord<'_>) {
         self.audit.fault(record);
-        let what = format!("{} by rule {}", record.action, record.rule);
-        self.trace.fault(&record.facts.to_string(), &what);
+        let hit = format!("{} by rule {}", record.action, record.rule);
+        self.trace.fault(&record.facts.to_string(), &hit);
     }
 }

@@ -1,7 +1,7 @@
-//! What mcm asks API servers to write and asks of the cloud, word by word and in its order: for runs that are compared.
+//! Records mcm's write requests to API servers and its calls to the cloud, verbatim and in order, for comparing runs.
 //!
-//! What tells nothing of a request is left out: versions of objects, which count what everybody writes, and the drawn
-//! ends of Events' names. Of what a Secret holds there is a digest alone.
+//! The record omits resource versions, which depend on the writes of all clients, and the random suffixes of the names
+//! of Events. It contains digests of Secret data instead of the data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 pub(super) struct Writes(Arc<Mutex<Vec<Write>>>);
 
 impl Writes {
-    /// Everything so far.
+    /// All writes so far.
     pub(super) fn all(&self) -> Vec<Write> {
         self.0.lock().clone()
     }
@@ -42,7 +42,7 @@ impl Writes {
         self.add(of_request(request.method().as_str(), request.uri().path(), body));
     }
 
-    /// `driver`, whose calls are recorded.
+    /// Wraps a driver so that its calls are recorded.
     pub(super) fn of_driver(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
         Arc::new(Recorded {
             driver,
@@ -71,7 +71,7 @@ impl Writes {
     }
 }
 
-/// A request by its method, path and body.
+/// The record of a request with this method, path and body.
 fn of_request(method: &str, path: &str, mut body: Value) -> Write {
     let (resource, rest) = resource_of(path);
     let named = body.pointer("/metadata/name").and_then(Value::as_str);
@@ -86,8 +86,8 @@ fn of_request(method: &str, path: &str, mut body: Value) -> Write {
     }
     if resource.ends_with("secrets") {
         for field in ["data", "stringData"] {
-            if let Some(held) = body.get_mut(field) {
-                *held = digest(held);
+            if let Some(data) = body.get_mut(field) {
+                *data = digest(data);
             }
         }
     }
@@ -100,7 +100,7 @@ fn of_request(method: &str, path: &str, mut body: Value) -> Write {
     }
 }
 
-/// A path's resource, behind its namespace where it has one, and what follows: a name, and a subresource.
+/// Splits a path into its resource, prefixed with the namespace if it has one, and the rest: a name and a subresource.
 fn resource_of(path: &str) -> (String, Vec<&str>) {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let version = if parts.first() == Some(&"api") { 2 } else { 3 };
@@ -111,7 +111,7 @@ fn resource_of(path: &str) -> (String, Vec<&str>) {
     }
 }
 
-/// Objects have versions, and so do references to them.
+/// Removes the resource versions of objects and of references to objects.
 fn remove_versions(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -123,7 +123,7 @@ fn remove_versions(value: &mut Value) {
     }
 }
 
-/// Two that differ have different ones.
+/// A short digest of a value.
 fn digest(value: &Value) -> Value {
     let digest = Sha256::digest(value.to_string().as_bytes());
     let digits: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -211,13 +211,13 @@ mod tests {
     #[rstest]
     #[case::of_a_node("PATCH", "/api/v1/nodes/m-1", json!({ "spec": {} }), "nodes/m-1", r#"PATCH {"spec":{}}"#)]
     #[case::of_a_status("PATCH", "GROUP/machines/m-1/status", json!({ "status": {} }), "shop/machines/m-1", r#"PATCH status {"status":{}}"#)]
-    #[case::of_one_that_is_made("POST", "GROUP/machines", json!({ "metadata": { "name": "m-1" } }), "shop/machines/m-1", r#"POST {"metadata":{"name":"m-1"}}"#)]
+    #[case::of_a_created_machine("POST", "GROUP/machines", json!({ "metadata": { "name": "m-1" } }), "shop/machines/m-1", r#"POST {"metadata":{"name":"m-1"}}"#)]
     #[case::of_an_eviction("POST", "/api/v1/namespaces/shop/pods/web-1/eviction", json!({}), "shop/pods/web-1", "POST eviction {}")]
-    #[case::of_an_event_that_is_new("POST", "/api/v1/namespaces/shop/events", json!({ "metadata": { "name": "m.1.0f" } }), "shop/events/m.1", r#"POST {"metadata":{"name":"m.1"}}"#)]
-    #[case::of_one_that_is_repeated("PATCH", "/api/v1/namespaces/shop/events/m.1.0f", json!({ "count": 2 }), "shop/events/m.1", r#"PATCH {"count":2}"#)]
+    #[case::of_a_new_event("POST", "/api/v1/namespaces/shop/events", json!({ "metadata": { "name": "m.1.0f" } }), "shop/events/m.1", r#"POST {"metadata":{"name":"m.1"}}"#)]
+    #[case::of_a_repeated_event("PATCH", "/api/v1/namespaces/shop/events/m.1.0f", json!({ "count": 2 }), "shop/events/m.1", r#"PATCH {"count":2}"#)]
     #[case::with_versions("DELETE", "/api/v1/nodes/m-1", json!({ "preconditions": { "uid": "u", "resourceVersion": "7" } }), "nodes/m-1", r#"DELETE {"preconditions":{"uid":"u"}}"#)]
     #[case::without_a_body("DELETE", "/api/v1/nodes/m-1", Value::Null, "nodes/m-1", "DELETE null")]
-    fn a_write_is_told_by_its_object(
+    fn a_request_is_recorded_by_its_object(
         #[case] method: &str,
         #[case] path: &str,
         #[case] body: Value,
@@ -229,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_secret_holds_is_told_by_a_digest() {
-        let token = |held: &str| {
-            let body = json!({ "stringData": { "token-secret": held } });
+    fn secret_data_is_recorded_as_a_digest() {
+        let token = |data: &str| {
+            let body = json!({ "stringData": { "token-secret": data } });
             of_request("POST", "/api/v1/namespaces/kube-system/secrets", body).what
         };
         assert!(!token("abc").contains("abc") && !token("abc").contains("token-secret"));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_recorded_with_its_body_and_a_read_is_not() {
+    fn writes_are_recorded_with_their_body_and_reads_are_not() {
         let writes = Writes::default();
         for method in [Method::GET, Method::PATCH] {
             let body = Body::from(br#"{"spec":{}}"#.to_vec());

@@ -1,5 +1,5 @@
 //! I19, second part: sets and deployments do not list a preserved Machine in `failedMachines`, because tools that watch
-//! a deployment would take it for broken.
+//! a deployment would consider it broken.
 //!
 //! The status of a set follows its machines, and that of a deployment follows its sets: two passes of grace.
 

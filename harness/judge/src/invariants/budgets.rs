@@ -3,7 +3,7 @@
 //!
 //! Exceptions: the label `force-deletion`; a Machine that sets its own limit of eviction retries; a Node that has been
 //! NotReady, or whose file system has been read-only, for more than five minutes; a Node that is not cordoned because
-//! it registered after the drain, while mcm may not see that.
+//! it registered after the drain, as long as mcm may not have observed it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, is_deleting, is_forced, label, name, text, time, timeout_of};
 
-/// A node that has been in such a state for this long ends no pods.
+/// A node that has been unhealthy for this long no longer terminates pods.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What an invariant sees of one event, and the rules under which it judges.
+//! The input of an invariant for one event, and the rules under which it judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::object::{is_deleting, label, name};
 use crate::world::WorldState;
 
-/// A Machine as the API server has it when an event is seen.
+/// The Machine on the API server when an event is observed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ServerTruth {
     /// The event needs no read.
     #[default]
     NotRead,
-    /// There is no such Machine.
+    /// The Machine does not exist.
     Gone,
     /// The Machine.
     Machine(Value),
@@ -34,7 +34,7 @@ impl ServerTruth {
         }
     }
 
-    /// Whether a read found that the Machine is gone or being deleted.
+    /// Whether a read found that the Machine does not exist or is being deleted.
     pub fn is_ending(&self) -> bool {
         match self {
             Self::NotRead => false,
@@ -53,9 +53,9 @@ pub struct CheckContext<'a> {
     pub observation: &'a Observation,
     /// The object's previous version; `None`: it did not exist.
     pub before: Option<&'a Value>,
-    /// Of a call about a machine: the Machine as the server has it now.
+    /// For a call about a machine: the current Machine on the API server.
     pub truth: &'a ServerTruth,
-    /// The terms.
+    /// The judging rules.
     pub rules: &'a JudgingRules,
 }
 
@@ -71,8 +71,8 @@ pub struct JudgingRules {
     pub late: BTreeSet<String>,
     /// Rules that cut mcm off from an API server completely, and since when.
     pub away: BTreeMap<String, Timestamp>,
-    /// Since when no disturbance keeps the controller from its work; `None`: a disturbance is active. Deadlines count
-    /// from here.
+    /// Since when no disturbance affects the controller; `None`: a disturbance is active. Deadlines count from this
+    /// time.
     pub undisturbed_since: Option<Timestamp>,
     /// Until when the scenario last paused the controller; `None`: never.
     pub paused_until: Option<Timestamp>,
@@ -140,7 +140,7 @@ impl JudgingRules {
         of("Machine", name(machine)) || of("Node", label(machine, keys::NODE_LABEL))
     }
 
-    /// The deadline of something that began at `since` and may take `limit`; `None`: unknown while a disturbance is
+    /// The deadline of an operation that began at `since` and may take `limit`; `None`: unknown while a disturbance is
     /// active.
     pub fn due(&self, since: Timestamp, limit: Duration) -> Option<Timestamp> {
         Some(self.timeouts.deadline(since.max(self.undisturbed_since?), limit))

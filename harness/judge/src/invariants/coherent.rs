@@ -4,8 +4,8 @@
 //!
 //! Two objects may disagree for one pass; so may a phase lack `:Preserved`, because another dialect or a user may have
 //! written it. A Failed Machine whose pods are drained again has no `:Preserved`. After a user removes an expiry, it is
-//! missing until the controller sees that; I13 times this. I14 checks that a Machine with a deletionTimestamp becomes
-//! Terminating.
+//! missing until the controller observes the removal; I13 checks how long that takes. I14 checks that a Machine with a
+//! deletionTimestamp becomes Terminating.
 
 use std::collections::BTreeMap;
 

@@ -110,7 +110,7 @@ impl Check for Frozen {
                 context.at()
             ));
         }
-        // The cloud accepted the call earlier and executes it, whoever leads by then.
+        // The cloud accepted the call earlier and executes it even if the leader changed since then.
         let late = call.rule.as_ref().is_some_and(|rule| context.rules.late.contains(rule));
         let lease = context.world.leadership.as_ref().filter(|_| !late)?;
         if may_lead(lease, &call.client, context.at()) {

@@ -150,7 +150,7 @@ impl Running {
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         let timeouts = &rules.timeouts;
         let retry = match self.limit {
-            // A failed call may be repeated once more before the controller checks the limit.
+            // A failed call may be repeated once before the controller checks the limit.
             Limit::Creation => timeouts.long_retry,
             Limit::Health => timeouts.short_retry + timeouts.slack / 2,
             Limit::Drain => timeouts.long_retry + Duration::from_mins(2),
@@ -166,7 +166,7 @@ impl Running {
 }
 
 impl Limits {
-    /// The timeout of a waiting Machine restarts, so that the controller has time to see that the turn has come.
+    /// Restarts the timeout of each waiting Machine, so that the controller has time to observe that its turn has come.
     fn wait_for_turns(&mut self, now: Timestamp, world: &WorldState) {
         for running in self.running.values_mut() {
             let is_waiting = running.limit == Limit::Health && waits_for_turn(running, world);
@@ -178,7 +178,7 @@ impl Limits {
         }
     }
 
-    /// A phase that a timeout ends was left before the timeout.
+    /// Reports a Machine that became Failed before its timeout expired.
     fn too_early(&self, machine: &Value, context: &CheckContext) -> Option<String> {
         let before = context
             .before
@@ -215,8 +215,8 @@ impl Limits {
 
 /// When a timeout of `time` that expires now began.
 fn start_of(now: Timestamp, time: Duration) -> Timestamp {
-    let start_of = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
-    start_of.unwrap_or(now)
+    let start = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
+    start.unwrap_or(now)
 }
 
 fn text_of(machine: &Value) -> &str {

@@ -1,9 +1,8 @@
-//! Invariants: what must hold at every moment of every scenario. A breach ends the run at once.
+//! Invariants: rules that hold at every moment of every scenario. A violation ends the run at once.
 //!
-//! What lives here: one check a file (two that share their objects stand together), and the table of all. A check sees
-//! every event once, in order: every commit of any object that is watched, every change of the ledger, every call of the
-//! driver, and, where the server is ours, every request of the controller. Nothing is polled; what must have happened by
-//! some time names that time. What must not live here: expectations of one scenario.
+//! Each file contains one check, or two that share their state. A check receives every event once, in order: every
+//! commit of a watched object, every change of the ledger, every driver call and, if the harness runs the API server,
+//! every request of the controller. Checks do not poll: a check with a deadline returns it from `Check::due`.
 
 mod api_budget;
 mod blame;
@@ -42,15 +41,15 @@ pub use crate::world::machines_of;
 
 /// Checks one invariant over one run.
 trait Check: std::fmt::Debug + Send {
-    /// Sees an event; what is broken, with names and times.
+    /// Processes an event. Returns a violation with names and times.
     fn observe(&mut self, context: &CheckContext) -> Option<String>;
 
-    /// When something will be late; `None`: nothing is awaited.
+    /// The next deadline; `None`: none is pending.
     fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
         None
     }
 
-    /// Some time that [`Check::due`] named has come; what is late.
+    /// Called when a time that [`Check::due`] returned has come. Returns a violation if a deadline has passed.
     fn overdue(&mut self, _: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
         None
     }
@@ -61,21 +60,21 @@ trait Check: std::fmt::Debug + Send {
 pub struct Invariant {
     /// Short name, for example `I1`.
     pub name: &'static str,
-    /// What it says.
+    /// The rule in one sentence.
     pub statement: &'static str,
-    /// What there is of it to see today.
+    /// How much of the rule is checked.
     pub coverage: Coverage,
     check: fn() -> Box<dyn Check>,
 }
 
-/// What there is of an invariant to see today.
+/// How much of an invariant is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// The whole rule.
+    /// The whole rule is checked.
     Full,
-    /// A part; the other waits for a controller that does not exist yet.
+    /// A part of the rule is checked, with an explanation.
     Partial(&'static str),
-    /// It holds trivially: nothing does what it is about.
+    /// The rule holds trivially, with the reason.
     Nothing(&'static str),
 }
 
@@ -202,8 +201,8 @@ pub static ALL: [Invariant; 19] = [
 /// An invariant that has two checks.
 impl<A: Check, B: Check> Check for (A, B) {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
-        let (one, other) = (self.0.observe(context), self.1.observe(context));
-        one.or(other)
+        let (first, second) = (self.0.observe(context), self.1.observe(context));
+        first.or(second)
     }
 
     fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
@@ -211,12 +210,12 @@ impl<A: Check, B: Check> Check for (A, B) {
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
-        let (one, other) = (self.0.overdue(now, world, rules), self.1.overdue(now, world, rules));
-        one.or(other)
+        let (first, second) = (self.0.overdue(now, world, rules), self.1.overdue(now, world, rules));
+        first.or(second)
     }
 }
 
-/// I17 is judged over two runs ([`inert`]); one alone shows nothing of it.
+/// I17 is judged over two runs ([`inert`]), so it checks nothing in a single run.
 #[derive(Debug)]
 struct PairOfRuns;
 
@@ -226,12 +225,12 @@ impl Check for PairOfRuns {
     }
 }
 
-/// A breach.
+/// A violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which invariant.
+    /// Name of the invariant.
     pub invariant: &'static str,
-    /// What it says.
+    /// The rule in one sentence.
     pub statement: &'static str,
     /// The objects that violate it, with times.
     pub objects: String,
@@ -250,15 +249,15 @@ impl std::fmt::Display for Violation {
 /// All invariants over one run.
 #[derive(Debug)]
 pub struct Invariants {
-    /// Under what they are judged.
+    /// The rules under which they are judged.
     pub rules: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
-    /// Up to when it was asked what is late.
+    /// Time of the last call of [`Self::overdue`].
     last_overdue_check: Timestamp,
 }
 
 impl Invariants {
-    /// At the beginning of a run.
+    /// The state at the beginning of a run.
     pub fn new(rules: JudgingRules) -> Self {
         let checks = ALL.iter().map(|invariant| (invariant, (invariant.check)())).collect();
         Self {
@@ -268,8 +267,8 @@ impl Invariants {
         }
     }
 
-    /// Shows them an event; the first breach. `before` is the object as it was, `truth` the Machine of a call as the
-    /// server has it now.
+    /// Passes an event to all checks. Returns the first violation. `before` is the object's previous version, `truth`
+    /// the current Machine on the API server for a call about it.
     pub fn observe(
         &mut self,
         world: &WorldState,
@@ -286,20 +285,20 @@ impl Invariants {
         };
         let mut found = None;
         for (invariant, check) in &mut self.checks {
-            // Every check sees every event, also when another one has found something.
+            // Every check receives every event, even after another one has reported a violation.
             let objects = check.observe(&context);
             found = found.or(objects.map(|objects| violation(invariant, objects)));
         }
         found
     }
 
-    /// When something will be late that was not late when it was asked last.
+    /// The next deadline after the last call of [`Self::overdue`].
     pub fn due(&self) -> Option<Timestamp> {
         let dues = self.checks.iter().filter_map(|(_, check)| check.due(&self.rules));
         dues.filter(|due| *due > self.last_overdue_check).min()
     }
 
-    /// The time that [`Self::due`] named has come, or passed; the first breach.
+    /// Called at or after the time that [`Self::due`] returned. Returns the first violation.
     pub fn overdue(&mut self, now: Timestamp, world: &WorldState) -> Option<Violation> {
         self.last_overdue_check = now;
         let rules = &self.rules;

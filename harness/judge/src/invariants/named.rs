@@ -16,7 +16,7 @@ pub(super) fn listed(deployment: &Value) -> impl Iterator<Item = &str> {
     list.split(',').filter_map(|entry| entry.trim().split('~').next())
 }
 
-/// By Machine: when a change removed it from a list, or was made to a list that contains it, for the last time.
+/// By Machine: the last time that a list which contained it was changed.
 #[derive(Debug, Default)]
 pub(super) struct Lately(BTreeMap<String, Timestamp>);
 

@@ -1,5 +1,5 @@
 //! I3: orphan collection never deletes the VM of a Machine that is not Terminating on the API server, whatever caches
-//! contain: neither the VM that the Machine names by its provider ID, nor its only VM while it names none.
+//! contain: neither the VM in the Machine's provider ID, nor its only VM while the provider ID is not set.
 //!
 //! After a VM without a Machine was collected, no Machine of its name appears within an orphan period: a restore takes
 //! some time.
@@ -33,8 +33,7 @@ impl Check for NoHealthyVmCollected {
         if let Some(machine) = context.applied("Machine").filter(|_| context.before.is_none()) {
             let collected = self.collected.remove(name(machine))?;
             // A Machine that was created before the collection may be observed late, and may already be removed.
-            let created_later =
-                time(machine, "/metadata/creationTimestamp").is_none_or(|created_later| created_later > collected);
+            let created_later = time(machine, "/metadata/creationTimestamp").is_none_or(|created| created > collected);
             let restored = created_later && context.at() < after(collected, context.rules.timeouts.orphan_period);
             return restored.then(|| {
                 format!(

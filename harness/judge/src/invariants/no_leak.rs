@@ -1,5 +1,5 @@
-//! I2: (a) at the commit that removes a Machine object no live VM carries its uid. Exceptions: the cloud gave false
-//! answers, or a user removed the object by force.
+//! I2: (a) at the commit that removes a Machine object no live VM carries its uid. Exceptions: a byzantine fault is
+//! active, or a user removed the object by force.
 //!
 //! (b) After a quiet period of the orphan period plus the lag of listings plus the duration of a deletion, every live
 //! VM has a Machine.

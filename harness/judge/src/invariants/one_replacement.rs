@@ -1,4 +1,4 @@
-//! I12: the brake against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
+//! I12: protection against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
 //! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved.
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
@@ -37,7 +37,7 @@ impl Check for OneReplacementAtATime {
             .collect();
         (!others.is_empty()).then(|| {
             format!(
-                "machine {} of {deployment} is Failed after the health timeoutwhile its sibling {}",
+                "machine {} of {deployment} is Failed after the health timeout while its sibling {}",
                 name(machine),
                 others.join(", ")
             )
@@ -54,7 +54,7 @@ fn is_just_created(context: &CheckContext, machine: &Value) -> bool {
 
 fn is_settled(machine: &Value) -> bool {
     let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
-    // After a user removes the expiry, the Machine stays preserved until the controller sees that.
+    // After a user removes the expiry, the Machine stays preserved until the controller observes the removal.
     let kept = machine
         .pointer("/status/preservation/stage")
         .is_some_and(|stage| stage == "Draining" || stage == "Preserved");

@@ -4,7 +4,7 @@
 //! it has its own) longer than two passes after a change. The list `status.preservations` is counted, which holds
 //! Draining and Failed:Preserved Machines. No automatic entry is added beyond the limit. While a rollout is in
 //! progress, no Machine is added that was not preserved before. A Machine that was preserved before, recovered and
-//! fails again is added whatever the limit is (decisions.md), and stays until the limit is lowered once more.
+//! fails again is added whatever the limit is (decisions.md), and stays until the limit is lowered again.
 //!
 //! I5: the VM of a preserved Machine lives until its expiry or a legal release. Legal releases: the annotation is
 //! `false` or removed; the expiry is removed; replicas are lowered below the number of remaining Machines; a user
@@ -42,7 +42,7 @@ pub(super) struct Limit {
     rollouts: Rollouts,
 }
 
-/// Rollouts that are in progress, by what deployments report.
+/// Rollouts in progress, according to the status of deployments.
 #[derive(Debug, Default)]
 struct Rollouts(BTreeMap<String, Rollout>);
 
@@ -246,8 +246,8 @@ impl Check for PreservedVmLives {
         }
         let vm = context.vm().filter(|vm| !vm.state.is_live())?;
         let machine = context.world.object("Machine", &vm.machine)?;
-        let goes = is_deleting(machine) || context.truth.is_ending();
-        (is_preserved(machine, context) && !goes && !context.rules.is_by_user("VM", &vm.machine)).then(|| {
+        let is_ending = is_deleting(machine) || context.truth.is_ending();
+        (is_preserved(machine, context) && !is_ending && !context.rules.is_by_user("VM", &vm.machine)).then(|| {
             format!(
                 "VM {} of machine {}, which is preserved, was deleted",
                 vm.id, vm.machine

@@ -25,7 +25,7 @@ use super::named::{Lately, listed};
 use crate::object::{after, annotation, bounds, is_deleting, label, name, phase, share, time, version};
 use crate::world::{WorldState, machines_of};
 
-/// How long requests may be in flight that mcm started before it observed a change: one for each machine of a batch.
+/// How long requests that mcm started before it observed a change may be in flight: one for each machine of a batch.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// State by deployment.
@@ -154,10 +154,10 @@ impl Check for Size {
         }
         let lost = context.rules.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
         if lost {
-            // Whatever the strategy, its set makes another one at once.
+            // The set creates a replacement at once, whatever the strategy.
             self.disturbed.insert(deployment_name.to_owned());
         }
-        // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
+        // A rollout does not count preserved failed machines as available, and removes them in the same pass as others.
         let kept = context.before.is_some_and(|before| phase(before) == "Failed:Preserved");
         if kept || lost {
             self.lost
@@ -293,7 +293,7 @@ impl Size {
     }
 
     /// Whether mcm had observed a change when it requested the write of that object: it had acknowledged the change; or
-    /// it led already and nothing kept it from observing the change; or a pass has ended since. Watches of two kinds
+    /// it already led and no disturbance delayed the observation; or a pass has ended since. Watches of two kinds
     /// deliver writes in any order.
     fn is_seen(&self, context: &CheckContext, deployment: &Value, written: &Value, changed: &Changed) -> bool {
         let acknowledged_before = changed
@@ -327,7 +327,7 @@ impl Size {
         let required = previous.map_or(required_available(deployment), |(before, _)| {
             required_available(deployment).min(*before)
         });
-        // A controller that has not observed yet that a user took Machines still counts them.
+        // A controller that has not observed yet that a user deleted Machines still counts them.
         let lost = self.lost.get(name(deployment)).into_iter().flatten();
         let recently = lost.filter(|at| context.at() <= context.rules.pass_after(**at));
         let (mut available, mut lost) = (0, recently.count() as i64);
@@ -418,5 +418,7 @@ fn numbers(deployment: &Value) -> (i64, i64, i64) {
     let bounds = bounds(deployment);
     let surge = share(&bounds["maxSurge"], replicas, true);
     let unavailable = share(&bounds["maxUnavailable"], replicas, false);
+    // With neither, one machine may be unavailable, or none could ever be replaced.
+    let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
     (replicas, surge, unavailable)
 }

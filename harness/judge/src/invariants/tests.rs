@@ -183,8 +183,8 @@ fn foreign_node(labels: Value, managers: &[&str]) -> Seen {
     Seen::Applied(kinds::find("Node").unwrap(), Box::new(node))
 }
 
-/// The same with mcm's finalizer.
-fn held(node: Seen) -> Seen {
+/// The same node with mcm's finalizer.
+fn with_finalizer(node: Seen) -> Seen {
     match node {
         Seen::Applied(kind, node) => {
             let finalizers = json!({ "metadata": { "finalizers": [mcm_api::keys::NODE_FINALIZER] } });
@@ -202,7 +202,7 @@ fn held(node: Seen) -> Seen {
 #[case::of_two_machines(vec![vm("a", "u", VmState::Running), vm("b", "w", VmState::Running)], None)]
 #[case::a_foreign_node_changes(vec![foreign_node(json!({}), &[]), foreign_node(json!({ "a": "b" }), &[])], Some("I10"))]
 #[case::a_foreign_node_stays(vec![foreign_node(json!({}), &[]), foreign_node(json!({}), &[])], None)]
-#[case::a_foreign_node_gets_the_finalizer(vec![foreign_node(json!({}), &[]), held(foreign_node(json!({}), &[]))], Some("I10"))]
+#[case::a_foreign_node_gets_the_finalizer(vec![foreign_node(json!({}), &[]), with_finalizer(foreign_node(json!({}), &[]))], Some("I10"))]
 #[case::a_kubelet_writes_its_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({ "a": "b" }), &["kubelet"])], None)]
 #[case::mcm_writes_a_foreign_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({}), &["kubelet", "mcm"])], Some("I10"))]
 fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] violated: Option<&str>) {
@@ -212,7 +212,7 @@ fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] violated: Option<&str>
 #[test]
 fn one_duplicate_vm_is_allowed_while_a_contract_is_violated() {
     let mut story = Story::new();
-    story.invariants.rules.byzantine = BTreeSet::from(["lies".to_owned()]);
+    story.invariants.rules.byzantine = BTreeSet::from(["byzantine".to_owned()]);
     let story = story.vm("a", VmState::Running).vm("b", VmState::Running);
     assert_eq!(story.found, None);
     story.vm("c", VmState::Running).violates(Some("I1"));
@@ -361,10 +361,10 @@ fn named(name: &str, machine: Value) -> Value {
 #[case::one_too_many(3, Some("I7"))]
 fn a_deployment_has_at_most_replicas_and_surge(#[case] count: usize, #[case] violated: Option<&str>) {
     let story = Story::new().apply("MachineDeployment", deployment(json!({})));
-    let make = |story: Story, number: usize| {
+    let create = |story: Story, number: usize| {
         story.apply("Machine", with(named(&format!("m-{number}"), machine("")), pool("md")))
     };
-    (0..count).fold(story, make).violates(violated);
+    (0..count).fold(story, create).violates(violated);
 }
 
 #[rstest]
@@ -406,7 +406,7 @@ fn a_delayed_creation_is_judged_by_the_leader_at_its_request() {
         "spec": { "holderIdentity": "mcm-0_2", "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
     });
     let Seen::Cloud(CloudEvent::Call(late)) = call("CreateMachine", "mcm-0_1") else {
-        panic!("a call is one");
+        panic!("not a call");
     };
     let mut story = Story::new().apply("Lease", lease);
     story.invariants.rules.late = BTreeSet::from(["slow".to_owned()]);
@@ -524,13 +524,13 @@ fn no_machine_is_created_just_to_be_removed(
 #[case::it_is_listed("m", None)]
 #[case::another_one_is_listed("x", Some("I15"))]
 fn a_new_machine_that_cluster_autoscaler_lists_may_be_removed(#[case] name: &str, #[case] violated: Option<&str>) {
-    let labels = json!({ "metadata": {
+    let owner = json!({ "metadata": {
         "labels": { "name": "md" },
         "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
     } });
-    let owned = with(machine("Running"), labels);
+    let owned = with(machine("Running"), owner);
     let list = format!("{name}~1970-01-01T00:00:00Z");
-    let naming = json!({
+    let listing = json!({
         "metadata": { "annotations": {
             mcm_api::keys::TRIGGER_DELETION_ANNOTATION: list,
             mcm_api::keys::LAST_SCALE_ANNOTATION: "1970-01-01T00:00:00Z",
@@ -541,7 +541,7 @@ fn a_new_machine_that_cluster_autoscaler_lists_may_be_removed(#[case] name: &str
         .vm("a", VmState::Running)
         .apply("MachineSet", set(1))
         .apply("Machine", owned.clone())
-        .apply("MachineDeployment", deployment(naming))
+        .apply("MachineDeployment", deployment(listing))
         .apply("Machine", with(owned, deleted_at(0)))
         .violates(violated);
 }
@@ -549,12 +549,12 @@ fn a_new_machine_that_cluster_autoscaler_lists_may_be_removed(#[case] name: &str
 #[rstest]
 #[case::its_node_stays(false, Some("I16"))]
 #[case::its_node_is_deleted(true, None)]
-fn a_deletion_leaves_no_node_behind(#[case] goes: bool, #[case] violated: Option<&str>) {
+fn a_deletion_leaves_no_node_behind(#[case] node_is_deleted: bool, #[case] violated: Option<&str>) {
     let story = Story::new()
         .apply("Node", node(json!({})))
         .apply("Machine", machine("Running"))
         .delete("Machine", with(machine("Terminating"), deleted_at(0)));
-    let story = if goes {
+    let story = if node_is_deleted {
         story.delete("Node", node(json!({})))
     } else {
         story
@@ -586,8 +586,8 @@ fn nothing_is_left_over_after_the_quiet_period(
 #[case::a_loop("machines/status", 31, Some("I18"))]
 #[case::a_lease("leases", 31, None)]
 fn requests_for_one_object_are_limited(#[case] resource: &str, #[case] count: usize, #[case] violated: Option<&str>) {
-    let ask = |story: Story, _| story.observe(request("patch", resource, "m"));
-    (0..count).fold(Story::new(), ask).violates(violated);
+    let patch = |story: Story, _| story.observe(request("patch", resource, "m"));
+    (0..count).fold(Story::new(), patch).violates(violated);
 }
 
 #[rstest]

@@ -75,21 +75,21 @@ impl Check for Victims {
             return created_for_deleted_owner(context, machine, set);
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
-        let asked = is_deleting(set) || context.rules.is_deleted_by_user(machine) || is_replaced(machine);
+        let is_requested = is_deleting(set) || context.rules.is_deleted_by_user(machine) || is_replaced(machine);
         if !removed {
             return None;
         }
         let not_by_set = self.not_by_set.entry(name(set).to_owned()).or_default();
         not_by_set.retain(|at| context.at() <= after(*at, context.rules.pass()));
         let skipped_changes = context.rules.skipped_changes.get(name(set)) == Some(&context.at());
-        if asked || skipped_changes || is_without_vm(context.world, machine) {
+        if is_requested || skipped_changes || is_without_vm(context.world, machine) {
             not_by_set.push_back(context.at());
             return None;
         }
         // A controller that has not observed their removal yet counts them.
         let left = siblings(context.world, machine, set).count() as i64 + not_by_set.len() as i64;
         let named = self.is_named(context, machine);
-        let others_went = self
+        let others_removed = self
             .unnamed
             .get(uid(set))
             .is_some_and(|(known, at)| *known == generation && context.at() <= after(*at, context.rules.pass()));
@@ -97,7 +97,7 @@ impl Check for Victims {
             self.unnamed.insert(uid(set).to_owned(), (generation, context.at()));
         }
         let wanted = self.smallest_request(context, set, replicas);
-        if left < wanted && (!named || others_went) {
+        if left < wanted && (!named || others_removed) {
             return Some(format!(
                 "machine {} of set {} was removed beyond the request: {left} of {wanted} remain",
                 name(machine),
@@ -225,8 +225,8 @@ impl Victims {
             .rules
             .due(since, context.rules.pass())
             .is_some_and(|due| due <= context.at());
-        let by_hand = context.rules.is_by_user("MachineSet", name(set));
-        let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_hand || !settled;
+        let by_user = context.rules.is_by_user("MachineSet", name(set));
+        let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_user || !settled;
         (!excused && class(set) != class(deployment)).then(|| {
             format!(
                 "set {} of class {} grew from {} to {}, but its deployment has class {}",
@@ -367,7 +367,7 @@ fn is_replaced(machine: &Value) -> bool {
     phase(machine) == "Failed" || phase(machine) == "Failed:Preserved" && !kept
 }
 
-/// A node has an annotation value that cluster-autoscaler does not read, and the machine's template does not ask for
+/// A node has an annotation value that cluster-autoscaler does not read, and the machine's template does not request
 /// it.
 fn unreadable_annotation(context: &CheckContext, node: &Value) -> Option<String> {
     annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)?;

@@ -1,7 +1,7 @@
-//! Random faults that a correct controller survives, all of them over at the end of a span.
+//! Random faults that a correct controller survives. All end within a time span.
 //!
-//! What is left out on purpose: answers that lie. A cloud that calls an existing VM NotFound makes every controller
-//! create a second one.
+//! Byzantine answers are excluded: a cloud that reports an existing VM as NotFound makes every controller create a
+//! second one.
 
 mod api;
 
@@ -13,16 +13,17 @@ use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, Vm
 
 use super::Life;
 
-/// How many effects of mcm a machine has in its life, about: where crash points lie.
+/// Approximate number of effects of mcm for each machine; crash points are drawn from this range.
 const EFFECTS: u64 = 14;
 
-/// How many effects the built-in controllers have before a scenario begins: they furnish namespaces.
+/// Number of effects of the built-in controllers before a scenario begins: they create the default objects of
+/// namespaces.
 const EFFECTS_OF_CONTROLLERS: u64 = 5;
 
-/// How a kind of fault is drawn.
+/// Draws disturbances of one kind.
 type Draw = fn(&mut Drawing) -> Vec<Disturbance>;
 
-/// One draw: its stream, and what it may aim at.
+/// One draw: its random stream and its possible targets.
 struct Drawing<'a> {
     stream: Stream,
     number: u64,
@@ -30,7 +31,7 @@ struct Drawing<'a> {
     lives: &'a [Life],
 }
 
-/// Every kind, how likely it is in a world of size 1, and how it is drawn.
+/// Every kind, with its probability in a world of size 1 and its draw function.
 const KINDS: [(&str, f64, Draw); 8] = [
     ("crash", 0.5, crash),
     ("pause", 0.15, pause),
@@ -42,12 +43,12 @@ const KINDS: [(&str, f64, Draw); 8] = [
     ("kubelet", 0.25, kubelet),
 ];
 
-/// The faults of a world: of each kind none to as many as the world is large.
+/// The faults of a world: for each kind up to `size` draws.
 pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Disturbance> {
     draw_of(seed, &KINDS.map(|(kind, ..)| kind), size, span, lives)
 }
 
-/// The same of some kinds.
+/// The faults of the given kinds.
 pub(super) fn draw_of(seed: &Seed, kinds: &[&str], size: u64, span: u64, lives: &[Life]) -> Vec<Disturbance> {
     let mut disturbances = Vec::new();
     for (kind, likely, draw) in KINDS.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
@@ -91,13 +92,13 @@ impl Drawing<'_> {
     fn machine(&mut self) -> Option<(String, u64)> {
         let index = self.stream.below(self.lives.len() as u64);
         let life = self.lives.get(usize::try_from(index).ok()?)?;
-        Some((life.name.clone(), life.made))
+        Some((life.name.clone(), life.created))
     }
 
-    /// A machine, a moment in its life, and a later one, at most as late as the end of the span.
+    /// A machine, a second after its creation, and a later second within the span.
     fn moments(&mut self) -> Option<(String, u64, u64)> {
-        let (machine, made) = self.machine()?;
-        let at = made + 1 + self.stream.below(self.span - made);
+        let (machine, created) = self.machine()?;
+        let at = created + 1 + self.stream.below(self.span - created);
         let again = at + self.stream.below(1 + self.span.saturating_sub(at));
         Some((machine, at, again))
     }
@@ -149,7 +150,7 @@ fn cloud_error(draw: &mut Drawing) -> Vec<Disturbance> {
     let times = 1 + draw.stream.below(3);
     let fault = Fault::of("", call).code(code).times(times);
     let fault = if after_effect { fault.after_commit() } else { fault };
-    over_a_while(draw, fault)
+    with_window(draw, fault)
 }
 
 fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
@@ -162,11 +163,11 @@ fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
         return Vec::new();
     };
     let latency = 1 + draw.stream.below(20);
-    over_a_while(draw, Fault::of("", call).latency(seconds(latency)))
+    with_window(draw, Fault::of("", call).latency(seconds(latency)))
 }
 
 /// Names the rule and gives it a window.
-fn over_a_while(draw: &mut Drawing, mut fault: Fault) -> Vec<Disturbance> {
+fn with_window(draw: &mut Drawing, mut fault: Fault) -> Vec<Disturbance> {
     let from = draw.stream.below(draw.span);
     let until = from + 1 + draw.stream.below(draw.span - from);
     let what = if fault.action.code.is_some() { "error" } else { "slow" };
@@ -178,7 +179,7 @@ fn over_a_while(draw: &mut Drawing, mut fault: Fault) -> Vec<Disturbance> {
     vec![Disturbance::Cloud(Box::new(fault))]
 }
 
-/// A VM that was stopped is started again; one that was killed stays down.
+/// An action on a VM. A stopped VM is started again; a killed VM stays down.
 fn vm(draw: &mut Drawing) -> Vec<Disturbance> {
     let Some((machine, at, again)) = draw.moments() else {
         return Vec::new();

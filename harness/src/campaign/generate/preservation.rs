@@ -1,12 +1,13 @@
-//! Random preservations: a deployment, or a set alone, that may keep some of its failed machines, people who ask for more and
-//! take that back, machines that fail, recover and fail again, and owners that scale, roll and change the maximum meanwhile,
-//! often just when failed machines are drained. Budgets may hold those drains up until their time is over.
+//! Random preservations: a deployment or standalone set that preserves some of its failed machines, users who request
+//! preservation and withdraw requests, machines that fail, recover and fail again, and owners that scale, roll out and
+//! change the maximum meanwhile, often while failed machines are drained. Budgets may block those drains until their
+//! timeout.
 //!
-//! In the end nothing is preserved any more, and every machine is of the newest template and available. What must not live
-//! here: faults of processes, of the API server and of the cloud's calls (`faults`).
+//! In the end no machine is preserved, and every machine is available and has the newest template. The module `faults`
+//! draws faults of processes, the API server and cloud calls.
 
 mod blocked_drain;
-mod people;
+mod machine_actions;
 mod pool;
 
 use std::time::Duration;
@@ -23,7 +24,7 @@ use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
 use self::blocked_drain::BlockedDrain;
-use self::people::failure;
+use self::machine_actions::failure;
 use self::pool::Pool;
 use super::rollout::{self, CLASSES, NAME, class, strategy};
 use super::{Life, faults, performed};
@@ -31,25 +32,28 @@ use crate::campaign::suite::Suite;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
-/// When everything runs, unless something disturbs.
+/// Time after which all machines run in an undisturbed world.
 const SETTLED: u64 = 5 * MINUTE;
-/// For how long machines are kept at least and at most.
+/// Minimum and maximum of the preserve timeout.
 const KEPT: (u64, u64) = (HOUR, 6 * HOUR);
-/// In one of so many worlds they are kept for production's time.
+/// One in this many worlds uses the production preserve timeout.
 const LONG: u64 = 50;
+/// The production preserve timeout.
 const KEPT_LONG: u64 = 72 * HOUR;
-/// How many machines stand for one in how many effects mcm has: these worlds go on for hours.
+/// Factor for the number of effects of mcm for each machine, because these worlds last for hours.
 const EFFECTS: u64 = 6;
-/// No world has as many events; one that does runs away.
+/// Limit of trace entries, which no correct run reaches.
 const EVENT_LIMIT: u64 = 5_000_000;
 
-/// When a machine that failed is known to have failed, about, and for how long it may be drained then.
+/// Approximate time from the failure of a machine until it is Failed.
 const KNOWN: u64 = 11 * MINUTE;
+/// Approximate duration of the drain that follows.
 const DRAINED: u64 = 6 * MINUTE;
-/// So much before it is known owners begin to be hasty.
+/// How long before the machine is Failed owners may change the spec.
 const HASTE: u64 = 4 * MINUTE;
 
-/// What strikes beside what people do; in one world of three only crashes, so that deadlines are judged there.
+/// Kinds of faults in addition to user actions. One world of three has only crashes, so that deadlines are judged
+/// there.
 const FAULTS: [&str; 6] = ["crash", "pause", "lag", "api", "cloud error", "cloud latency"];
 
 /// The plan of a seed.
@@ -71,7 +75,8 @@ pub(super) fn plan(suite: &Suite, number: u64, seed: &Seed, size: u64) -> Plan {
     plan_of(number, scenario, disturbances, span + kept)
 }
 
-/// A creation fails while the first machines are made, as later ones are made rarely; or a deletion at any time.
+/// A fault of creations while the first machines are created, because later creations are rare; or a fault of deletions
+/// at any time.
 fn lasting_fault(span: u64, stream: &mut Stream) -> Option<Disturbance> {
     let (call, until) = match stream.below(10) {
         0 | 1 => (CloudCall::CreateMachine, SETTLED),
@@ -102,7 +107,7 @@ fn plan_of(number: u64, scenario: Scenario, disturbances: Vec<Disturbance>, last
     }
 }
 
-/// For how long machines are kept, in seconds.
+/// The preserve timeout in seconds.
 fn kept_for(world: &mut Stream) -> u64 {
     let (least, most) = KEPT;
     if world.below(LONG) == 0 {
@@ -115,9 +120,9 @@ fn kept_for(world: &mut Stream) -> u64 {
 fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): (u64, u64, u64)) -> Scenario {
     let replicas = 1 + size;
     let mut scenario = Scenario::new("campaign", suite.about);
-    // Who stands by looks at the Lease every few seconds: not for days.
-    let stands_by = world.chance(0.1) && kept < KEPT_LONG;
-    scenario.world.replicas = if stands_by { 2 } else { 1 };
+    // A standby process reads the Lease every few seconds, which is too expensive in a world that lasts for days.
+    let has_standby = world.chance(0.1) && kept < KEPT_LONG;
+    scenario.world.replicas = if has_standby { 2 } else { 1 };
     scenario.world.cloud.require_initialize = world.chance(0.1);
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
     scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
@@ -154,10 +159,10 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
         maximum = 2 + waves.below(2);
         user_actions.extend(wave(maximum, span, &pool, &mut waves));
     }
-    scenario = scenario.step(pool.made((replicas, maximum), &strategy, kept, world));
+    scenario = scenario.step(pool.create((replicas, maximum), &strategy, kept, world));
     let mut users = seed.stream("users");
     for machine in 0..2 + users.below(2 + size) {
-        user_actions.extend(people::story(machine, (from, span), kept, &mut users));
+        user_actions.extend(machine_actions::story(machine, (from, span), kept, &mut users));
     }
     user_actions.extend(others(seed, (from, span), kept, &pool));
     let failures = user_actions
@@ -169,7 +174,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     user_actions.extend(changes(replicas, (from, span), failures, &pool, &mut owners));
     user_actions.sort_by_key(|(at, _)| *at);
     let wanted = user_actions.iter().rev().find_map(|(_, step)| scaled_to(step));
-    // What cluster-autoscaler took nobody can tell beforehand.
+    // The number of machines that cluster-autoscaler removes is not known in advance.
     let wanted = wanted.unwrap_or(replicas);
     performed(scenario, user_actions, span)
         .step(pool.settled(wanted))
@@ -177,7 +182,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
         .for_at_least(node_grace() + slack(), bound(), pool.at_rest(wanted))
 }
 
-/// What operators and cluster-autoscaler do in some worlds.
+/// Actions of operators and cluster-autoscaler, in some worlds.
 fn others(seed: &Seed, when: (u64, u64), kept: u64, pool: &Pool) -> UserActions {
     let mut user_actions = UserActions::new();
     let (mut ends, mut patience, mut scaler) = (
@@ -186,33 +191,33 @@ fn others(seed: &Seed, when: (u64, u64), kept: u64, pool: &Pool) -> UserActions 
         seed.stream("autoscaler"),
     );
     if ends.chance(0.3) {
-        user_actions.extend(people::ended_by_hand(when, &mut ends));
+        user_actions.extend(machine_actions::ended_by_operator(when, &mut ends));
     }
     if patience.chance(0.3) {
-        user_actions.extend(people::patience(when, kept, pool, &mut patience));
+        user_actions.extend(machine_actions::timeout_changes(when, kept, pool, &mut patience));
     }
     if pool.rolls() && scaler.chance(0.35) {
-        user_actions.extend(people::autoscaler(when, &mut scaler));
+        user_actions.extend(machine_actions::autoscaler(when, &mut scaler));
     }
     user_actions
 }
 
-/// How long it may take until nothing is preserved and all runs: machines that failed are replaced one at a time.
+/// Maximum time until no machine is preserved and all machines run: failed machines are replaced one at a time.
 fn bound() -> DurationExpression {
     4 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
 }
 
 type UserActions = Vec<(u64, Step)>;
 
-/// Several machines fail one after another, in any order, and nobody asks for them; once as many are kept as may be, that
-/// becomes fewer.
+/// Several machines without requests fail one after another, in any order. After the maximum of them is preserved, the
+/// maximum is lowered.
 fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> UserActions {
     let mut at = SETTLED;
     let mut user_actions = UserActions::new();
     for machine in 0..=maximum {
         at += waves.below(8 * MINUTE);
         let (fails, _) = failure(waves);
-        user_actions.push((at, someone(&format!("struck-{machine}"), waves.below(8), fails)));
+        user_actions.push((at, deferred(&format!("struck-{machine}"), waves.below(8), fails)));
     }
     at += KNOWN + waves.below(2 * DRAINED);
     user_actions.push((at, pool.spec(pool.keeps_at_most(1 + waves.below(maximum - 1)))));
@@ -220,7 +225,7 @@ fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> UserActions
     user_actions
 }
 
-fn someone(called: &str, nth: u64, user_action: UserAction) -> Step {
+fn deferred(called: &str, nth: u64, user_action: UserAction) -> Step {
     Step::Deferred(DeferredTarget {
         called: called.to_owned(),
         among: format!("{NAME}-*"),
@@ -229,7 +234,7 @@ fn someone(called: &str, nth: u64, user_action: UserAction) -> Step {
     })
 }
 
-/// A request to keep a machine, on its Node or on itself; `None` takes it back.
+/// Sets the preservation request of a machine, on its Node or on itself; `None` removes it.
 fn request(node: bool, value: Option<&str>) -> UserAction {
     UserAction::Preserve(Request {
         node,
@@ -238,19 +243,19 @@ fn request(node: bool, value: Option<&str>) -> UserAction {
     })
 }
 
-/// Whether a machine fails by it.
+/// Whether the step makes a machine fail.
 fn fails(step: &Step) -> bool {
-    let Step::Deferred(someone) = step else {
+    let Step::Deferred(target) = step else {
         return false;
     };
     matches!(
-        someone.user_action,
+        target.user_action,
         UserAction::Vm(VmAction::Kill | VmAction::Stop)
             | UserAction::Kubelet(KubeletAction::Stop | KubeletAction::FillDisk)
     )
 }
 
-/// How many machines are wanted from then on.
+/// The number of replicas that the step sets.
 fn scaled_to(step: &Step) -> Option<u64> {
     match step {
         Step::Patch(patch) => patch.merge.pointer("/spec/replicas")?.as_u64(),
@@ -258,8 +263,7 @@ fn scaled_to(step: &Step) -> Option<u64> {
     }
 }
 
-/// What becomes of the deployment or set. Half of what its owners do they do in haste:
-/// when machines that failed are drained.
+/// Changes of the deployment or set. Half of them happen while failed machines are drained.
 fn changes(
     replicas: u64,
     (from, span): (u64, u64),
@@ -272,22 +276,22 @@ fn changes(
             let any = from + owners.below(span - from);
             let failure = failures.get(index(owners.below(1 + failures.len() as u64)));
             let known = failure.map(|at| at + KNOWN - HASTE + owners.below(HASTE + DRAINED));
-            let hasty = known.filter(|at| *at < span && owners.chance(0.5));
-            (hasty.unwrap_or(any), hasty.is_some())
+            let during_drain = known.filter(|at| *at < span && owners.chance(0.5));
+            (during_drain.unwrap_or(any), during_drain.is_some())
         })
         .collect();
     times.sort_unstable();
     let mut changes = Vec::new();
-    for (at, hasty) in times {
+    for (at, during_drain) in times {
         let change = match owners.below(10) {
-            0..=2 if hasty => {
-                // As few as there may be, and after a while as many as before.
+            0..=2 if during_drain => {
+                // Scales down, and later back to the previous size.
                 let again = at + MINUTE + owners.below(20 * MINUTE);
                 changes.push((again, json!({ "replicas": replicas })));
                 json!({ "replicas": owners.below(2) })
             }
             0..=2 => json!({ "replicas": owners.below(replicas + 2) }),
-            3..=6 if hasty && pool.rolls() => template(owners),
+            3..=6 if during_drain && pool.rolls() => template(owners),
             3 | 4 if pool.rolls() => template(owners),
             9 if pool.rolls() => json!({ "paused": owners.chance(0.5) }),
             _ => pool.keeps_at_most(owners.below(4)),

@@ -1,7 +1,6 @@
-//! Random rollouts: a deployment, and people who scale it, change its template, pause it and take rollouts back, while
-//! machines fail.
+//! Random rollouts: users scale a deployment, change its template, pause it and roll it back, while machines fail.
 //!
-//! In the end every machine is of the newest template and available, and there are as many as are wanted.
+//! In the end every machine is available and has the newest template, and their number is the desired one.
 
 use clock::{Seed, Stream};
 use scenario::builder::{
@@ -14,26 +13,26 @@ use serde_json::{Value, json};
 use super::{Life, performed};
 use crate::campaign::suite::Suite;
 
-/// The deployment.
+/// Name of the deployment.
 pub(super) const NAME: &str = "md-a";
 pub(super) const CLASSES: [&str; 3] = ["class-a", "class-b", "class-c"];
 
-/// How long the users of a world of that size go on, in seconds.
+/// Time span of user actions in a world of that size, in seconds.
 pub(super) fn span(size: u64, world: &mut Stream) -> u64 {
     300 + 120 * world.below(1 + size)
 }
 
-/// What faults strike: any of the deployment's machines.
+/// The targets of faults: any machine of the deployment.
 pub(super) fn lives(size: u64) -> Vec<Life> {
     let life = |_| Life {
         name: format!("{NAME}-*"),
-        made: 0,
+        created: 0,
         deleted: None,
     };
     (0..size).map(life).collect()
 }
 
-/// What users do, in order of time, and what must be so in the end.
+/// The scenario: user actions in order of time, and the expected final state.
 pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scenario {
     let mut users = seed.stream("users");
     let mut world = seed.stream("rollout world");
@@ -51,7 +50,7 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scen
         .for_at_least(node_grace() + slack(), bound(), at_rest(replicas))
 }
 
-/// What people do and when, and how many machines they want at last.
+/// The user actions with their seconds, and the final number of replicas.
 fn user_actions(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
     let count = 1 + users.below(2 + 2 * size);
     let mut times: Vec<u64> = (0..count).map(|_| users.below(span)).collect();
@@ -80,7 +79,7 @@ fn user_actions(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Ve
     (user_actions, replicas)
 }
 
-/// Something that a person does to any of the machines.
+/// A user action on any machine of the deployment.
 fn pick(number: usize, size: u64, user_action: UserAction, users: &mut Stream) -> Step {
     Step::Deferred(DeferredTarget {
         called: format!("picked-{number}"),
@@ -123,7 +122,7 @@ fn deployment(replicas: u64, strategy: &Value) -> Step {
     apply(object(replicas, strategy))
 }
 
-/// The deployment.
+/// The deployment object.
 pub(super) fn object(replicas: u64, strategy: &Value) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -152,7 +151,7 @@ pub(super) fn class(name: &str) -> Step {
     }))
 }
 
-/// How long a rollout may go on when all faults are over: machines that failed are replaced one at a time.
+/// Maximum duration of a rollout after all faults have ended: failed machines are replaced one at a time.
 fn bound() -> DurationExpression {
     2 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
 }
@@ -162,7 +161,7 @@ pub(super) fn at_rest(replicas: u64) -> Condition {
     all(numbers.map(|number| counted("MachineDeployment", number, replicas)))
 }
 
-/// A number in the status of the deployment, or of the set of that name.
+/// A status field of the deployment, or of the set of that name, has that number.
 pub(super) fn counted(kind: &str, number: &str, is: u64) -> Condition {
     let of = |is: Value| field(kind, NAME, &format!("/status/{number}"), is);
     if is == 0 {

@@ -11,7 +11,7 @@ fn plans(seeds: std::ops::Range<u64>) -> impl Iterator<Item = Plan> {
 }
 
 #[test]
-fn every_plan_is_valid_and_the_same_after_it_was_written_and_read() {
+fn every_plan_is_valid_and_survives_a_round_trip_through_yaml() {
     for plan in plans(0..200) {
         plan.validate().unwrap();
         let yaml = plan.to_yaml().unwrap();
@@ -20,7 +20,7 @@ fn every_plan_is_valid_and_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
-fn a_seed_gives_its_plan_again_and_others_give_others() {
+fn a_plan_depends_only_on_its_seed() {
     let texts = |seeds| plans(seeds).map(|plan| plan.to_yaml().unwrap()).collect::<Vec<_>>();
     let first = texts(0..100);
     assert_eq!(first, texts(0..100));
@@ -28,7 +28,7 @@ fn a_seed_gives_its_plan_again_and_others_give_others() {
 }
 
 #[test]
-fn sizes_take_turns() {
+fn consecutive_seeds_alternate_between_sizes() {
     let machines = |seed| {
         let plan = plan(&SUITES[0], seed, None);
         let names = plan
@@ -68,7 +68,7 @@ fn every_fault_ends() {
     }
 }
 
-/// Plans of the suite `preservation`, as they are written.
+/// Plans of the suite `preservation` in YAML.
 fn preservations() -> Vec<String> {
     let suite = crate::campaign::suite::find(PRESERVATION).unwrap();
     let plans = (0..200).map(|seed| plan(suite, seed, None).to_yaml().unwrap());
@@ -76,26 +76,26 @@ fn preservations() -> Vec<String> {
 }
 
 #[rstest]
-#[case::a_set_alone("kind: MachineSet", 15..70)]
-#[case::the_references_name_of_the_maximum("autoPreserveFailedMachineMax", 20..85)]
-#[case::the_first_versions_word("firstVersion: true", 20..180)]
-#[case::an_end_that_is_past("expireAgo", 8..150)]
-#[case::an_end_that_is_removed("removeExpiry", 8..150)]
-#[case::another_time_for_one_machine("preserveTimeout", 15..120)]
-#[case::a_template_that_asks_for_it("nodeTemplate", 15..80)]
-#[case::a_template_that_lets_the_autoscaler_in("scale-down-disabled", 4..50)]
+#[case::a_standalone_set("kind: MachineSet", 15..70)]
+#[case::the_upstream_name_of_the_maximum("autoPreserveFailedMachineMax", 20..85)]
+#[case::the_first_version("firstVersion: true", 20..180)]
+#[case::an_expiry_in_the_past("expireAgo", 8..150)]
+#[case::a_removed_expiry("removeExpiry", 8..150)]
+#[case::a_preserve_timeout_of_one_machine("preserveTimeout", 15..120)]
+#[case::a_request_in_the_template("nodeTemplate", 15..80)]
+#[case::scale_down_enabled_in_the_template("scale-down-disabled", 4..50)]
 #[case::cluster_autoscaler("scaleDown", 20..110)]
 #[case::a_cordon("cordon", 5..150)]
-#[case::its_end("uncordon", 3..150)]
-#[case::one_that_is_kept_at_once("value: now", 100..201)]
-#[case::a_value_that_means_nothing("value: perhaps", 10..150)]
-fn preservations_are_drawn_of_every_kind(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
+#[case::an_uncordon("uncordon", 3..150)]
+#[case::preservation_at_once("value: now", 100..201)]
+#[case::an_invalid_value("value: perhaps", 10..150)]
+fn every_kind_of_preservation_is_drawn(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
     let with_it = preservations().iter().filter(|plan| plan.contains(word)).count();
     assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");
 }
 
 #[test]
-fn a_maximum_has_one_name_in_a_plan() {
+fn a_plan_uses_one_name_of_the_maximum() {
     for plan in preservations() {
         assert_ne!(
             plan.contains("autoPreserveFailedMax:"),
@@ -106,9 +106,9 @@ fn a_maximum_has_one_name_in_a_plan() {
 }
 
 #[test]
-fn nothing_is_rolled_out_by_a_set_alone_and_cluster_autoscaler_has_nothing_to_do_there() {
-    let alone = |plan: &&String| plan.contains("kind: MachineSet");
-    for plan in preservations().iter().filter(alone) {
+fn a_plan_with_a_standalone_set_has_no_rollout_and_no_cluster_autoscaler() {
+    let standalone = |plan: &&String| plan.contains("kind: MachineSet");
+    for plan in preservations().iter().filter(standalone) {
         for word in ["MachineDeployment", "paused", "scaleDown"] {
             assert!(!plan.contains(word), "{word}: {plan}");
         }

@@ -1,4 +1,4 @@
-//! What can be wrong with a kubelet, as flags and as words.
+//! The faults of kubelets, as flags and as text.
 
 use clap::{Args, ValueEnum};
 use fakecloud::proto::kubelet_fault::Fault;
@@ -7,24 +7,24 @@ use mcm_api::GoDuration;
 
 use crate::cli::Usage;
 
-/// The faults that there are, spelled as in YAML files; the spelling with dashes is read too.
+/// The faults, spelled as in YAML files; the spelling with dashes is accepted, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "camelCase")]
 enum Name {
-    /// It does not run; the containers on its VM do
+    /// It does not run; the containers on its VM run
     Stopped,
-    /// It and its pods run; the API server is out of its reach
+    /// It and its pods run, but it cannot reach the API server
     Partitioned,
-    /// It does nothing, and goes on later as if no time had passed
+    /// It does nothing, and later continues as if no time had passed
     Frozen,
-    /// Down and up in turn: --period, --up-percent, --down
+    /// It is alternately down and up: --period, --up-percent, --down
     Flapping,
-    /// Each of its API calls comes later by --delay
+    /// Each of its API calls is delayed by --delay
     Slow,
     /// It is not ready for --delay after each start and outage
     #[value(alias = "slow-recovery")]
     SlowRecovery,
-    /// All times that it writes are off by --by
+    /// All times that it writes differ by --by
     #[value(alias = "clock-skew")]
     ClockSkew,
     /// It registers again when its Node is deleted
@@ -34,7 +34,7 @@ enum Name {
     TakeOver,
 }
 
-/// How a flapping kubelet is down.
+/// The state of a flapping kubelet while it is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Down {
     Stopped,
@@ -42,44 +42,44 @@ enum Down {
     Frozen,
 }
 
-/// What is to be wrong.
+/// The faults and conditions to set.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct FaultArguments {
-    /// What is wrong with the kubelet from now on. Of the first four it has one at a time
+    /// The fault of the kubelet. Of the first four, a kubelet has only one at a time
     #[arg(long, value_name = "FAULT", value_enum)]
     with: Option<Name>,
 
-    /// How long one time down and one time up take together (flapping) [default: 20s]
+    /// Duration of one down and one up phase together (flapping) [default: 20s]
     #[arg(long, value_name = "DURATION")]
     period: Option<GoDuration>,
 
-    /// Which part of the period it is up (flapping) [default: 50]
+    /// Percentage of the period in which it is up (flapping) [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=99))]
     up_percent: Option<u32>,
 
-    /// How it is down (flapping) [default: partitioned]
+    /// Its state while it is down (flapping) [default: partitioned]
     #[arg(long, value_name = "HOW", value_enum)]
     down: Option<Down>,
 
-    /// By how much each call is late (slow); how long it is not ready (slowRecovery)
+    /// Delay of each call (slow); time until it is ready (slowRecovery)
     #[arg(long, value_name = "DURATION")]
     delay: Option<GoDuration>,
 
-    /// By how much its clock is ahead, or behind: -30s (clockSkew)
+    /// Offset of its clock; negative if it is behind: -30s (clockSkew)
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = offset)]
     by: Option<i64>,
 
-    /// The fault ends by itself after so long; without it when it is mended
+    /// Duration of the fault; by default it lasts until `drydock nodes repair`
     #[arg(long, value_name = "DURATION")]
     lasts: Option<GoDuration>,
 
-    /// A condition that the Node shows from now on, for example DiskPressure=True:NoSpace
+    /// A condition of the Node to set, for example DiskPressure=True:NoSpace
     #[arg(long, value_name = "TYPE=STATUS[:REASON]", value_parser = condition)]
     condition: Vec<NodeCondition>,
 }
 
 impl FaultArguments {
-    /// The fault, if one is asked for.
+    /// The fault, if one is specified.
     ///
     /// # Errors
     /// When a parameter is missing or belongs to another fault.
@@ -89,7 +89,12 @@ impl FaultArguments {
         let nothing = Nothing {};
         let delay = || {
             let delay = self.delay.map(nanos);
-            delay.ok_or_else(|| Usage(format!("--with {} needs --delay, for example --delay 2s", called(name))))
+            delay.ok_or_else(|| {
+                Usage(format!(
+                    "--with {} needs --delay, for example --delay 2s",
+                    flag_value(name)
+                ))
+            })
         };
         let fault = match name {
             Name::Stopped => Fault::Stopped(nothing),
@@ -117,7 +122,7 @@ impl FaultArguments {
         Ok(Some(KubeletFault { fault: Some(fault) }))
     }
 
-    /// For how long; `None`: until it is mended.
+    /// Duration of the fault in nanoseconds; `None`: until it is removed.
     pub(super) fn lasts(&self) -> Option<u64> {
         self.lasts.map(nanos)
     }
@@ -127,12 +132,12 @@ impl FaultArguments {
         &self.condition
     }
 
-    /// Refuses what another fault would need.
+    /// Refuses parameters that belong to another fault.
     fn check(&self) -> Result<(), Usage> {
         if self.with.is_none() && self.condition.is_empty() {
-            let names: Vec<String> = Name::value_variants().iter().copied().map(called).collect();
+            let names: Vec<String> = Name::value_variants().iter().copied().map(flag_value).collect();
             return Err(Usage(format!(
-                "say what is to be wrong: --with {}, or --condition TYPE=STATUS",
+                "specify a fault or condition: --with {}, or --condition TYPE=STATUS",
                 names.join("|")
             )));
         }
@@ -147,7 +152,7 @@ impl FaultArguments {
         ];
         for (flag, given, of) in given {
             if given && !self.with.is_some_and(|name| of.contains(&name)) {
-                let of: Vec<String> = of.iter().copied().map(called).collect();
+                let of: Vec<String> = of.iter().copied().map(flag_value).collect();
                 return Err(Usage(format!("{flag} is for --with {}", of.join(" or "))));
             }
         }
@@ -155,8 +160,8 @@ impl FaultArguments {
     }
 }
 
-/// As it stands on a command line.
-fn called(name: Name) -> String {
+/// The value of `--with` for a fault.
+fn flag_value(name: Name) -> String {
     let value = name.to_possible_value();
     value.map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
@@ -174,7 +179,7 @@ fn offset(text: &str) -> Result<i64, String> {
     let length: GoDuration = length
         .parse()
         .map_err(|_| "write a duration such as 30s or -30s".to_owned())?;
-    let nanos = i64::try_from(length.0.as_nanos()).map_err(|_| "that is too long".to_owned())?;
+    let nanos = i64::try_from(length.0.as_nanos()).map_err(|_| "the duration is too long".to_owned())?;
     Ok(sign * nanos)
 }
 
@@ -197,14 +202,14 @@ fn condition(text: &str) -> Result<NodeCondition, String> {
     })
 }
 
-/// A fault in a few words, as one would write it.
+/// A short description of a fault.
 pub(super) fn describe(fault: &KubeletFault) -> String {
     let long = |nanos: u64| GoDuration(std::time::Duration::from_nanos(nanos));
     match &fault.fault {
         None => "unknown".to_owned(),
-        Some(Fault::Stopped(_)) => called(Name::Stopped),
-        Some(Fault::Partitioned(_)) => called(Name::Partitioned),
-        Some(Fault::Frozen(_)) => called(Name::Frozen),
+        Some(Fault::Stopped(_)) => flag_value(Name::Stopped),
+        Some(Fault::Partitioned(_)) => flag_value(Name::Partitioned),
+        Some(Fault::Frozen(_)) => flag_value(Name::Frozen),
         Some(Fault::Flapping(flapping)) => {
             let period = long(flapping.period_nanos);
             let up = flapping.up_percent;
@@ -216,12 +221,12 @@ pub(super) fn describe(fault: &KubeletFault) -> String {
             let sign = if *nanos < 0 { "-" } else { "+" };
             format!("clockSkew({sign}{})", long(nanos.unsigned_abs()))
         }
-        Some(Fault::Zombie(_)) => called(Name::Zombie),
-        Some(Fault::TakeOver(_)) => called(Name::TakeOver),
+        Some(Fault::Zombie(_)) => flag_value(Name::Zombie),
+        Some(Fault::TakeOver(_)) => flag_value(Name::TakeOver),
     }
 }
 
-/// How a kubelet is, in a word.
+/// The name of a kubelet's state.
 pub(super) fn state(state: KubeletState) -> &'static str {
     match state {
         KubeletState::Unspecified => "unknown",
@@ -275,7 +280,7 @@ mod tests {
     #[rstest]
     #[case::nothing(
         "",
-        "say what is to be wrong: --with stopped|partitioned|frozen|flapping|slow|slowRecovery|clockSkew|zombie|takeOver"
+        "specify a fault or condition: --with stopped|partitioned|frozen|flapping|slow|slowRecovery|clockSkew|zombie|takeOver"
     )]
     #[case::foreign_period("--with slow --delay 1s --period 3s", "--period is for --with flapping")]
     #[case::foreign_delay("--with stopped --delay 1s", "--delay is for --with slow or slowRecovery")]
@@ -283,9 +288,9 @@ mod tests {
     #[case::no_delay("--with slow-recovery", "--with slowRecovery needs --delay")]
     #[case::no_offset("--with clock-skew", "--with clockSkew needs --by")]
     #[case::end_of_a_condition("--condition DiskPressure=True --lasts 1m", "--lasts is for --with stopped")]
-    fn a_parameter_that_is_missing_or_of_another_fault_is_named(#[case] line: &str, #[case] said: &str) {
+    fn a_missing_or_foreign_parameter_is_an_error(#[case] line: &str, #[case] expected: &str) {
         let error = read(line).unwrap().fault().unwrap_err().0;
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[rstest]
@@ -298,13 +303,13 @@ mod tests {
     #[case::no_status("--condition DiskPressure", "TYPE=STATUS")]
     #[case::bad_status("--condition DiskPressure=true", "True, False or Unknown")]
     #[case::no_type("--condition =True", "the type is missing")]
-    fn a_bad_value_says_what_would_do(#[case] line: &str, #[case] said: &str) {
+    fn the_error_of_an_invalid_value_contains_a_valid_one(#[case] line: &str, #[case] expected: &str) {
         let error = read(line).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]
-    fn a_condition_has_type_status_and_perhaps_a_reason() {
+    fn a_condition_has_type_status_and_an_optional_reason() {
         let arguments = read("--condition DiskPressure=True:NoSpace --condition Ready=False").unwrap();
         assert_eq!(arguments.fault().unwrap(), None);
         let conditions = arguments.conditions();

@@ -1,6 +1,6 @@
-//! `drydock nodes`: what becomes of the kubelets of a world that is up, and what a person does to them.
+//! `drydock nodes`: lists the nodes of a running world, and adds and removes faults of their kubelets.
 //!
-//! What must not live here: what a fault makes of a kubelet.
+//! fakecloud implements the faults.
 
 mod faults;
 mod select;
@@ -15,11 +15,12 @@ use clock::Clock;
 use fakecloud::proto::vm_reference::By;
 use fakecloud::proto::{
     BreakKubeletRequest, ClearNodeConditionRequest, Kubelet, KubeletFault, ListKubeletsRequest, MendKubeletRequest,
-    NodeCondition, SetNodeConditionRequest, VmReference, VmState,
+    NodeCondition, SetNodeConditionRequest, VmReference,
 };
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
+use scenario::cloud::VmState;
 
 use self::faults::FaultArguments;
 use self::table::Row;
@@ -27,13 +28,13 @@ use super::running_world::{Controls, Where, World};
 use super::{Ended, Outcome, Usage, block_on};
 use crate::cli::output::{print, say};
 
-/// How many calls are under way at once.
+/// Maximum number of parallel calls.
 const CALLS: usize = 32;
-/// How long the API server may take to answer with a page of Nodes.
+/// Timeout of the API server for a page of Nodes.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How many Nodes a page has.
+/// Number of Nodes in a page.
 const PAGE: u32 = 1_000;
-/// How many nodes are named one by one when something is done to them.
+/// Maximum number of nodes that are printed one by one.
 const NAMED: usize = 20;
 
 #[derive(Args, Debug)]
@@ -47,13 +48,14 @@ pub(super) struct Nodes {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows VMs, their kubelets and their Nodes
+    /// Lists VMs, their kubelets and their Nodes
     List(List),
     /// Breaks kubelets, or sets conditions of their Nodes
     Break(Break),
-    /// Mends kubelets and takes back conditions that were set
-    Mend(Mend),
-    /// Deletes the VMs behind everybody's back; their Nodes go as those of a cloud do
+    /// Removes faults of kubelets, and conditions that were set
+    #[command(alias = "mend")]
+    Repair(Repair),
+    /// Deletes the VMs in the cloud; the cloud controller then deletes their Nodes
     Remove(Remove),
 }
 
@@ -63,12 +65,11 @@ struct List {
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
-    /// Only those with which something is wrong: a fault, a condition that was set, a VM that does not run, or not
-    /// Ready
+    /// Only nodes with a problem: a fault, a condition that was set, a VM that does not run, or not Ready
     #[arg(long)]
     broken: bool,
 
-    /// How they are shown
+    /// Output format
     #[arg(long, short, value_enum, default_value = "table")]
     output: Output,
 }
@@ -85,11 +86,11 @@ struct Break {
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
-    /// Breaks so many of them, or of all, drawn at random
+    /// Breaks this number of them, or of all nodes, drawn at random
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     random: Option<u32>,
 
-    /// The seed by which they are drawn; without it one that is told
+    /// The seed of the draw; the default is a random seed that is printed
     #[arg(long, requires = "random")]
     seed: Option<u64>,
 
@@ -98,12 +99,12 @@ struct Break {
 }
 
 #[derive(Args, Debug)]
-struct Mend {
+struct Repair {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
     #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
-    /// Mends all of them
+    /// Repairs all nodes
     #[arg(long, conflicts_with = "nodes")]
     all: bool,
 }
@@ -122,27 +123,27 @@ impl Nodes {
         match self.command {
             Command::List(list) => block_on(list.execute(&world))?,
             Command::Break(wrong) => block_on(wrong.execute(&world))?,
-            Command::Mend(mend) => block_on(mend.execute(&world))?,
+            Command::Repair(repair) => block_on(repair.execute(&world))?,
             Command::Remove(remove) => block_on(remove.execute(&world))?,
         }
     }
 }
 
 impl Command {
-    /// Refuses what makes no sense, before a world is looked for.
+    /// Validates the arguments, before a world is searched.
     fn check(&self) -> Result<(), Usage> {
-        let nobody = match self {
+        let no_nodes = match self {
             Self::Break(wrong) => {
                 wrong.faults.fault()?;
                 wrong.nodes.is_empty() && wrong.random.is_none()
             }
-            Self::Mend(mend) => mend.nodes.is_empty() && !mend.all,
+            Self::Repair(repair) => repair.nodes.is_empty() && !repair.all,
             Self::List(_) | Self::Remove(_) => false,
         };
-        match (nobody, self) {
-            (true, Self::Mend(_)) => Err(Usage("name the nodes to mend, or say --all".to_owned())),
+        match (no_nodes, self) {
+            (true, Self::Repair(_)) => Err(Usage("specify the nodes to repair, or say --all".to_owned())),
             (true, _) => Err(Usage(
-                "name the nodes to break, '*' for all of them, or say --random COUNT".to_owned(),
+                "specify the nodes to break, '*' for all nodes, or say --random COUNT".to_owned(),
             )),
             (false, _) => Ok(()),
         }
@@ -181,25 +182,25 @@ impl Break {
             say!("drawn by --seed {seed}:");
         }
         let (lasts, conditions) = (self.faults.lasts(), self.faults.conditions());
-        do_to(world, &chosen, |mut controls, kubelet| async move {
+        for_each(world, &chosen, |mut controls, kubelet| async move {
             break_one(&mut controls, &kubelet, fault, lasts, conditions).await
         })
         .await
     }
 }
 
-impl Mend {
+impl Repair {
     async fn execute(self, world: &World) -> Ended {
         let mut chosen = select::select(live(world).await?, &self.nodes)?;
         if self.all {
             chosen.retain(|kubelet| !kubelet.faults.is_empty() || !kubelet.conditions.is_empty());
             if chosen.is_empty() {
-                say!("nothing is broken");
+                say!("no node has a fault");
                 return Ok(Outcome::Passed);
             }
         }
-        do_to(world, &chosen, |mut controls, kubelet| async move {
-            mend_one(&mut controls, &kubelet).await
+        for_each(world, &chosen, |mut controls, kubelet| async move {
+            repair_one(&mut controls, &kubelet).await
         })
         .await
     }
@@ -208,7 +209,7 @@ impl Mend {
 impl Remove {
     async fn execute(self, world: &World) -> Ended {
         let chosen = select::select(live(world).await?, &self.nodes)?;
-        do_to(world, &chosen, |mut controls, kubelet| async move {
+        for_each(world, &chosen, |mut controls, kubelet| async move {
             controls.delete_vm(reference(&kubelet)).await?;
             Ok("its VM is deleted".to_owned())
         })
@@ -216,7 +217,7 @@ impl Remove {
     }
 }
 
-/// Breaks one kubelet; what was done.
+/// Breaks one kubelet. Returns a description of the changes.
 async fn break_one(
     controls: &mut Controls,
     kubelet: &Kubelet,
@@ -245,10 +246,10 @@ async fn break_one(
     Ok(done.join(", "))
 }
 
-/// Mends one kubelet and takes its conditions back; what was done.
-async fn mend_one(controls: &mut Controls, kubelet: &Kubelet) -> Result<String, tonic::Status> {
-    let mut wrong: Vec<String> = kubelet.faults.iter().map(faults::describe).collect();
-    if !wrong.is_empty() {
+/// Removes the faults of one kubelet and its conditions. Returns a description of the changes.
+async fn repair_one(controls: &mut Controls, kubelet: &Kubelet) -> Result<String, tonic::Status> {
+    let mut removed: Vec<String> = kubelet.faults.iter().map(faults::describe).collect();
+    if !removed.is_empty() {
         let request = MendKubeletRequest {
             vm: Some(reference(kubelet)),
             kinds: Vec::new(),
@@ -256,27 +257,27 @@ async fn mend_one(controls: &mut Controls, kubelet: &Kubelet) -> Result<String, 
         controls.mend_kubelet(request).await?;
     }
     for condition in &kubelet.conditions {
-        wrong.push(format!("{}={}", condition.r#type, condition.status));
+        removed.push(format!("{}={}", condition.r#type, condition.status));
         let request = ClearNodeConditionRequest {
             vm: Some(reference(kubelet)),
             r#type: condition.r#type.clone(),
         };
         controls.clear_node_condition(request).await?;
     }
-    Ok(match wrong.as_slice() {
-        [] => "nothing was wrong".to_owned(),
-        wrong => format!("no longer {}", wrong.join(", ")),
+    Ok(match removed.as_slice() {
+        [] => "it had no fault".to_owned(),
+        removed => format!("no longer {}", removed.join(", ")),
     })
 }
 
-/// Does something to each kubelet, many at once, and tells in their order what was done. One that fails does not
-/// keep the others from their turn.
-async fn do_to<F>(world: &World, chosen: &[Kubelet], what: impl Fn(Controls, Kubelet) -> F) -> Ended
+/// Performs an action on each kubelet, in parallel, and prints the results in order. A failure does not affect the
+/// other kubelets.
+async fn for_each<F>(world: &World, chosen: &[Kubelet], action: impl Fn(Controls, Kubelet) -> F) -> Ended
 where
     F: Future<Output = Result<String, tonic::Status>>,
 {
     let controls = world.controls()?;
-    let calls = chosen.iter().map(|kubelet| what(controls.clone(), kubelet.clone()));
+    let calls = chosen.iter().map(|kubelet| action(controls.clone(), kubelet.clone()));
     let results: Vec<_> = stream::iter(calls).buffered(CALLS).collect().await;
     let (mut text, mut failed) = (String::new(), 0_usize);
     for (number, (kubelet, result)) in chosen.iter().zip(results).enumerate() {
@@ -285,7 +286,7 @@ where
             Ok(_) => {}
             Err(status) => {
                 failed += 1;
-                eprintln!("drydock: {}: {}", kubelet.node, world.refused(&status));
+                eprintln!("drydock: {}: {}", kubelet.node, world.describe_error(&status));
             }
         }
     }
@@ -302,23 +303,18 @@ where
 /// All kubelets, in the order of their VMs' creation.
 async fn kubelets(world: &World) -> Result<Vec<Kubelet>, Usage> {
     let listed = world.controls()?.list_kubelets(ListKubeletsRequest::default()).await;
-    let listed = listed.map_err(|status| Usage(world.refused(&status)))?;
+    let listed = listed.map_err(|status| Usage(world.describe_error(&status)))?;
     Ok(listed.into_inner().kubelets)
 }
 
-/// Those of VMs that something can be done to.
+/// The kubelets of VMs that are not being deleted.
 async fn live(world: &World) -> Result<Vec<Kubelet>, Usage> {
     let mut all = kubelets(world).await?;
-    all.retain(|kubelet| {
-        matches!(
-            kubelet.vm_state(),
-            VmState::Pending | VmState::Running | VmState::Stopped
-        )
-    });
+    all.retain(|kubelet| kubelet.vm_state().known().is_some_and(VmState::is_live));
     Ok(all)
 }
 
-/// All Nodes by name; `None`: the API server is not known.
+/// All Nodes by name; `None`: the API server is unknown.
 async fn nodes(world: &World) -> Result<Option<BTreeMap<String, Node>>, Usage> {
     let Some(client) = world.client().await? else {
         return Ok(None);
@@ -346,7 +342,7 @@ fn reference(kubelet: &Kubelet) -> VmReference {
     }
 }
 
-/// A seed that is short enough to be typed again.
+/// A random seed that is short enough to type.
 fn any_seed() -> u64 {
     u64::from(Clock::wall().now().subsec_nanosecond().unsigned_abs())
 }

@@ -1,4 +1,4 @@
-//! Which nodes a person means: names, globs, VM ids, or so many at random.
+//! Selects nodes: by names, globs and VM ids, or a random number of them.
 
 use clock::Seed;
 use fakecloud::glob;
@@ -6,21 +6,21 @@ use fakecloud::proto::Kubelet;
 
 use crate::cli::{Usage, near};
 
-/// The nodes that the patterns mean, in the order of their VMs' creation, each once. Without patterns: all.
+/// The nodes that match the patterns, in the order of their VMs' creation, each once. Without patterns: all.
 ///
 /// # Errors
-/// When a pattern means none, with the names near it.
+/// When a pattern matches no node, with similar names.
 pub(super) fn select(all: Vec<Kubelet>, patterns: &[String]) -> Result<Vec<Kubelet>, Usage> {
     for pattern in patterns {
-        if !all.iter().any(|kubelet| fits(pattern, kubelet)) {
+        if !all.iter().any(|kubelet| matches(pattern, kubelet)) {
             return Err(Usage(missing(&all, pattern)));
         }
     }
-    let wanted = |kubelet: &Kubelet| patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, kubelet));
+    let wanted = |kubelet: &Kubelet| patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kubelet));
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-fn fits(pattern: &str, kubelet: &Kubelet) -> bool {
+fn matches(pattern: &str, kubelet: &Kubelet) -> bool {
     pattern == kubelet.vm_id || glob::matches(pattern, &kubelet.node)
 }
 
@@ -33,26 +33,26 @@ fn missing(all: &[Kubelet], pattern: &str) -> String {
         false => near(all.iter().map(|kubelet| kubelet.node.as_str()), pattern),
     };
     match near.as_slice() {
-        [] => format!("no node fits {pattern:?}; `drydock nodes list` lists them"),
+        [] => format!("no node matches {pattern:?}; `drydock nodes list` lists them"),
         near => format!("there is no node {pattern:?}; near it are: {}", near.join(", ")),
     }
 }
 
-/// So many of them, drawn by the seed; in the order in which they were.
+/// Draws `count` of the nodes with the seed, and keeps their order.
 ///
 /// # Errors
-/// When there are not so many.
+/// When there are fewer nodes.
 pub(super) fn draw(mut all: Vec<Kubelet>, count: usize, seed: u64) -> Result<Vec<Kubelet>, Usage> {
     if count > all.len() {
         return Err(Usage(format!(
-            "--random {count} is more than the {} nodes that there are",
+            "--random {count} is more than the {} nodes that exist",
             all.len()
         )));
     }
     let mut stream = Seed::new(seed).stream("drydock nodes");
     while all.len() > count {
-        let one = stream.below(all.len() as u64) as usize;
-        all.remove(one);
+        let index = stream.below(all.len() as u64) as usize;
+        all.remove(index);
     }
     Ok(all)
 }
@@ -82,7 +82,7 @@ mod tests {
     #[case::a_glob(&["a-*"], &["a-1", "a-2"])]
     #[case::a_vm(&["vm-a-2"], &["a-2"])]
     #[case::twice(&["a-1", "*-1"], &["b-1", "a-1"])]
-    fn nodes_are_named_by_name_glob_or_vm(#[case] patterns: &[&str], #[case] expected: &[&str]) {
+    fn nodes_are_selected_by_name_glob_or_vm(#[case] patterns: &[&str], #[case] expected: &[&str]) {
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         let chosen = select(nodes(&["b-1", "a-1", "a-2"]), &patterns).unwrap();
         assert_eq!(names(&chosen), expected);
@@ -90,15 +90,15 @@ mod tests {
 
     #[rstest]
     #[case::mistyped("nod-1", "there is no node \"nod-1\"; near it are: node-1")]
-    #[case::strange("zzzzzzzzzzz", "no node fits \"zzzzzzzzzzz\"; `drydock nodes list` lists them")]
-    #[case::glob("x*", "no node fits \"x*\"")]
-    fn a_name_that_nobody_has_finds_its_neighbours(#[case] pattern: &str, #[case] said: &str) {
+    #[case::strange("zzzzzzzzzzz", "no node matches \"zzzzzzzzzzz\"; `drydock nodes list` lists them")]
+    #[case::glob("x*", "no node matches \"x*\"")]
+    fn the_error_of_an_unknown_name_contains_similar_names(#[case] pattern: &str, #[case] expected: &str) {
         let error = select(nodes(&["node-1"]), &[pattern.to_owned()]).unwrap_err().0;
-        assert!(error.starts_with(said), "{error}");
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
-    fn a_seed_draws_the_same_nodes_again_and_another_draws_others() {
+    fn the_drawn_nodes_depend_only_on_the_seed() {
         let all: Vec<String> = (0..100).map(|number| format!("node-{number}")).collect();
         let all = nodes(&all.iter().map(String::as_str).collect::<Vec<_>>());
         let drawn = |seed| names(&draw(all.clone(), 10, seed).unwrap()).join(" ");

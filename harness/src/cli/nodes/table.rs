@@ -1,16 +1,17 @@
-//! What `drydock nodes list` shows: one row a VM, with what its kubelet and its Node say of it.
+//! The output of `drydock nodes list`: one row for each VM, with its kubelet and its Node.
 
 use std::collections::BTreeMap;
 
-use fakecloud::proto::{Kubelet, VmState};
+use fakecloud::proto::Kubelet;
 use k8s_openapi::api::core::v1::Node;
+use scenario::cloud::VmState;
 use serde::Serialize;
 
 use super::faults;
 
-/// What is not known, for want of an API server.
+/// A value that is unknown without an API server.
 const UNKNOWN: &str = "?";
-/// What there is none of.
+/// An absent value.
 const NONE: &str = "-";
 
 /// One VM with its node.
@@ -24,27 +25,27 @@ pub(super) struct Row {
     zone: String,
     /// The VM's state.
     state: &'static str,
-    /// How the kubelet is: up, joining, partitioned and so on.
+    /// The kubelet's state: up, joining, partitioned and so on.
     kubelet: String,
-    /// What is wrong with the kubelet.
+    /// The kubelet's faults.
     faults: Vec<String>,
-    /// The conditions that were set, `TYPE=STATUS`; a kubelet that is down does not show them.
+    /// The conditions that were set, `TYPE=STATUS`; a kubelet that is down does not report them.
     set: Vec<String>,
-    /// Status of the Node's condition Ready; absent: there is no Node, or nobody knows.
+    /// Status of the Node's condition Ready; absent: there is no Node, or it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     ready: Option<String>,
-    /// The Node's conditions; absent: there is no Node, or nobody knows.
+    /// The Node's conditions; absent: there is no Node, or they are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     conditions: Option<BTreeMap<String, String>>,
-    /// How many pods are bound to the Node.
+    /// Number of pods that are bound to the Node.
     pods: u32,
-    /// Whether an API server was asked.
+    /// Whether Nodes were read from an API server.
     #[serde(skip)]
-    asked: bool,
+    nodes_are_known: bool,
 }
 
 impl Row {
-    /// The row of a kubelet; `nodes` are all Nodes by name, if an API server was asked for them.
+    /// The row of a kubelet; `nodes` are all Nodes by name, if the API server is known.
     pub(super) fn new(kubelet: &Kubelet, nodes: Option<&BTreeMap<String, Node>>) -> Self {
         let own = |node: &&Node| {
             let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
@@ -58,8 +59,8 @@ impl Row {
             node: kubelet.node.clone(),
             vm: kubelet.vm_id.clone(),
             zone: zone(&kubelet.provider_id).to_owned(),
-            state: vm_state(kubelet.vm_state()),
-            kubelet: how(kubelet),
+            state: kubelet.vm_state().known().map_or("unknown", VmState::name),
+            kubelet: kubelet_state(kubelet),
             faults: kubelet.faults.iter().map(faults::describe).collect(),
             set: kubelet
                 .conditions
@@ -69,35 +70,35 @@ impl Row {
             ready: conditions.as_ref().and_then(|all| all.get("Ready").cloned()),
             conditions,
             pods: kubelet.pods,
-            asked: nodes.is_some(),
+            nodes_are_known: nodes.is_some(),
         }
     }
 
-    /// Whether something is wrong with it, on purpose or not.
+    /// Whether the node has a fault or another problem.
     pub(super) fn is_broken(&self) -> bool {
-        let not_ready = self.asked && self.ready.as_deref() != Some("True");
+        let not_ready = self.nodes_are_known && self.ready.as_deref() != Some("True");
         not_ready || self.state != "running" || !self.faults.is_empty() || !self.set.is_empty()
     }
 
-    /// Ready and the conditions besides it that are not as they should be.
+    /// The status of Ready, and the other conditions that indicate a problem.
     fn shown_conditions(&self) -> (String, String) {
         let Some(conditions) = &self.conditions else {
-            let absent = if self.asked { NONE } else { UNKNOWN };
+            let absent = if self.nodes_are_known { NONE } else { UNKNOWN };
             return (absent.to_owned(), list(&self.set));
         };
         let ready = self.ready.clone().unwrap_or_else(|| NONE.to_owned());
-        // Of a node that is silent all conditions are unknown: that is said once.
-        let telling = |status: &str| status != "False" && (status != "Unknown" || ready != "Unknown");
+        // All conditions of an unreachable node are Unknown; only Ready shows that.
+        let is_problem = |status: &str| status != "False" && (status != "Unknown" || ready != "Unknown");
         let others: Vec<String> = conditions
             .iter()
-            .filter(|(kind, status)| *kind != "Ready" && telling(status))
+            .filter(|(kind, status)| *kind != "Ready" && is_problem(status))
             .map(|(kind, status)| format!("{kind}={status}"))
             .collect();
         (ready, list(&others))
     }
 }
 
-/// Type to status.
+/// The statuses of a Node's conditions by type.
 fn conditions(node: &Node) -> BTreeMap<String, String> {
     let status = node.status.as_ref();
     let all = status.and_then(|status| status.conditions.as_ref());
@@ -112,27 +113,16 @@ fn zone(provider_id: &str) -> &str {
     provider_id.rsplit('/').nth(1).unwrap_or_default()
 }
 
-fn vm_state(state: VmState) -> &'static str {
-    match state {
-        VmState::Unspecified => "unknown",
-        VmState::Pending => "pending",
-        VmState::Running => "running",
-        VmState::Stopped => "stopped",
-        VmState::Stopping => "stopping",
-        VmState::Terminated => "terminated",
-    }
-}
-
-/// The kubelet's way to its Node while it is not there, else how it is.
-fn how(kubelet: &Kubelet) -> String {
-    let mut how = match kubelet.stage.as_str() {
+/// The kubelet's stage until it has registered its Node, then its state.
+fn kubelet_state(kubelet: &Kubelet) -> String {
+    let mut text = match kubelet.stage.as_str() {
         "registered" => faults::state(kubelet.state()).to_owned(),
         stage => stage.to_owned(),
     };
     if kubelet.recovering {
-        how += ", recovering";
+        text += ", recovering";
     }
-    how
+    text
 }
 
 fn list(texts: &[String]) -> String {
@@ -142,7 +132,7 @@ fn list(texts: &[String]) -> String {
     }
 }
 
-/// The rows in columns, under their headings.
+/// The rows as a table with headings.
 pub(super) fn table(rows: &[Row]) -> String {
     let headings = [
         "NODE",
@@ -192,7 +182,7 @@ pub(super) fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use fakecloud::proto::kubelet_fault::Fault;
-    use fakecloud::proto::{KubeletFault, KubeletState, NodeCondition, Nothing};
+    use fakecloud::proto::{self, KubeletFault, KubeletState, NodeCondition, Nothing};
     use serde_json::json;
 
     use super::*;
@@ -202,7 +192,7 @@ mod tests {
             node: node.to_owned(),
             vm_id: format!("vm-of-{node}"),
             provider_id: format!("fakecloud:///local-1/vm-of-{node}"),
-            vm_state: VmState::Running.into(),
+            vm_state: proto::VmState::Running.into(),
             stage: "registered".to_owned(),
             state: KubeletState::Up.into(),
             pods: 2,
@@ -240,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_of_vm_kubelet_and_node() {
+    fn the_table_shows_vm_kubelet_and_node() {
         let nodes = BTreeMap::from([
             node("a", &[("Ready", "True"), ("DiskPressure", "False")]),
             node(
@@ -255,7 +245,7 @@ mod tests {
         ]);
         let joining = Kubelet {
             stage: "joining".to_owned(),
-            vm_state: VmState::Stopped.into(),
+            vm_state: proto::VmState::Stopped.into(),
             pods: 0,
             ..kubelet("long-name")
         };
@@ -274,7 +264,7 @@ long-name   vm-of-long-name   local-1   stopped   joining       -             - 
     }
 
     #[test]
-    fn without_an_api_server_what_was_set_is_shown() {
+    fn without_an_api_server_the_set_conditions_are_shown() {
         let rows = [Row::new(&kubelet("a"), None), Row::new(&partitioned("b"), None)];
         let expected = "\
 NODE   VM        ZONE      STATE     KUBELET       FAULTS        READY   CONDITIONS          PODS
@@ -286,7 +276,7 @@ b      vm-of-b   local-1   running   partitioned   partitioned   ?       DiskPre
     }
 
     #[test]
-    fn the_node_of_another_vm_says_nothing_of_this_one() {
+    fn the_node_of_another_vm_is_ignored() {
         let mut nodes = BTreeMap::from([node("a", &[("Ready", "True")])]);
         let spec = nodes.get_mut("a").and_then(|node| node.spec.as_mut()).unwrap();
         spec.provider_id = Some("fakecloud:///local-1/vm-of-another".to_owned());
@@ -294,7 +284,7 @@ b      vm-of-b   local-1   running   partitioned   partitioned   ?       DiskPre
     }
 
     #[test]
-    fn json_has_all_there_is_to_know() {
+    fn json_contains_all_fields() {
         let nodes = BTreeMap::from([node("b", &[("Ready", "Unknown")])]);
         let row = serde_json::to_value(Row::new(&partitioned("b"), Some(&nodes))).unwrap();
         let expected = json!({

@@ -1,7 +1,7 @@
-//! Taking away what one run made: first who writes, then what was written, last the namespace.
+//! Removes everything that a run created: first its programs, then the objects that they wrote, last the namespace.
 //!
-//! Nothing waits for a controller that is gone: finalizers of ours are taken off. What is touched outside of the
-//! namespace is ours by its provider id or its name.
+//! The cleanup removes finalizers itself, because the controllers that set them have ended. Outside of the namespace it
+//! touches only objects that belong to drydock by their provider ID or name.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use kube::runtime::wait::{await_condition, conditions};
 
 use super::error::ClusterError;
 use super::{KindError, nodes, pods};
-use crate::objects::{cannot_read, release_held, remove_all};
+use crate::objects::{cannot_read, release_all, remove_all};
 use crate::{deploy, tokens};
 
-/// What holds objects that belong to a run.
+/// The label of namespaces that belong to a run.
 pub(super) const RUN_LABEL: &str = "drydock.dev/run";
 
-/// How long a namespace may take to go.
+/// How long the deletion of a namespace may take.
 const NAMESPACE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Takes away everything of a run, and begins to remove its namespace. It may be called again.
+/// Removes everything of a run, and starts the deletion of its namespace. It may be called again.
 ///
 /// # Errors
-/// One line: what is left, and why.
+/// What could not be removed, and why, in one line.
 pub(super) async fn tidy(client: &kube::Client, namespace: &str) -> Result<(), KindError> {
     end_programs(client, namespace).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    // From here on nobody writes any more.
-    release_held(client, namespace).await?;
+    // No program of the run writes any more.
+    release_all(client, namespace).await?;
     remove_all(&pods, &ListParams::default(), |_| true).await?;
     nodes::sweep(client).await?;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), tokens::NAMESPACE);
@@ -39,9 +39,9 @@ pub(super) async fn tidy(client: &kube::Client, namespace: &str) -> Result<(), K
     Ok(())
 }
 
-/// Ends the programs of a run for good, and waits until the last container has ended.
+/// Stops the programs of a run permanently, and waits until the last container has ended.
 async fn end_programs(client: &kube::Client, namespace: &str) -> Result<(), KindError> {
-    // Nothing is created in a namespace that is on its way out, so no Deployment replaces the pods that are removed.
+    // The API server rejects creations in a terminating namespace, so no Deployment replaces the removed pods.
     begin_removal(client, namespace).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let programs = pods
@@ -52,7 +52,7 @@ async fn end_programs(client: &kube::Client, namespace: &str) -> Result<(), Kind
     Ok(())
 }
 
-/// Deletes a namespace without waiting for what is in it. One that is on its way out, or gone, is fine.
+/// Starts the deletion of a namespace without waiting. Ignores a terminating or absent namespace.
 async fn begin_removal(client: &kube::Client, namespace: &str) -> Result<(), ClusterError> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     match namespaces.delete(namespace, &DeleteParams::background()).await {
@@ -65,10 +65,10 @@ async fn begin_removal(client: &kube::Client, namespace: &str) -> Result<(), Clu
     }
 }
 
-/// Waits until a namespace is gone.
+/// Waits until a namespace is deleted.
 ///
 /// # Errors
-/// When it is not gone in time, with what holds it.
+/// When it is not deleted in time, with the conditions that block the deletion.
 pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Result<(), KindError> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let Some(found) = namespaces.get_opt(namespace).await.map_err(cannot_read("namespaces"))? else {
@@ -85,26 +85,27 @@ pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Re
         .into()),
         Err(_) => {
             let found = namespaces.get_opt(namespace).await.ok().flatten();
-            let held = found.and_then(|found| found.status?.conditions).unwrap_or_default();
-            let held: Vec<_> = held
+            let conditions = found.and_then(|found| found.status?.conditions).unwrap_or_default();
+            let messages: Vec<_> = conditions
                 .into_iter()
-                .filter(|held| held.status == "True")
-                .filter_map(|held| held.message)
+                .filter(|condition| condition.status == "True")
+                .filter_map(|condition| condition.message)
                 .collect();
             Err(ClusterError::NamespaceStays {
                 namespace: namespace.to_owned(),
                 limit: NAMESPACE_LIMIT,
-                held_by: held.join("; "),
+                conditions: messages.join("; "),
             }
             .into())
         }
     }
 }
 
-/// Takes away what sessions left that were killed, also Nodes whose namespace is gone. Nobody else uses the cluster.
+/// Removes the remains of killed sessions, including Nodes whose namespace is deleted. No other session may use the
+/// cluster.
 ///
 /// # Errors
-/// One line: what is left, and why.
+/// What could not be removed, and why, in one line.
 pub(super) async fn leftovers(client: &kube::Client) -> Result<(), KindError> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let left = namespaces.list(&ListParams::default().labels(RUN_LABEL)).await;
@@ -113,7 +114,7 @@ pub(super) async fn leftovers(client: &kube::Client) -> Result<(), KindError> {
         .iter()
         .map(ResourceExt::name_any)
         .collect();
-    // All of them first: a Node that is deleted is written again while its fakecloud runs.
+    // First stop all programs: a running fakecloud writes its deleted Nodes again.
     for namespace in &left {
         end_programs(client, namespace).await?;
     }

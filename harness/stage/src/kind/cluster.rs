@@ -20,60 +20,61 @@ use super::tools::{Call, CallError, Orphans, Tools, arguments};
 use super::{KindError, cleanup, system};
 use crate::setup;
 
-/// Where fakecloud's ledgers lie on the nodes; it goes with them.
+/// The folder of fakecloud's ledgers on the nodes.
 const FOLDER_ON_NODES: &str = "/var/local/drydock";
-/// How long a cluster may take to be created, the download of a node image included.
+/// How long the creation of a cluster may take, including the download of a node image.
 const CREATE_LIMIT: Duration = Duration::from_mins(5);
-/// How long its node may take to be Ready after that.
+/// How long its node may take to become Ready after that.
 const READY_LIMIT: &str = "120s";
-/// How long two images may take to be copied to the nodes.
+/// How long the copy of two images to the nodes may take.
 const LOAD_LIMIT: Duration = Duration::from_mins(2);
-/// How long an answer of kind about a cluster that is there may take.
+/// How long kind may take to return the kubeconfig of an existing cluster.
 const ASK_LIMIT: Duration = Duration::from_secs(20);
 /// How long the API server may take to answer.
 const REACH_LIMIT: Duration = Duration::from_secs(10);
 
-/// The node image that `scripts/kubernetes/node-image` makes; taken when the engine has it.
+/// The node image that `scripts/kubernetes/node-image` builds. It is used if the engine has it.
 const OWN_NODE_IMAGE: &str = "drydock/node:v1.36.3";
-/// What the names of clusters begin with that nobody named.
+/// The prefix of generated cluster names.
 const PREFIX: &str = "drydock-";
 
 const CONFIGURATION: &str = include_str!("../../../../deploy/kind/cluster.yaml");
 
-/// What cluster is wanted.
+/// Options of a kind cluster.
 #[derive(Clone, Debug, Default)]
 pub struct KindOptions {
-    /// Its name: it is used if it is there, else created, and kept in both cases. Absent: a new one that is deleted.
+    /// The name of a cluster that is used or, if it does not exist, created, and kept in both cases. `None` creates a
+    /// new cluster that is deleted at the end.
     pub cluster: Option<String>,
-    /// Whether a new one is kept.
+    /// Whether to keep a new cluster.
     pub keep: bool,
-    /// The image of its nodes. Absent: the one that was built here, else kind's own.
+    /// The image of its nodes. `None` selects the locally built image, else the default of kind.
     pub node_image: Option<String>,
-    /// kind's configuration file; absent: ours.
+    /// kind's configuration file. `None` selects the file of `deploy/`.
     pub config: Option<PathBuf>,
-    /// Finished images of mcm and fakecloud.
+    /// Prebuilt images of mcm and fakecloud.
     pub images: ImageNames,
-    /// Whether it is only a cluster: without images, and without the machine API.
+    /// Whether to start the cluster without images and without the machine API.
     pub bare: bool,
-    /// Below which a failed start leaves its logs.
+    /// The folder in which a failed start leaves its logs.
     pub reports: PathBuf,
 }
 
-/// A cluster that is up. Dropped, it is deleted unless it is to be kept.
+/// A running cluster. Dropping it deletes the cluster unless it is to be kept.
 pub struct Cluster {
     pub(super) name: String,
     pub(super) engine: Engine,
     pub(super) client: kube::Client,
-    /// Absent in a bare one.
+    /// `None` in a bare cluster.
     images: Option<Images>,
     pub(super) progress: Progress,
     pub(super) seed: Seed,
-    /// The namespaces that this session made, and whether they were tidied up.
+    /// The namespaces that this session created, and whether they are cleaned up.
     pub(super) namespaces: Mutex<BTreeMap<String, bool>>,
     kept: bool,
     removal: Removal,
     kubeconfig: PathBuf,
-    // Last: the others' files are in it.
+    // Last, because it has the files of other fields.
     folder: TempDir,
     _lock: Option<Lock>,
 }
@@ -89,10 +90,11 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Creates or finds the cluster and makes it ready for scenarios. Dropped on the way, nothing is left.
+    /// Creates or finds the cluster and prepares it for scenarios. Dropping the future deletes a cluster that it
+    /// creates.
     ///
     /// # Errors
-    /// What is missing or failed.
+    /// The first missing program or failed operation.
     pub async fn start(options: &KindOptions, progress: Progress) -> Result<Self, KindError> {
         let (tools, engine) = tools_and_engine().await?;
         let seed = Seed::from_entropy()?;
@@ -114,13 +116,13 @@ impl Cluster {
         };
         let mut removal = Removal::of(&plan.tools, &plan.name, &plan.kubeconfig, &plan.orphans);
         if exists {
-            removal.forget();
+            removal.keep_cluster();
         }
         let brought_up = Box::pin(plan.bring_up(options, folder.path(), &progress)).await;
         let (images, client) = brought_up.map_err(|error| keep_logs(error, folder.path(), options, &plan.name))?;
         let kept = options.keep || options.cluster.is_some();
         if kept {
-            removal.forget();
+            removal.keep_cluster();
         }
         Ok(Self {
             name: plan.name,
@@ -138,7 +140,7 @@ impl Cluster {
         })
     }
 
-    /// The administrator's kubeconfig; it goes with the session.
+    /// The administrator's kubeconfig, which is removed at the end of the session.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
@@ -146,22 +148,22 @@ impl Cluster {
     /// The images of mcm and fakecloud.
     ///
     /// # Errors
-    /// When it is a bare cluster.
+    /// When the cluster is bare.
     pub(super) fn images(&self) -> Result<&Images, ClusterError> {
         self.images.as_ref().ok_or_else(|| ClusterError::NoImages {
             name: self.name.clone(),
         })
     }
 
-    /// Its name.
+    /// The name of the cluster.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Ends the session: a cluster that is not kept is deleted; in one that is, what this session made.
+    /// Ends the session: deletes the cluster or, in a kept cluster, everything that this session created.
     ///
     /// # Errors
-    /// What is left, and the command that removes it.
+    /// What could not be deleted, and the command that deletes it.
     pub async fn end(mut self) -> Result<(), KindError> {
         if !self.kept {
             let (progress, mut removal) = (self.progress.clone(), self.removal);
@@ -179,16 +181,17 @@ impl Cluster {
             cleanup::namespace_gone(&self.client, namespace).await?;
         }
         (self.progress)(&format!(
-            "cluster {0} is kept; use it with: kind export kubeconfig --name {0}; remove it with: kind delete cluster --name {0}",
+            "cluster {0} is kept; use it with: kind export kubeconfig --name {0}; \
+             delete it with: kind delete cluster --name {0}",
             self.name
         ));
         Ok(())
     }
 
-    /// Tidies up the namespaces of this session that were not yet: those of runs that broke off.
+    /// Cleans up the remaining namespaces of this session, which belong to aborted runs.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub(super) async fn tidy_up(&self) -> Result<(), KindError> {
         let namespaces = self.namespaces.lock().clone();
         for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
@@ -197,26 +200,26 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes away everything of a run, and begins to remove its namespace.
+    /// Removes everything of a run, and starts the deletion of its namespace.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub(super) async fn tidy(&self, namespace: &str) -> Result<(), KindError> {
         Box::pin(cleanup::tidy(&self.client, namespace)).await?;
         self.note(namespace, true);
         Ok(())
     }
 
-    /// Notes a namespace of this session, and whether it was tidied up.
+    /// Records a namespace of this session, and whether it is cleaned up.
     pub(super) fn note(&self, namespace: &str, tidied: bool) {
         let mut namespaces = self.namespaces.lock();
         namespaces.insert(namespace.to_owned(), tidied);
     }
 
-    /// A folder on the cluster's nodes that every pod may write into; the same path on each.
+    /// Creates a folder on each of the cluster's nodes, at the same path, that every pod may write into.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The error of the engine.
     pub(super) async fn folder_on_nodes(&self, run: &str) -> Result<String, EngineError> {
         let folder = format!("{FOLDER_ON_NODES}/{run}");
         for (_, node) in self.engine.nodes(Some(&self.name)).await? {
@@ -227,7 +230,7 @@ impl Cluster {
         Ok(folder)
     }
 
-    /// A folder for files of one run.
+    /// Creates a folder for files of one run.
     pub(super) fn files(&self, run: &str) -> Result<PathBuf, ClusterError> {
         let path = self.folder.path().join(run);
         match std::fs::create_dir_all(&path) {
@@ -237,7 +240,7 @@ impl Cluster {
     }
 }
 
-/// The clusters that were left behind by sessions that were killed: their names.
+/// The names of clusters with generated names, which killed sessions may have left.
 ///
 /// # Errors
 /// When the Docker engine does not list them.
@@ -247,7 +250,7 @@ pub async fn leftovers() -> Result<Vec<String>, EngineError> {
     Ok(names.into_iter().filter(|name| is_ours(name)).collect())
 }
 
-/// What the stage lacks on this machine.
+/// The error if this machine lacks a program or the Docker engine.
 pub async fn lacks() -> Option<KindError> {
     tools_and_engine().await.err()
 }
@@ -264,19 +267,19 @@ async fn tools_and_engine() -> Result<(Tools, Engine), KindError> {
     }
 }
 
-/// Whether a cluster has a name that only we give.
+/// Whether a cluster has a generated name.
 fn is_ours(name: &str) -> bool {
     let suffix = name.strip_prefix(PREFIX).unwrap_or_default();
     suffix.len() == 8 && suffix.chars().all(|letter| letter.is_ascii_hexdigit())
 }
 
-/// Eight digits that are not taken.
+/// Eight random hexadecimal digits.
 pub(super) fn random_suffix(seed: &Seed, stream: &str) -> String {
     let uuid = seed.stream(stream).uuid();
     uuid.chars().take(8).collect()
 }
 
-/// A name that kind accepts.
+/// Checks that kind accepts the name.
 fn checked(name: &str) -> Result<String, ClusterError> {
     let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if !name.is_empty() && name.len() <= 40 && name.chars().all(letters) && !name.starts_with('-') {
@@ -285,7 +288,7 @@ fn checked(name: &str) -> Result<String, ClusterError> {
     Err(ClusterError::Name { name: name.to_owned() })
 }
 
-/// Moves the logs of a start that failed to where the person finds them.
+/// Copies the logs of a failed start to the reports folder.
 fn keep_logs(error: KindError, folder: &Path, options: &KindOptions, name: &str) -> KindError {
     let report = options.reports.join(format!("kind-{name}"));
     let mut kept = false;
@@ -304,14 +307,14 @@ fn keep_logs(error: KindError, folder: &Path, options: &KindOptions, name: &str)
     }
 }
 
-/// What is needed to bring a cluster up.
+/// The inputs of a start.
 struct Plan {
     tools: Tools,
     engine: Engine,
     name: String,
     exists: bool,
     kubeconfig: PathBuf,
-    /// What a creation that is ended leaves running.
+    /// The processes that an aborted creation leaves running.
     orphans: Orphans,
 }
 
@@ -361,7 +364,7 @@ impl Plan {
         if self.exists {
             step(
                 progress,
-                "leftovers of other sessions removed",
+                "remains of other sessions removed",
                 Box::pin(cleanup::leftovers(&client)),
             )
             .await?;
@@ -369,7 +372,7 @@ impl Plan {
         Ok((Some(images), client))
     }
 
-    /// A client, once the API server answers.
+    /// Connects to the API server, and reports its version as progress.
     async fn reached(&self, progress: &Progress) -> Result<kube::Client, ClusterError> {
         let (client, version) = self.client().await?;
         progress(&format!("cluster {} is Kubernetes {version}", self.name));
@@ -438,9 +441,9 @@ impl Plan {
             .map(drop)
     }
 
-    fn kind<const N: usize>(&self, words: [&str; N]) -> Vec<OsString> {
+    fn kind<const N: usize>(&self, arguments: [&str; N]) -> Vec<OsString> {
         let mut command = vec![self.tools.kind.clone().into_os_string()];
-        command.extend(words.map(OsString::from));
+        command.extend(arguments.map(OsString::from));
         command.extend(["--name", &self.name].map(OsString::from));
         command
     }
@@ -456,7 +459,7 @@ impl Plan {
         Call {
             failing,
             command,
-            // What kind leaves when it is killed goes with our folder.
+            // Temporary files of a killed kind are removed together with the folder.
             environment: vec![
                 ("PATH", Some(self.tools.path.clone())),
                 ("TMPDIR", Some(folder.as_os_str().to_owned())),
@@ -467,7 +470,7 @@ impl Plan {
         }
     }
 
-    /// A client, and the version that answers.
+    /// A client, and the version of the API server.
     async fn client(&self) -> Result<(kube::Client, String), ClusterError> {
         let name = || self.name.clone();
         let unusable = |source| ClusterError::Kubeconfig { name: name(), source };
@@ -494,8 +497,8 @@ impl Plan {
     }
 }
 
-/// Held while a named cluster is used, so that two sessions do not use one at the same time. It ends with the
-/// process.
+/// A lock on a named cluster, so that two sessions do not use the cluster at the same time. The end of the process
+/// releases it.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
@@ -529,14 +532,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_clusters_with_our_kind_of_name_are_leftovers() {
+    fn only_clusters_with_generated_names_are_ours() {
         assert!(is_ours("drydock-0a1b2c3d"));
         assert!(!is_ours("drydock-mine"));
         assert!(!is_ours("kind"));
     }
 
     #[test]
-    fn a_name_that_kind_would_refuse_is_refused_with_the_fix() {
+    fn the_error_for_an_invalid_name_states_the_allowed_characters() {
         assert!(checked("mine-1").is_ok());
         for name in ["", "Mine", "-a", &"a".repeat(41)] {
             assert!(checked(name).unwrap_err().to_string().contains("lower-case"), "{name}");
@@ -546,10 +549,10 @@ mod tests {
     #[test]
     fn a_named_cluster_is_used_by_one_session_at_a_time() {
         let name = format!("test-{}", std::process::id());
-        let held = Lock::take(&name).unwrap();
+        let lock = Lock::take(&name).unwrap();
         assert!(Lock::take(&name).unwrap_err().to_string().contains("another session"));
-        let path = held.path.clone();
-        drop(held);
+        let path = lock.path.clone();
+        drop(lock);
         assert!(!path.exists());
     }
 }

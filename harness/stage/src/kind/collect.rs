@@ -1,6 +1,7 @@
-//! What a failed run leaves for the person: logs and objects of its namespace, and the words of the cluster's own parts.
+//! Collects information about a failed run: logs and objects of its namespace, and logs of the control plane and
+//! kubelets.
 //!
-//! No Secret is read.
+//! It does not read Secrets.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,11 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, L
 
 use super::cluster::Cluster;
 
-/// How many lines of each log are kept.
+/// The maximum number of lines of a container log.
 const LINES: i64 = 5000;
-/// How many lines of the kubelet's log are kept.
+/// The maximum number of lines of a kubelet log.
 const KUBELET_LINES: &str = "1000";
-/// What is dumped of the namespace and of the cluster.
+/// The collected kinds, as group, version and kind.
 const DUMPED: [(&str, &str, &str); 13] = [
     ("machine.sapcloud.io", "v1alpha1", "Machine"),
     ("machine.sapcloud.io", "v1alpha1", "MachineSet"),
@@ -30,10 +31,10 @@ const DUMPED: [(&str, &str, &str); 13] = [
     ("storage.k8s.io", "v1", "VolumeAttachment"),
     ("", "v1", "PersistentVolume"),
 ];
-/// Those of them that have no namespace.
+/// The collected kinds that are cluster-wide.
 const CLUSTER_WIDE: [&str; 3] = ["Node", "VolumeAttachment", "PersistentVolume"];
 
-/// Everything, by file name. What cannot be had says why in its place.
+/// All files by name. A file that cannot be collected contains the error.
 pub(super) async fn collect(cluster: &Cluster, namespace: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     logs(&cluster.client, namespace, "", &mut files).await;
@@ -67,7 +68,7 @@ pub(super) async fn collect(cluster: &Cluster, namespace: &str) -> BTreeMap<Stri
     files
 }
 
-/// The logs of all containers of the pods whose names begin so, those before a restart too.
+/// Adds the logs of all containers of the pods whose names begin with `prefix`, including logs from before a restart.
 async fn logs(client: &kube::Client, namespace: &str, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = match api.list(&ListParams::default()).await {
@@ -82,7 +83,7 @@ async fn logs(client: &kube::Client, namespace: &str, prefix: &str, files: &mut 
             .status
             .iter()
             .flat_map(|status| status.container_statuses.iter().flatten());
-        // A pod on a simulated node has no log that anybody could read.
+        // A pod on a simulated node has no logs.
         for status in statuses.filter(|status| {
             status
                 .container_id
@@ -104,8 +105,8 @@ async fn logs(client: &kube::Client, namespace: &str, prefix: &str, files: &mut 
                     .logs(&pod.name_any(), &parameters)
                     .await
                     .unwrap_or_else(|error| error.to_string());
-                let before = if previous { ".previous" } else { "" };
-                files.insert(format!("logs/{}{before}.log", pod.name_any()), text.into_bytes());
+                let suffix = if previous { ".previous" } else { "" };
+                files.insert(format!("logs/{}{suffix}.log", pod.name_any()), text.into_bytes());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The Docker engine: whether it answers, its images, and the containers that are a cluster's nodes.
+//! A client of the Docker engine for images and for the containers that are a cluster's nodes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,78 +10,78 @@ use bollard::query_parameters::{
 };
 use futures::StreamExt;
 
-/// How long one answer may take.
+/// How long one request may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// How long an image may take to be built from a finished program.
+/// How long the build of an image from a compiled program may take.
 const BUILD_LIMIT: Duration = Duration::from_secs(60);
-/// The label by which kind marks its nodes with the cluster's name.
+/// The label of kind's nodes that contains the cluster's name.
 const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 
-/// How to get an engine.
-const HOW: &str = "start Docker, set DOCKER_HOST, or on Debian run scripts/kubernetes/engine start";
+/// Instructions for starting an engine.
+const START_HINT: &str = "start Docker, set DOCKER_HOST, or on Debian run scripts/kubernetes/engine start";
 
-/// What the Docker engine does not do.
+/// Errors of requests to the Docker engine.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// It is on another machine.
+    /// The engine is on another machine.
     #[error(
-        "DOCKER_HOST={address} is no socket of this machine: kind nodes have to be reachable from here; \
+        "DOCKER_HOST={address} refers to no socket of this machine: kind nodes have to be reachable from here; \
          use unix:///PATH"
     )]
     NoSocket {
-        /// Its address.
+        /// Address of the engine.
         address: String,
     },
-    /// There is no connection.
-    #[error("no Docker engine at {address} ({source}): {HOW}")]
+    /// The client cannot be created.
+    #[error("no Docker engine at {address} ({source}): {START_HINT}")]
     Connect {
-        /// Its address.
+        /// Address of the engine.
         address: String,
-        /// Why.
+        /// The cause.
         source: bollard::errors::Error,
     },
-    /// The connection fails.
-    #[error("the Docker engine at {address} does not answer ({source}): {HOW}")]
+    /// The engine does not respond.
+    #[error("the Docker engine at {address} does not answer ({source}): {START_HINT}")]
     Ping {
-        /// Its address.
+        /// Address of the engine.
         address: String,
-        /// Why.
+        /// The cause.
         source: bollard::errors::Error,
     },
-    /// It does not answer in time.
-    #[error("the Docker engine at {address} does not answer within {ANSWER_LIMIT:?}: {HOW}")]
+    /// The engine does not respond in time.
+    #[error("the Docker engine at {address} does not answer within {ANSWER_LIMIT:?}: {START_HINT}")]
     NoAnswer {
-        /// Its address.
+        /// Address of the engine.
         address: String,
     },
-    /// An image is not built.
+    /// The build of an image fails.
     #[error("the image {image} cannot be built: {source}")]
     Build {
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: bollard::errors::Error,
     },
-    /// An image is not built in time.
+    /// The build of an image times out.
     #[error("the image {image} was not built within {BUILD_LIMIT:?}")]
     SlowBuild {
         /// The image.
         image: String,
     },
-    /// Containers are not listed.
+    /// Containers cannot be listed.
     #[error("the Docker engine does not list containers: {0}")]
     List(#[source] bollard::errors::Error),
-    /// Containers are not listed in time.
+    /// The list of containers times out.
     #[error("the Docker engine did not list containers within {ANSWER_LIMIT:?}")]
     SlowList,
-    /// A command does not run in a container.
-    #[error("{command} does not run in {container}: {source}")]
+    /// A command cannot be executed in a container.
+    #[error("cannot execute {command} in {container}: {source}")]
     Execute {
         /// The command.
         command: String,
         /// The container.
         container: String,
-        /// Why.
+        /// The cause.
         source: bollard::errors::Error,
     },
     /// A command fails in a container.
@@ -104,15 +104,15 @@ pub enum EngineError {
     },
 }
 
-/// A connection to the engine that DOCKER_HOST names, or to the usual one.
+/// A connection to the engine at DOCKER_HOST, or at the default socket.
 #[derive(Clone, Debug)]
 pub(super) struct Engine(Docker);
 
 impl Engine {
-    /// Connects, and asks whether it answers.
+    /// Connects to the engine and checks that it responds.
     ///
     /// # Errors
-    /// Which engine does not, and how to get one.
+    /// When the engine does not respond, with instructions for starting one.
     pub(super) async fn connect() -> Result<Self, EngineError> {
         let address = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
         if !address.starts_with("unix://") {
@@ -129,16 +129,16 @@ impl Engine {
         }
     }
 
-    /// Whether it has an image.
+    /// Whether the engine has an image.
     pub(super) async fn has_image(&self, image: &str) -> bool {
-        let looked = tokio::time::timeout(ANSWER_LIMIT, self.0.inspect_image(image)).await;
-        matches!(looked, Ok(Ok(_)))
+        let inspected = tokio::time::timeout(ANSWER_LIMIT, self.0.inspect_image(image)).await;
+        matches!(inspected, Ok(Ok(_)))
     }
 
     /// Builds an image from a context that has a `Dockerfile`.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The error of the engine.
     pub(super) async fn build(&self, image: &str, context: Vec<u8>) -> Result<(), EngineError> {
         let options = BuildImageOptionsBuilder::default()
             .dockerfile("Dockerfile")
@@ -164,7 +164,7 @@ impl Engine {
         })
     }
 
-    /// The tags of the images of a repository, the newest first. None when the engine does not tell.
+    /// The tags of the images of a repository, newest first. Empty if the engine does not list them.
     pub(super) async fn tags(&self, repository: &str) -> Vec<String> {
         let filters = HashMap::from([("reference".to_owned(), vec![repository.to_owned()])]);
         let options = ListImagesOptionsBuilder::default().filters(&filters).build();
@@ -176,18 +176,18 @@ impl Engine {
         images.into_iter().flat_map(|image| image.repo_tags).collect()
     }
 
-    /// Removes an image by its name, unless a container uses it or the engine does not want to.
+    /// Removes an image by name. Logs an error of the engine, for example if a container uses the image.
     pub(super) async fn remove_image(&self, image: &str) {
         let removing = self.0.remove_image(image, None::<RemoveImageOptions>, None);
         if let Ok(Err(error)) = tokio::time::timeout(ANSWER_LIMIT, removing).await {
-            tracing::debug!("the image {image} stays: {error}");
+            tracing::debug!("cannot remove the image {image}: {error}");
         }
     }
 
-    /// The nodes of clusters, as pairs of cluster and container; of one cluster or of all.
+    /// The nodes of one cluster or of all clusters, as pairs of cluster and container.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The error of the engine.
     pub(super) async fn nodes(&self, cluster: Option<&str>) -> Result<Vec<(String, String)>, EngineError> {
         let label = match cluster {
             Some(cluster) => format!("{CLUSTER_LABEL}={cluster}"),
@@ -203,18 +203,18 @@ impl Engine {
             Ok(Err(error)) => return Err(EngineError::List(error)),
             Err(_) => return Err(EngineError::SlowList),
         };
-        let named = listed.into_iter().filter_map(|container| {
+        let nodes = listed.into_iter().filter_map(|container| {
             let cluster = container.labels?.get(CLUSTER_LABEL)?.clone();
             let name = container.names?.into_iter().next()?;
             Some((cluster, name.trim_start_matches('/').to_owned()))
         });
-        Ok(named.collect())
+        Ok(nodes.collect())
     }
 
-    /// Runs a command in a container to its end, and returns what it printed.
+    /// Runs a command in a container to its end, and returns its output.
     ///
     /// # Errors
-    /// Why it did not run, or what it printed when it failed.
+    /// When the command cannot be executed or fails, with its output.
     pub(super) async fn execute(&self, container: &str, command: &[&str]) -> Result<String, EngineError> {
         let executing = async {
             let options = CreateExecOptions {

@@ -1,4 +1,4 @@
-//! What goes wrong with a cluster itself.
+//! Errors of a kind cluster itself.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use kube::config::KubeconfigError;
 use kube::runtime::wait;
 
-/// Why a cluster does not come up, cannot be used, or is left.
+/// Errors of creating, using and deleting a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// kind takes no cluster of that name.
-    #[error("--cluster {name:?} is no name of a cluster: use at most 40 lower-case letters, digits and -")]
+    /// The name is not a valid cluster name.
+    #[error("--cluster {name:?} is not a valid cluster name: use at most 40 lower-case letters, digits and -")]
     Name {
         /// The name.
         name: String,
@@ -23,15 +23,15 @@ pub enum ClusterError {
         /// The cluster.
         name: String,
     },
-    /// The folder for files of the session is not created.
-    #[error("cannot make a temporary folder: {0}")]
+    /// The folder for files of the session cannot be created.
+    #[error("cannot create a temporary folder: {0}")]
     Folder(#[source] io::Error),
-    /// A file or folder is not created.
-    #[error("cannot make {}: {source}", path.display())]
+    /// A file or folder cannot be created.
+    #[error("cannot create {}: {source}", path.display())]
     Create {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// kind's configuration cannot be read.
@@ -39,39 +39,39 @@ pub enum ClusterError {
     Configuration {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The copy of kind's configuration is not written.
+    /// The copy of kind's configuration cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The kubeconfig that kind gives makes no configuration of a client.
+    /// The kubeconfig from kind cannot be loaded.
     #[error("the kubeconfig of cluster {name} is not usable: {source}")]
     Kubeconfig {
         /// The cluster.
         name: String,
-        /// Why.
+        /// The cause.
         source: KubeconfigError,
     },
-    /// The kubeconfig that kind gives makes no client.
+    /// No client can be created from the kubeconfig.
     #[error("the kubeconfig of cluster {name} is not usable: {source}")]
     Client {
         /// The cluster.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The API server answers with an error.
+    /// The API server returns an error.
     #[error("the API server of cluster {name} does not answer: {source}")]
     Version {
         /// The cluster.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
     /// The API server does not answer in time.
@@ -82,57 +82,57 @@ pub enum ClusterError {
         /// How long it may take.
         limit: Duration,
     },
-    /// The cluster was started for nodes alone, without mcm and fakecloud.
-    #[error("cluster {name} was made without images")]
+    /// The cluster was created without the images of mcm and fakecloud.
+    #[error("cluster {name} was created without images")]
     NoImages {
         /// The cluster.
         name: String,
     },
-    /// The pods of the cluster itself are not kept off simulated nodes.
+    /// The node affinity of a system workload cannot be set.
     #[error("cannot keep {object} off simulated nodes: {source}")]
     System {
         /// The workload.
         object: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The namespace of a run is not created.
+    /// The namespace of a run cannot be created.
     #[error("cannot create the namespace {namespace}: {source}")]
     CreateNamespace {
         /// The namespace.
         namespace: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The namespace of a run is not deleted.
+    /// The namespace of a run cannot be deleted.
     #[error("cannot delete the namespace {namespace}: {source}")]
     DeleteNamespace {
         /// The namespace.
         namespace: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Whether a namespace is gone cannot be watched.
+    /// The watch for the deletion of a namespace fails.
     #[error("the namespace {namespace} cannot be watched: {source}")]
     WatchNamespace {
         /// The namespace.
         namespace: String,
-        /// Why.
+        /// The cause.
         source: Box<wait::Error>,
     },
-    /// A namespace is not gone in time.
-    #[error("the namespace {namespace} is not gone after {limit:?}: {held_by}")]
+    /// A namespace is not deleted in time.
+    #[error("the namespace {namespace} is not deleted after {limit:?}: {conditions}")]
     NamespaceStays {
         /// The namespace.
         namespace: String,
         /// How long it may take.
         limit: Duration,
-        /// Its conditions.
-        held_by: String,
+        /// The messages of its conditions.
+        conditions: String,
     },
-    /// A fakecloud writes Nodes again that are deleted.
+    /// A running fakecloud writes deleted Nodes again.
     #[error(
-        "the Nodes {} are written again whenever they are deleted: end the fakecloud that does so, \
+        "the Nodes {} reappear after they are deleted: stop the fakecloud that writes them, \
          then remove them with: kubectl delete node {}",
         joined(nodes, ", "),
         joined(nodes, " ")
@@ -141,9 +141,9 @@ pub enum ClusterError {
         /// Their names.
         nodes: BTreeSet<String>,
     },
-    /// The cluster has Nodes of a fakecloud of no session.
+    /// The cluster has Nodes of a fakecloud that belongs to no session.
     #[error(
-        "the Nodes {} of another fakecloud are in the cluster: end it if it still runs, \
+        "the Nodes {} of another fakecloud are in the cluster: stop it if it still runs, \
          then remove them with: kubectl delete node {}",
         joined(nodes, ", "),
         joined(nodes, " ")
@@ -152,17 +152,17 @@ pub enum ClusterError {
         /// Their names.
         nodes: BTreeSet<String>,
     },
-    /// The cluster is not deleted.
-    #[error("the cluster {name} is left; remove it with: kind delete cluster --name {name} ({source})")]
+    /// The cluster cannot be deleted.
+    #[error("the cluster {name} is not deleted; delete it with: kind delete cluster --name {name} ({source})")]
     Left {
         /// The cluster.
         name: String,
-        /// Why.
+        /// The cause.
         source: DeleteError,
     },
     /// The cluster is not deleted in time.
     #[error(
-        "the cluster {name} is left; remove it with: kind delete cluster --name {name} \
+        "the cluster {name} is not deleted; delete it with: kind delete cluster --name {name} \
          (it was not deleted within {limit:?})"
     )]
     SlowDeletion {
@@ -171,7 +171,7 @@ pub enum ClusterError {
         /// How long it may take.
         limit: Duration,
     },
-    /// The thread that deletes the cluster ends too early.
+    /// The task that deletes the cluster fails.
     #[error(transparent)]
     Deletion(#[from] tokio::task::JoinError),
 }
@@ -181,16 +181,16 @@ fn joined(names: &BTreeSet<String>, separator: &str) -> String {
     names.join(separator)
 }
 
-/// Why a program that deletes a cluster fails.
+/// Errors of a program that deletes a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
     /// It cannot be started.
     #[error(transparent)]
     Start(#[from] io::Error),
-    /// It ends without success.
-    #[error("{words}")]
+    /// It fails.
+    #[error("{output}")]
     Failed {
-        /// The last lines that it wrote.
-        words: String,
+        /// Its last lines of output.
+        output: String,
     },
 }

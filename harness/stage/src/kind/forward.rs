@@ -1,6 +1,6 @@
-//! A port of this machine that leads to fakecloud in its pod, through the API server.
+//! Forwards a port of this machine to the pod of fakecloud, through the API server.
 //!
-//! Every connection looks for the pod anew, so that a restarted one is found.
+//! Each connection looks up the pod again, so that it finds a restarted pod.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::pods::is_ready;
 use crate::ports::PortError;
 
-/// Dropping it closes the port and every connection.
+/// A port forward. Dropping it closes the port and all connections.
 #[derive(Debug)]
 pub(super) struct Forward {
     address: SocketAddr,
@@ -36,7 +36,7 @@ impl Forward {
             while let Ok((stream, _)) = listener.accept().await {
                 let (pods, list) = (pods.clone(), list.clone());
                 connections.spawn(async move {
-                    if let Err(error) = carry(stream, &pods, &list, port).await {
+                    if let Err(error) = forward(stream, &pods, &list, port).await {
                         tracing::debug!("a connection to {port} ended: {error}");
                     }
                 });
@@ -49,13 +49,13 @@ impl Forward {
         })
     }
 
-    /// Where it listens.
+    /// The local address.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Why a connection ends.
+/// Errors of a connection.
 #[derive(Debug, thiserror::Error)]
 enum ForwardError {
     #[error(transparent)]
@@ -68,17 +68,17 @@ enum ForwardError {
     NoStream,
 }
 
-/// Carries one connection until either side closes it.
-async fn carry(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), ForwardError> {
+/// Forwards one connection until either side closes it.
+async fn forward(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), ForwardError> {
     let listed = pods.list(list).await?;
     let pod = listed.items.iter().find(|pod| is_ready(pod));
     let name = pod
         .and_then(|pod| pod.metadata.name.as_deref())
         .ok_or(ForwardError::NoPod)?;
     let mut forwarder = pods.portforward(name, &[port]).await?;
-    let mut inside = forwarder.take_stream(port).ok_or(ForwardError::NoStream)?;
-    let carried = tokio::io::copy_bidirectional(&mut stream, &mut inside).await;
+    let mut pod_stream = forwarder.take_stream(port).ok_or(ForwardError::NoStream)?;
+    let copied = tokio::io::copy_bidirectional(&mut stream, &mut pod_stream).await;
     forwarder.abort();
-    carried?;
+    copied?;
     Ok(())
 }

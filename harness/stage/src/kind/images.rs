@@ -1,5 +1,5 @@
-//! The images of mcm and fakecloud: the programs beside this one, with the libraries that they are linked to and nothing
-//! else.
+//! Builds the images of mcm and fakecloud, which contain only the programs from the folder of this executable and the
+//! libraries that they are linked to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use super::docker::{Engine, EngineError};
 use super::{tar, tools};
 use crate::child::{ChildError, beside};
 
-/// How many bytes of the content's hash name an image.
+/// The number of bytes of the content's hash in an image tag.
 const TAG_BYTES: usize = 6;
-/// How many images of each program stay in the engine.
+/// The number of images of each program that stay in the engine.
 const KEPT: usize = 2;
 
 const DOCKERFILES: [(&str, &str); 2] = [
@@ -24,33 +24,33 @@ const DOCKERFILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// Why there is no image of a program.
+/// Errors of building or selecting the image of a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// A part of `--images` names none.
+    /// A part of `--images` names no image.
     #[error("{part:?} names no image: write mcm=IMAGE,fakecloud=IMAGE")]
     Syntax {
         /// The part.
         part: String,
     },
-    /// The engine does not have an image that is given.
+    /// The engine does not have a given image.
     #[error("the Docker engine has no image {image}, which --images names: build it or run docker pull {image}")]
     NotThere {
         /// The image.
         image: String,
     },
-    /// The programs are not of Linux.
-    #[error("the programs here do not run on Linux: give finished images with --images mcm=IMAGE,fakecloud=IMAGE")]
+    /// The programs are not built for Linux.
+    #[error("the programs here do not run on Linux: provide prebuilt images with --images mcm=IMAGE,fakecloud=IMAGE")]
     NotLinux,
     /// The program is not built.
     #[error(transparent)]
     Program(#[from] ChildError),
-    /// A file that the image holds cannot be read.
+    /// A file for the image cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The libraries of the program cannot be listed.
@@ -58,34 +58,34 @@ pub enum ImageError {
     Libraries {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A library that the program is linked to is missing.
     #[error("a library is missing: {line}")]
     MissingLibrary {
-        /// What `ldd` prints about it.
+        /// The line of `ldd`.
         line: String,
     },
-    /// The engine does not build it.
+    /// The engine does not build the image.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// The images of the two programs. Each is built where it is not given.
+/// The given images of the two programs. Missing ones are built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageNames {
-    /// Of mcm.
+    /// Image of mcm.
     pub mcm: Option<String>,
-    /// Of fakecloud.
+    /// Image of fakecloud.
     pub fakecloud: Option<String>,
 }
 
 impl ImageNames {
-    /// Checks that the engine has the images that are given, from where they are copied to the nodes.
+    /// Checks that the engine has the given images, which are copied from there to the nodes.
     ///
     /// # Errors
-    /// The first that it does not have.
+    /// The first missing image.
     pub(super) async fn check(&self, engine: &Engine) -> Result<(), ImageError> {
         for image in [&self.mcm, &self.fakecloud].into_iter().flatten() {
             if !engine.has_image(image).await {
@@ -99,7 +99,7 @@ impl ImageNames {
 impl std::str::FromStr for ImageNames {
     type Err = ImageError;
 
-    /// Reads `mcm=IMAGE,fakecloud=IMAGE`; either may be left out.
+    /// Parses `mcm=IMAGE,fakecloud=IMAGE`. Either part is optional.
     fn from_str(text: &str) -> Result<Self, ImageError> {
         let mut names = Self::default();
         for part in text.split(',') {
@@ -122,10 +122,10 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Builds what is not given; an image whose content is there already is taken as it is.
+    /// Builds the images that are not given. Reuses an image with the same content.
     ///
     /// # Errors
-    /// What cannot be built, and what would do instead.
+    /// The image that cannot be built, and an alternative.
     pub(super) async fn build(given: &ImageNames, engine: &Engine) -> Result<Self, ImageError> {
         if let ImageNames {
             mcm: Some(mcm),
@@ -150,7 +150,7 @@ impl Images {
     }
 }
 
-/// Builds one image, named by its content.
+/// Builds one image with a tag that is derived from its content.
 async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, ImageError> {
     let mut context = vec![("Dockerfile".to_owned(), 0o644, dockerfile.as_bytes().to_vec())];
     for (path, content) in files(name, &beside(name)?).await? {
@@ -170,10 +170,10 @@ async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, 
     Ok(image)
 }
 
-/// What an image of a program holds: the program, and the libraries that it is linked to; by path.
+/// The files in an image of a program, by path: the program, and the libraries that it is linked to.
 ///
 /// # Errors
-/// What cannot be read.
+/// The file that cannot be read.
 pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
     if !cfg!(target_os = "linux") {
         return Err(ImageError::NotLinux);
@@ -199,7 +199,7 @@ pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>,
     Ok(files)
 }
 
-/// The program without its symbols, where the system can remove them: a tenth of its size.
+/// The program without its symbols, a tenth of its size. `None` if `strip` is not available.
 async fn stripped(program: &Path) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().ok()?;
     let copy = folder.path().join("program");
@@ -208,7 +208,7 @@ async fn stripped(program: &Path) -> Option<Vec<u8>> {
     std::fs::read(copy).ok()
 }
 
-/// The paths that `ldd` prints: none of a program that is linked statically.
+/// Parses the paths in the output of `ldd`. Empty for a statically linked program.
 fn libraries(printed: &str) -> Result<Vec<String>, ImageError> {
     let mut paths = Vec::new();
     for line in printed.lines().map(str::trim) {
@@ -224,8 +224,8 @@ fn libraries(printed: &str) -> Result<Vec<String>, ImageError> {
     Ok(paths)
 }
 
-/// Which images of a repository go: those that are named as ours by their content, but for the newest, which another
-/// session may be about to load. `images` begins with the newest.
+/// The images of a repository to remove: those with a content tag, except for the newest, which another session may be
+/// about to load. `images` is sorted, newest first.
 fn outdated(repository: &str, images: Vec<String>) -> Vec<String> {
     let ours = |image: &String| {
         let tag = image.strip_prefix(repository).and_then(|rest| rest.strip_prefix(':'));
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_read_from_the_command_line() {
+    fn image_names_are_parsed() {
         let names: ImageNames = "mcm=a/mcm:1,fakecloud=b".parse().unwrap();
         assert_eq!(names.mcm.as_deref(), Some("a/mcm:1"));
         assert_eq!(names.fakecloud.as_deref(), Some("b"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_read_from_what_ldd_prints() {
+    fn libraries_are_parsed_from_the_output_of_ldd() {
         let printed = "\tlinux-vdso.so.1 (0x00007f8d)\n\
                        \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f8d)\n\
                        \t/lib64/ld-linux-x86-64.so.2 (0x00007f8d)\n";
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_newest_images_of_ours_stay_and_all_of_others() {
+    fn only_content_tagged_images_after_the_two_newest_are_outdated() {
         let images = [
             "drydock/mcm:000000000003",
             "drydock/mcm:latest",
@@ -275,12 +275,12 @@ mod tests {
             "drydock/mcm:0000000000000001",
             "drydock/mcm:000000000001",
         ];
-        let gone = outdated("drydock/mcm", images.map(str::to_owned).to_vec());
-        assert_eq!(gone, ["drydock/mcm:000000000001"]);
+        let removed = outdated("drydock/mcm", images.map(str::to_owned).to_vec());
+        assert_eq!(removed, ["drydock/mcm:000000000001"]);
     }
 
     #[test]
-    fn the_same_content_has_the_same_tag() {
+    fn equal_content_has_equal_tags() {
         let archive = |content: &[u8]| content_tag(&tar::archive(&[("mcm".to_owned(), 0o755, content.to_vec())]));
         assert_eq!(archive(b"one"), archive(b"one"));
         assert_ne!(archive(b"one"), archive(b"two"));

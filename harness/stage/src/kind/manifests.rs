@@ -1,4 +1,4 @@
-//! The objects of `deploy/` as a run needs them: in its namespace, with its images, configuration and short periods.
+//! Adapts the objects of `deploy/` to a run: its namespace, images, configuration and short periods.
 
 use serde_json::{Value, json};
 
@@ -19,36 +19,37 @@ const NETWORK_FILE: (&str, &str) = (
     include_str!("../../../../deploy/network-policies.yaml"),
 );
 
-/// What differs from the files.
+/// Settings that differ from the files.
 #[derive(Debug)]
 pub(super) struct Settings<'a> {
-    /// Where everything lives.
+    /// The namespace of all objects.
     pub(super) namespace: &'a str,
-    /// What runs.
+    /// The images of both programs.
     pub(super) images: &'a Images,
-    /// How many mcm.
+    /// The number of replicas of mcm.
     pub(super) replicas: u32,
     /// fakecloud's configuration, in YAML.
     pub(super) cloud: String,
-    /// The folder on the nodes for fakecloud's ledger, in place of a claim: a kind cluster may have no provisioner.
+    /// The folder on the nodes for fakecloud's ledger. It replaces the volume claim, because a kind cluster may have no
+    /// provisioner.
     pub(super) ledger: String,
-    /// Flags that mcm gets in addition.
+    /// Additional flags of mcm.
     pub(super) mcm_flags: Vec<String>,
-    /// Flags that fakecloud gets in addition.
+    /// Additional flags of fakecloud.
     pub(super) cloud_flags: Vec<String>,
 }
 
 impl Settings<'_> {
-    /// What has to be there before mcm: fakecloud and the network policies.
+    /// The objects that mcm requires: fakecloud and the network policies.
     ///
     /// # Errors
-    /// When a file of `deploy/` is not what this module expects.
+    /// When a file of `deploy/` lacks an expected object or part.
     pub(super) fn cloud(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(FAKECLOUD_FILE.0, FAKECLOUD_FILE.1)?;
         object(&mut objects, "ConfigMap", FAKECLOUD)?["data"]["fakecloud.yaml"] = json!(self.cloud);
         objects.retain(|object| object["kind"] != "PersistentVolumeClaim");
         let deployment = object(&mut objects, "Deployment", FAKECLOUD)?;
-        container(deployment, &self.images.fakecloud, &self.cloud_flags)?;
+        set_container(deployment, &self.images.fakecloud, &self.cloud_flags)?;
         let volumes = deployment.pointer_mut("/spec/template/spec/volumes");
         let volumes = volumes.and_then(Value::as_array_mut).into_iter().flatten();
         let mut claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
@@ -64,12 +65,12 @@ impl Settings<'_> {
     /// mcm and its disruption budget.
     ///
     /// # Errors
-    /// When a file of `deploy/` is not what this module expects.
+    /// When a file of `deploy/` lacks an expected object or part.
     pub(super) fn mcm(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(MCM_FILE.0, MCM_FILE.1)?;
         let deployment = object(&mut objects, "Deployment", MCM)?;
         deployment["spec"]["replicas"] = json!(self.replicas);
-        container(deployment, &self.images.mcm, &self.mcm_flags)?;
+        set_container(deployment, &self.images.mcm, &self.mcm_flags)?;
         Ok(objects)
     }
 
@@ -92,8 +93,9 @@ fn object<'a>(objects: &'a mut [Value], kind: &str, name: &str) -> Result<&'a mu
     })
 }
 
-/// Sets image and further flags of a Deployment's only container. The image is on the nodes already.
-fn container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<(), DeployError> {
+/// Sets the image of a Deployment's only container and adds flags. The nodes do not pull the image, because they
+/// already have it.
+fn set_container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<(), DeployError> {
     let container = deployment
         .pointer_mut("/spec/template/spec/containers/0")
         .ok_or(DeployError::NoPart {
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_moves_to_the_namespace_of_the_run() {
+    fn all_objects_are_in_the_namespace_of_the_run() {
         let objects = objects();
         assert!(objects.len() >= 10);
         assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "here"));
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_its_images_flags_and_configuration() {
+    fn objects_have_the_images_flags_and_configuration_of_the_run() {
         let mut objects = objects();
         let mcm = object(&mut objects, "Deployment", MCM).unwrap().clone();
         assert_eq!(mcm["spec"]["replicas"], 3);
@@ -161,24 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn no_pod_of_ours_runs_on_a_simulated_node() {
+    fn no_deployed_pod_may_run_on_a_simulated_node() {
         let required = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-        let ours = objects();
-        let deployments = ours.iter().filter(|object| object["kind"] == "Deployment");
+        let objects = objects();
+        let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
         let patched = system::affinity();
-        let mut seen = 0;
+        let mut count = 0;
         for object in deployments.chain([&patched]) {
             let terms = &object.pointer(required).unwrap()["nodeSelectorTerms"];
             let expected =
                 json!([{ "matchExpressions": [{ "key": fakecloud::SIMULATED, "operator": "DoesNotExist" }] }]);
             assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
-            seen += 1;
+            count += 1;
         }
-        assert_eq!(seen, 3);
+        assert_eq!(count, 3);
     }
 
     #[test]
-    fn no_pod_may_do_more_than_it_needs() {
+    fn pods_have_restricted_security_contexts() {
         for object in objects().iter().filter(|object| object["kind"] == "Deployment") {
             let spec = &object["spec"]["template"]["spec"];
             assert_eq!(spec["securityContext"]["runAsNonRoot"], true);

@@ -1,7 +1,7 @@
-//! The stage `kind`: a real cluster in Docker, on which mcm and fakecloud run as pods from images built here.
+//! The stage `kind`: a real cluster in Docker, in which mcm and fakecloud run as pods from locally built images.
 //!
-//! What lives here: the cluster's life, images, deployment, a scenario in a namespace of its own, and what is left for
-//! the person when it fails. What must not: what a scenario means, and how results are shown.
+//! This module contains the cluster's life cycle, images, deployment, runs of scenarios in separate namespaces, and the
+//! collection of logs and objects after a failure. It does not interpret scenarios or present results.
 
 mod cleanup;
 mod cluster;
@@ -42,16 +42,16 @@ use crate::plane::FileError;
 use crate::ports::PortError;
 use crate::setup::SetupError;
 
-/// Why a kind cluster cannot be used, or is not left as it should be.
+/// Errors of using and cleaning up a kind cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum KindError {
     /// Programs are missing.
     #[error(transparent)]
     Tools(#[from] MissingTools),
-    /// The Docker engine does not do what is asked for.
+    /// A request to the Docker engine fails.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Programs are missing, and so is the Docker engine.
+    /// Programs and the Docker engine are missing.
     #[error("{tools}; {engine}")]
     ToolsAndEngine {
         /// The programs.
@@ -63,54 +63,54 @@ pub enum KindError {
     /// A program fails.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The cluster does not come up, or is left.
+    /// The cluster cannot be created, used or deleted.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// There is no image of a program.
+    /// The image of a program is not available.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// Pods are not ready, or do not go.
+    /// Pods do not become ready, or are not deleted.
     #[error(transparent)]
     Pods(#[from] PodError),
-    /// The leader of mcm is not known.
+    /// The leader of mcm is unknown.
     #[error(transparent)]
     Leader(#[from] LeaderError),
-    /// The start fails, and left its logs.
+    /// The start fails, and its logs are kept.
     #[error("{source} (logs are in {})", logs.display())]
     Logged {
-        /// Why it fails.
+        /// The error of the start.
         source: Box<KindError>,
         /// The folder of the logs.
         logs: std::path::PathBuf,
     },
-    /// The machine API and what it needs are not installed.
+    /// The machine API or its prerequisites cannot be installed.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Objects of `deploy/` are not written, or left.
+    /// Objects of `deploy/` cannot be written or removed.
     #[error(transparent)]
     Deploy(#[from] DeployError),
-    /// Objects of a run are left.
+    /// Objects of a run cannot be removed.
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// fakecloud cannot be configured or reached.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// The address of fakecloud is not one.
+    /// The address of fakecloud is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// Certificates of fakecloud are not made.
+    /// Certificates for fakecloud cannot be created.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
-    /// An object that is built here has no JSON form.
+    /// A constructed object cannot be serialized as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// The operating system gives no randomness.
+    /// The operating system provides no random numbers.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
-    /// A file is not written.
+    /// A file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is no free port.
+    /// No port is free.
     #[error(transparent)]
     Port(#[from] PortError),
 }

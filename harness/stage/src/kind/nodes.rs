@@ -1,4 +1,4 @@
-//! The Nodes of our cloud in a cluster: taking them away with what is on them, and not beginning beside one.
+//! Removes fakecloud's Nodes from a cluster with their pods and volume attachments, and checks that a cluster has none.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::KindError;
 use super::error::ClusterError;
 use crate::objects::{ObjectError, cannot_read, is_of_our_cloud, remove_node};
 
-/// How many times Nodes are looked for. Who wrote them has ended, so the second look finds none.
-const LOOKS: usize = 5;
+/// The maximum number of lists of Nodes. The fakecloud that wrote them has ended, so the second list is usually empty.
+const MAX_LISTS: usize = 5;
 
-/// Removes the Nodes of our cloud, with what is on them, until a look finds none.
+/// Removes fakecloud's Nodes with their pods and volume attachments until a list contains none.
 ///
 /// # Errors
-/// Also when there are Nodes each time.
+/// When an object cannot be removed, or each list contains Nodes.
 pub(super) async fn sweep(client: &kube::Client) -> Result<(), KindError> {
     let mut swept = BTreeSet::new();
-    for _ in 0..LOOKS {
-        let found = ours(client).await?;
+    for _ in 0..MAX_LISTS {
+        let found = nodes_of_fakecloud(client).await?;
         if found.is_empty() {
             return Ok(());
         }
@@ -32,19 +32,23 @@ pub(super) async fn sweep(client: &kube::Client) -> Result<(), KindError> {
     Err(ClusterError::NodesComeBack { nodes: swept }.into())
 }
 
-/// Refuses a cluster that has a Node of our cloud: a machine would find it in the place of its own.
+/// Rejects a cluster that has a Node of fakecloud, which a machine might mistake for its own Node.
 ///
 /// # Errors
-/// The Nodes, and the command that removes them.
-pub(super) async fn none_is_there(client: &kube::Client) -> Result<(), KindError> {
-    let found: BTreeSet<String> = ours(client).await?.iter().map(ResourceExt::name_any).collect();
+/// The Nodes, and the command that deletes them.
+pub(super) async fn ensure_none(client: &kube::Client) -> Result<(), KindError> {
+    let found: BTreeSet<String> = nodes_of_fakecloud(client)
+        .await?
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
     if found.is_empty() {
         return Ok(());
     }
     Err(ClusterError::OtherNodes { nodes: found }.into())
 }
 
-async fn ours(client: &kube::Client) -> Result<Vec<Node>, ObjectError> {
+async fn nodes_of_fakecloud(client: &kube::Client) -> Result<Vec<Node>, ObjectError> {
     let listed = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
     let listed = listed.map_err(cannot_read("nodes"))?;
     Ok(listed.into_iter().filter(is_of_our_cloud).collect())
@@ -89,14 +93,14 @@ mod tests {
         create(&Api::<Node>::all(client.clone()), node).await;
     }
 
-    /// A client of a cluster in which a fakecloud writes a Node before each of the first `times` looks.
+    /// A client of a cluster in which a fakecloud writes a Node before each of the first `times` lists.
     fn beside_a_fakecloud(server: Arc<Server>, client: kube::Client, times: usize) -> kube::Client {
-        let looks = Arc::new(AtomicUsize::new(0));
+        let lists = Arc::new(AtomicUsize::new(0));
         let service = service_fn(move |request: Request<Body>| {
-            let (server, client, looks) = (Arc::clone(&server), client.clone(), Arc::clone(&looks));
+            let (server, client, lists) = (Arc::clone(&server), client.clone(), Arc::clone(&lists));
             async move {
-                let is_look = request.method() == Method::GET && request.uri().path() == "/api/v1/nodes";
-                if is_look && looks.fetch_add(1, Ordering::SeqCst) < times {
+                let is_list = request.method() == Method::GET && request.uri().path() == "/api/v1/nodes";
+                if is_list && lists.fetch_add(1, Ordering::SeqCst) < times {
                     create_node(&client, "back", "fakecloud://local/vm-").await;
                 }
                 server.service(Identity::admin()).oneshot(request).await
@@ -106,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nodes_of_our_cloud_go_with_what_is_on_them_and_others_stay() {
+    async fn only_nodes_of_fakecloud_are_removed_with_their_pods_and_attachments() {
         let (_server, client) = server();
         create_node(&client, "ours", "fakecloud://local/vm-").await;
         create_node(&client, "theirs", "kind://docker/").await;
@@ -135,37 +139,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_that_is_written_once_more_goes_too() {
+    async fn a_node_that_is_written_again_is_removed_too() {
         let (server, client) = server();
         sweep(&beside_a_fakecloud(server, client.clone(), 2)).await.unwrap();
-        none_is_there(&client).await.unwrap();
+        ensure_none(&client).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_node_that_comes_back_each_time_is_named_with_what_to_do() {
+    async fn a_node_that_always_reappears_is_reported_with_a_fix() {
         let (server, client) = server();
         let error = sweep(&beside_a_fakecloud(server, client, usize::MAX))
             .await
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the Nodes back are written again whenever they are deleted: end the fakecloud that does so, then remove them with: \
-             kubectl delete node back"
+            "the Nodes back reappear after they are deleted: stop the fakecloud that writes them, \
+             then remove them with: kubectl delete node back"
         );
     }
 
     #[tokio::test]
-    async fn a_cluster_with_a_node_of_another_fakecloud_is_refused_with_the_command_that_helps() {
+    async fn a_node_of_another_fakecloud_is_reported_with_a_fix() {
         let (_server, client) = server();
         create_node(&client, "theirs", "kind://docker/").await;
-        none_is_there(&client).await.unwrap();
+        ensure_none(&client).await.unwrap();
         for name in ["md-a-2", "md-a-1"] {
             create_node(&client, name, "fakecloud://local/vm-").await;
         }
         assert_eq!(
-            none_is_there(&client).await.unwrap_err().to_string(),
-            "the Nodes md-a-1, md-a-2 of another fakecloud are in the cluster: end it if it still runs, then remove them with: \
-             kubectl delete node md-a-1 md-a-2"
+            ensure_none(&client).await.unwrap_err().to_string(),
+            "the Nodes md-a-1, md-a-2 of another fakecloud are in the cluster: stop it if it still runs, \
+             then remove them with: kubectl delete node md-a-1 md-a-2"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The pods of mcm and fakecloud in one namespace: waiting for them, ending them, and noticing when one ends by itself.
+//! The pods of mcm and fakecloud in one namespace: waits until they are ready, stops them, and detects unexpected ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,77 +25,77 @@ pub(super) const MCM: &str = "machine-controller-manager";
 /// The Deployment of fakecloud, and the label of its pods.
 pub(super) const FAKECLOUD: &str = "fakecloud";
 
-/// How long pods may take to be ready.
+/// How long pods may take to become ready.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// With how many seconds of grace a pod is deleted. A pod deleted with none is gone from the API before its kubelet
-/// knows that it is to go, and until then a kubelet starts a killed container once more.
+/// The grace period of pod deletions in seconds. Without a grace period, a pod disappears from the API before its
+/// kubelet observes the deletion, and until then the kubelet restarts a killed container.
 const GRACE: u32 = 1;
-/// How long pods that were deleted may take to be gone.
+/// How long deleted pods may continue to exist.
 const GONE_LIMIT: Duration = Duration::from_secs(60);
-/// The label that tells which Deployment a pod is of.
+/// The pod label with the name of the Deployment.
 const APP: &str = "app.kubernetes.io/name";
 
-/// Why pods do not do what a step asks for.
+/// Errors of steps on pods.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    /// They are not ready in time.
+    /// Pods do not become ready in time.
     #[error("{wanted} of {app} are not ready after {READY_LIMIT:?}: {states}")]
     NotReady {
-        /// How many there should be.
+        /// The desired number of pods.
         wanted: u32,
         /// The program.
         app: String,
-        /// What each pod waits for.
+        /// The state of each pod.
         states: String,
     },
-    /// The program has no replicas of which one leads.
+    /// The program has no leader election.
     #[error("{app} has no leader: kill it")]
     NoLeader {
         /// The program.
         app: String,
     },
-    /// The pods of a program are not listed.
+    /// The pods of a program cannot be listed.
     #[error("cannot list the pods of {app}: {source}")]
     List {
         /// The program.
         app: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The Deployment of a program is not changed.
+    /// The Deployment of a program cannot be changed.
     #[error("cannot change the Deployment {app}: {source}")]
     Change {
         /// The program.
         app: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The ReplicaSet controller does not see in time that a program is to have no pods.
+    /// The ReplicaSet controller does not observe in time that a program was scaled to 0.
     #[error("the ReplicaSets of {app} still create pods {GONE_LIMIT:?} after it was scaled to 0")]
     NotScaled {
         /// The program.
         app: String,
     },
-    /// A pod is not deleted.
+    /// A pod cannot be deleted.
     #[error("cannot delete the pod {pod}: {source}")]
     Delete {
         /// The pod.
         pod: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// Pods are not gone in time.
-    #[error("pods are not gone {GONE_LIMIT:?} after they were deleted: {pods}")]
+    /// Pods are not deleted in time.
+    #[error("pods still exist {GONE_LIMIT:?} after their deletion: {pods}")]
     NotGone {
         /// The pods.
         pods: String,
     },
-    /// The containers of a pod are not killed.
+    /// The containers of a pod cannot be killed.
     #[error(transparent)]
     Kill(#[from] EngineError),
 }
 
-/// Pods of both programs in one namespace.
+/// The pods of both programs in one namespace.
 pub(super) struct Pods {
     api: Api<Pod>,
     deployments: Api<Deployment>,
@@ -104,7 +104,7 @@ pub(super) struct Pods {
     namespace: String,
     clock: Clock,
     replicas: u32,
-    /// The uids of pods that this session ended, and of ReplicaSets of which it ended all.
+    /// The UIDs of pods that this session ended, and of ReplicaSets whose pods it ended.
     ended: BTreeSet<String>,
     events: BoxStream<'static, watcher::Result<Event<Pod>>>,
 }
@@ -126,10 +126,10 @@ impl Pods {
         }
     }
 
-    /// Waits until as many pods of a program are ready as there are to be, those not counted that were ended.
+    /// Waits until the desired number of pods of a program is ready. Ignores pods that this session ended.
     ///
     /// # Errors
-    /// After a minute, with what each pod waits for.
+    /// When they are not ready after a minute, with the state of each pod.
     pub(super) async fn ready(&self, app: &str) -> Result<(), PodError> {
         let wanted = self.wanted(app);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
@@ -164,7 +164,7 @@ impl Pods {
         })
     }
 
-    /// Performs a step on a program.
+    /// Performs an action on a program.
     pub(super) async fn perform(&mut self, app: &str, action: ProcessAction) -> Result<(), KindError> {
         match action {
             ProcessAction::Start => self.start(app).await?,
@@ -196,7 +196,7 @@ impl Pods {
         Ok(())
     }
 
-    /// Returns, with a sentence, when a container ends by itself.
+    /// Returns a message when a container or pod ends unexpectedly.
     pub(super) async fn trouble(&mut self) -> String {
         loop {
             let Some(event) = self.events.next().await else {
@@ -212,22 +212,22 @@ impl Pods {
             }
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             if gone || pod.metadata.deletion_timestamp.is_some() {
-                return format!("the pod {name} was removed, and not by the scenario");
+                return format!("the pod {name} was removed, but not by the scenario");
             }
             if let Some(ended) = statuses(&pod).find_map(ended) {
-                let words = self.last_words(name).await;
-                return format!("{name} {ended}; its last words: {words}");
+                let lines = self.last_log_lines(name).await;
+                return format!("{name} {ended}; last log lines: {lines}");
             }
         }
     }
 
-    /// Whether this session ended a pod, or all pods of its ReplicaSet.
+    /// Whether this session ended a pod, or its ReplicaSet's pods.
     fn has_ended(&self, pod: &Pod) -> bool {
         let owners = pod.metadata.owner_references.iter().flatten();
         self.ended.contains(&uid(pod)) || owners.into_iter().any(|owner| self.ended.contains(&owner.uid))
     }
 
-    /// The pods of a program, those that this session ended not counted.
+    /// The pods of a program, except for those that this session ended.
     async fn list(&self, app: &str) -> Result<Vec<Pod>, PodError> {
         let listed = self
             .api
@@ -240,43 +240,43 @@ impl Pods {
         Ok(listed.items.into_iter().filter(|pod| !self.has_ended(pod)).collect())
     }
 
-    /// Ends the processes of pods without notice: SIGKILL to each, on its node.
+    /// Kills the containers of pods with SIGKILL, on their nodes.
     async fn kill(&mut self, pods: &[Pod]) -> Result<(), EngineError> {
         self.ended.extend(pods.iter().map(uid));
         kill(&self.engine, pods).await
     }
 
-    /// Has as many pods of a program as there are to be.
+    /// Scales a program to the desired number of pods, and waits until they are ready.
     async fn start(&self, app: &str) -> Result<(), PodError> {
         self.scale(app, self.wanted(app)).await?;
         self.ready(app).await
     }
 
-    /// Has the Deployment begin a new ReplicaSet, as `kubectl rollout restart` does.
+    /// Makes the Deployment create a new ReplicaSet, as `kubectl rollout restart` does.
     async fn renew_template(&self, app: &str) -> Result<(), PodError> {
         let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
         let template = json!({ "metadata": { "annotations": restarted } });
         self.patch(app, &json!({ "spec": { "template": template } })).await
     }
 
-    /// Ends all pods of a program without notice, and lets it have none: also those with which a ReplicaSet replaces a killed
-    /// pod before its controller sees that it is to have none. The next start gets a ReplicaSet of its own, so that
-    /// [`Self::trouble`] can ignore all pods of the ended ones.
+    /// Kills all pods of a program and scales it to 0. Also removes the replacements that the ReplicaSet controller
+    /// creates before it observes the scaling. The next start gets a new ReplicaSet, so that [`Self::trouble`] can
+    /// ignore all pods of the old ones.
     async fn end(&mut self, app: &str) -> Result<(), PodError> {
         let pods = self.list(app).await?;
         self.kill(&pods).await?;
         self.scale(app, 0).await?;
         remove(&self.api, &pods).await?;
-        let sets = self.without_pods(app).await?;
+        let sets = self.scaled_down_sets(app).await?;
         let replacements = self.list(app).await?;
         self.ended.extend(sets);
         remove(&self.api, &replacements).await?;
         self.renew_template(app).await
     }
 
-    /// Waits until the ReplicaSet controller has seen that a program is to have no pods, and so creates no more. Returns the
-    /// uids of its ReplicaSets.
-    async fn without_pods(&self, app: &str) -> Result<BTreeSet<String>, PodError> {
+    /// Waits until the ReplicaSet controller has observed that a program is scaled to 0, and so creates no more pods.
+    /// Returns the UIDs of the program's ReplicaSets.
+    async fn scaled_down_sets(&self, app: &str) -> Result<BTreeSet<String>, PodError> {
         let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &self.namespace);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
         let mut events = watcher(api, config).default_backoff().boxed();
@@ -304,7 +304,7 @@ impl Pods {
         Ok(sets.into_keys().collect())
     }
 
-    /// How many pods a program is to have.
+    /// The desired number of pods of a program.
     fn wanted(&self, app: &str) -> u32 {
         if app == MCM { self.replicas } else { 1 }
     }
@@ -324,8 +324,8 @@ impl Pods {
         })
     }
 
-    /// The end of the log of a container that ended.
-    async fn last_words(&self, pod: &str) -> String {
+    /// The last lines of the log of an ended container.
+    async fn last_log_lines(&self, pod: &str) -> String {
         for previous in [true, false] {
             let parameters = LogParams {
                 previous,
@@ -342,20 +342,20 @@ impl Pods {
     }
 }
 
-/// Selects the pods of both programs.
+/// A selector of the pods of both programs.
 pub(super) fn of_both() -> String {
     format!("{APP} in ({MCM}, {FAKECLOUD})")
 }
 
-/// Deletes pods and waits until the last container of each has ended. Those that are gone are fine.
+/// Deletes pods and waits until the last container of each has ended. Ignores absent pods.
 ///
 /// # Errors
-/// A refusal, or after a minute the pods whose containers may still run.
+/// When the API server rejects a deletion, or after a minute, with the pods whose containers may still run.
 pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), PodError> {
-    let soon = DeleteParams::default().grace_period(GRACE);
+    let parameters = DeleteParams::default().grace_period(GRACE);
     for pod in pods {
         let name = pod.name_any();
-        match api.delete(&name, &soon).await {
+        match api.delete(&name, &parameters).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(source) => {
@@ -367,11 +367,11 @@ pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), PodError>
         }
     }
     let left = Mutex::new(pods.iter().map(ResourceExt::name_any).collect::<BTreeSet<_>>());
-    let gone = pods.iter().map(async |pod| {
-        gone(api, pod).await;
+    let deletions = pods.iter().map(async |pod| {
+        wait_until_deleted(api, pod).await;
         left.lock().remove(&pod.name_any());
     });
-    if tokio::time::timeout(GONE_LIMIT, join_all(gone)).await.is_ok() {
+    if tokio::time::timeout(GONE_LIMIT, join_all(deletions)).await.is_ok() {
         return Ok(());
     }
     let left = left.into_inner();
@@ -380,18 +380,18 @@ pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), PodError>
     })
 }
 
-/// Waits until a pod is gone.
-async fn gone(api: &Api<Pod>, pod: &Pod) {
+/// Waits until a pod is deleted.
+async fn wait_until_deleted(api: &Api<Pod>, pod: &Pod) {
     let mut states = watch_object(api.clone(), &pod.name_any()).default_backoff().boxed();
     while let Some(state) = states.next().await {
-        // A watch that breaks is begun again.
-        if state.is_ok_and(|now| now.is_none_or(|now| uid(&now) != uid(pod))) {
+        // The watcher restarts after an error.
+        if state.is_ok_and(|current| current.is_none_or(|current| uid(&current) != uid(pod))) {
             return;
         }
     }
 }
 
-/// Sends SIGKILL to all containers of `pods`. One that has ended is fine.
+/// Sends SIGKILL to all containers of `pods`. Ignores ended containers.
 async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), EngineError> {
     let containers = pods.iter().flat_map(|pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
@@ -421,20 +421,20 @@ async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), EngineError> {
     .map(drop)
 }
 
-/// Whether a container was not killed because it does not run any more.
+/// Whether the kill failed because the container has already ended.
 fn has_ended_already(error: &EngineError) -> bool {
     let error = error.to_string();
     error.contains("not found") || error.contains("already finished")
 }
 
-/// Whether a ReplicaSet is to have pods, or its controller may not have seen yet that it is to have none.
+/// Whether a ReplicaSet has desired replicas, or its controller may not have observed yet that it has none.
 fn may_create(set: &ReplicaSet) -> bool {
     let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let seen = set.status.as_ref().and_then(|status| status.observed_generation);
-    wanted > 0 || seen < set.metadata.generation
+    let observed = set.status.as_ref().and_then(|status| status.observed_generation);
+    wanted > 0 || observed < set.metadata.generation
 }
 
-/// Whether a pod is to stay and its containers are ready.
+/// Whether a pod is ready and not being deleted.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions
@@ -452,15 +452,15 @@ fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     status.flat_map(|status| status.container_statuses.iter().flatten())
 }
 
-/// How a container ended, if it did.
+/// Describes the end of a container that has ended.
 fn ended(status: &ContainerStatus) -> Option<String> {
     let terminated = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| state.as_ref()?.terminated.clone();
     let ended = terminated(&status.state).or_else(|| terminated(&status.last_state))?;
     let reason = ended.reason.unwrap_or_default();
-    Some(format!("ended by itself (exit code {}, {reason})", ended.exit_code))
+    Some(format!("ended unexpectedly (exit code {}, {reason})", ended.exit_code))
 }
 
-/// What a pod waits for, in a few words.
+/// Describes the state of a pod, with the reason why it is not ready.
 fn state(pod: &Pod) -> String {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     if is_ready(pod) {
@@ -473,11 +473,11 @@ fn state(pod: &Pod) -> String {
     });
     let condition = || {
         let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let mut lacking = conditions.filter(|condition| condition.status != "True");
-        lacking.find_map(|condition| condition.message.clone())
+        let mut unmet = conditions.filter(|condition| condition.status != "True");
+        unmet.find_map(|condition| condition.message.clone())
     };
-    let why = waits.or_else(condition).unwrap_or_else(|| "is not ready".to_owned());
-    format!("{name}: {why}")
+    let reason = waits.or_else(condition).unwrap_or_else(|| "is not ready".to_owned());
+    format!("{name}: {reason}")
 }
 
 #[cfg(test)]
@@ -489,7 +489,7 @@ mod tests {
 
     use super::*;
 
-    /// Pods of a node whose kubelet is the test.
+    /// Creates pods on a node whose kubelet the test simulates.
     async fn bound(names: &[&str]) -> (Api<Pod>, Vec<Pod>) {
         let server = Server::new(Options::new(Clock::wall(), Seed::new(1))).unwrap();
         let client = kube::Client::new(server.service(Identity::admin()), "default");
@@ -503,45 +503,49 @@ mod tests {
         (api, pods)
     }
 
-    /// What a kubelet does when the containers of a pod that is to go have ended.
-    async fn let_go(api: &Api<Pod>, name: &str) {
+    /// Simulates a kubelet that finishes the deletion of a pod after its containers have ended.
+    async fn finish_deletion(api: &Api<Pod>, name: &str) {
         let mut states = watch_object(api.clone(), name).boxed();
         loop {
             let pod = states.next().await.unwrap().unwrap().unwrap();
             if pod.metadata.deletion_timestamp.is_some() {
                 assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(GRACE.into()));
-                let at_once = DeleteParams::default().grace_period(0);
-                api.delete(name, &at_once).await.unwrap();
+                let immediately = DeleteParams::default().grace_period(0);
+                api.delete(name, &immediately).await.unwrap();
                 return;
             }
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pods_are_removed_when_their_kubelet_lets_them_go() {
+    async fn pods_are_removed_when_their_kubelet_finishes_the_deletion() {
         let (api, pods) = bound(&["a", "b"]).await;
-        let (removed, (), ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"), let_go(&api, "b"));
+        let (removed, (), ()) = tokio::join!(
+            remove(&api, &pods),
+            finish_deletion(&api, "a"),
+            finish_deletion(&api, "b")
+        );
         removed.unwrap();
         assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 0);
         remove(&api, &pods).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pod_whose_kubelet_keeps_it_is_named_after_the_limit() {
+    async fn a_pod_that_its_kubelet_keeps_is_reported_after_the_limit() {
         let (api, pods) = bound(&["a", "b"]).await;
-        let (removed, ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"));
+        let (removed, ()) = tokio::join!(remove(&api, &pods), finish_deletion(&api, "a"));
         assert_eq!(
             removed.unwrap_err().to_string(),
-            "pods are not gone 60s after they were deleted: b"
+            "pods still exist 60s after their deletion: b"
         );
     }
 
     #[rstest]
-    #[case::has_pods(1, 2, Some(2), true)]
-    #[case::is_to_have_none(0, 3, Some(2), true)]
-    #[case::is_to_have_none_from_the_start(0, 1, None, true)]
-    #[case::has_none(0, 3, Some(3), false)]
-    fn a_replica_set_creates_no_pods_once_its_controller_has_seen_that_it_is_to_have_none(
+    #[case::has_replicas(1, 2, Some(2), true)]
+    #[case::scaled_to_0_and_not_observed(0, 3, Some(2), true)]
+    #[case::created_without_replicas_and_not_observed(0, 1, None, true)]
+    #[case::scaled_to_0_and_observed(0, 3, Some(3), false)]
+    fn a_replica_set_may_create_pods_until_its_controller_observes_the_scaling_to_0(
         #[case] replicas: i32,
         #[case] generation: i64,
         #[case] observed: Option<i64>,
@@ -560,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_ran_before_has_ended_by_itself() {
+    fn a_restarted_container_has_ended_unexpectedly() {
         let container = |more: serde_json::Value| {
             let mut status = json!({ "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 1 });
             status
@@ -570,14 +574,14 @@ mod tests {
             pod(json!({ "containerStatuses": [status] }))
         };
         let crashed = container(json!({ "lastState": { "terminated": { "exitCode": 3, "reason": "Error" } } }));
-        let told = statuses(&crashed).find_map(ended).unwrap();
-        assert!(told.contains('3') && told.contains("Error"), "{told}");
+        let message = statuses(&crashed).find_map(ended).unwrap();
+        assert!(message.contains('3') && message.contains("Error"), "{message}");
         let healthy = container(json!({ "state": { "running": {} } }));
         assert_eq!(statuses(&healthy).find_map(ended), None);
     }
 
     #[test]
-    fn a_pod_that_waits_says_for_what() {
+    fn the_state_of_a_pod_has_the_reason_why_it_is_not_ready() {
         let waiting = json!({ "reason": "ErrImageNeverPull", "message": "no such image" });
         let waits = pod(json!({ "containerStatuses": [
             { "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": { "waiting": waiting } },

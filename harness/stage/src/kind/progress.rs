@@ -1,14 +1,14 @@
-//! What a person sees while a cluster comes up: each step with the wall time that it took.
+//! Reports the progress of a cluster's start to the user: each step with its duration.
 
 use std::sync::Arc;
 
 use clock::Clock;
 use judge::evaluate::between;
 
-/// Takes one line.
+/// Receives one line of progress.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Performs `work`, and tells its name with its time when it is done.
+/// Performs `work`, and reports its name and duration when it succeeds.
 ///
 /// # Errors
 /// Those of `work`.

@@ -1,4 +1,4 @@
-//! The end of a cluster that this process created: nothing of it is left, whatever ends the process in order.
+//! Deletes a cluster that this process created when the process ends in an orderly way.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use clock::Clock;
 use judge::evaluate::between;
 
 use super::error::{ClusterError, DeleteError};
-use super::tools::{Orphans, Tools, last_words};
+use super::tools::{Orphans, Tools, last_lines_of};
 
 /// How long a deletion may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long what an ended creation left running may take to end: a node that is being started cannot be called back, and
-/// can be removed only when it is there.
+/// How long the remaining processes of an aborted creation may run: the start of a node cannot be cancelled, and the
+/// node can be removed only after it exists.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(20);
-/// How often that is looked at.
+/// The interval of checks for these processes.
 const ORPHANS_PROBE: Duration = Duration::from_millis(100);
 
-/// Deletes the cluster when it is dropped, unless that was done or is not wanted.
+/// Deletes the cluster when dropped, unless it is already deleted or to be kept.
 #[derive(Debug)]
 pub(super) struct Removal(Option<Target>);
 
@@ -33,7 +33,7 @@ struct Target {
 }
 
 impl Removal {
-    /// Of a cluster that is about to be created. kind takes it out of the kubeconfig that it wrote, and out of no other.
+    /// The removal of a cluster that is about to be created. kind removes it only from the kubeconfig in `kubeconfig`.
     pub(super) fn of(tools: &Tools, cluster: &str, kubeconfig: &Path, orphans: &Orphans) -> Self {
         Self(Some(Target {
             tools: tools.clone(),
@@ -43,15 +43,15 @@ impl Removal {
         }))
     }
 
-    /// Lets the cluster be.
-    pub(super) fn forget(&mut self) {
+    /// Keeps the cluster.
+    pub(super) fn keep_cluster(&mut self) {
         self.0 = None;
     }
 
     /// Deletes the cluster now.
     ///
     /// # Errors
-    /// What is left, and the command that removes it.
+    /// When the cluster is not deleted, with the command that deletes it.
     pub(super) fn remove(&mut self) -> Result<(), ClusterError> {
         let Some(target) = self.0.take() else {
             return Ok(());
@@ -76,9 +76,9 @@ impl Drop for Removal {
 }
 
 impl Target {
-    /// kind deletes the nodes that it knows; a creation that was killed may have left another one.
+    /// Deletes the cluster with kind, and then nodes that kind does not list, such as those of a killed creation.
     fn delete(&self) -> Result<(), DeleteError> {
-        self.outlast_creation();
+        self.finish_aborted_creation();
         let mut delete = Command::new(&self.tools.kind);
         delete.args(["delete", "cluster", "--name", &self.cluster, "--kubeconfig"]);
         let deleted = self.call(delete.arg(&self.kubeconfig));
@@ -88,20 +88,20 @@ impl Target {
         deleted.map(drop)
     }
 
-    /// Removes nodes until nobody is about to start one. What else still runs in them ends with them.
-    fn outlast_creation(&self) {
+    /// Removes nodes until no process of an aborted creation can start another one.
+    fn finish_aborted_creation(&self) {
         let clock = Clock::wall();
         let started = clock.now();
-        let (_held, never) = mpsc::channel::<()>();
-        while self.orphans.run() && between(started, clock.now()) < ORPHANS_LIMIT {
-            // One that is just being made may refuse; it is looked at again.
+        let (_sender, never) = mpsc::channel::<()>();
+        while self.orphans.are_running() && between(started, clock.now()) < ORPHANS_LIMIT {
+            // The removal of a node that is being created may fail; the next iteration retries.
             let _ = self.remove_nodes();
             let _ = never.recv_timeout(ORPHANS_PROBE);
         }
-        self.orphans.end();
+        self.orphans.kill();
     }
 
-    /// Removes the containers that are nodes of the cluster, and says whether there were any.
+    /// Removes the containers that are nodes of the cluster. Returns whether there were any.
     fn remove_nodes(&self) -> Result<bool, DeleteError> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.cluster);
         let nodes = self.call(Command::new(&self.tools.docker).args(["ps", "-aq", "--filter", &label]))?;
@@ -113,7 +113,7 @@ impl Target {
         Ok(true)
     }
 
-    /// Runs a program that a terminal's Ctrl-C does not reach.
+    /// Runs a program in its own process group, so that Ctrl-C in a terminal does not reach it.
     fn call(&self, command: &mut Command) -> Result<String, DeleteError> {
         let output = command
             .env("PATH", &self.tools.path)
@@ -124,7 +124,7 @@ impl Target {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         Err(DeleteError::Failed {
-            words: last_words(&String::from_utf8_lossy(&output.stderr)),
+            output: last_lines_of(&String::from_utf8_lossy(&output.stderr)),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Runs on a cluster: a scenario in a namespace of its own, and a world to play with.
+//! Runs on a cluster: scenarios in separate namespaces, and an interactive world.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use super::{KindError, nodes};
 use crate::result::StageResult;
 use crate::{NAMESPACE, Performer, Stage, StageError, setup};
 
-/// The longest part of a scenario's name in the name of its namespace.
+/// The maximum length of a scenario's name in the name of its namespace.
 const NAME_LIMIT: usize = 40;
 
 impl Cluster {
-    /// Performs one scenario in a new namespace, and takes away everything that it made. The namespace itself goes while
-    /// the next scenario runs; [`Cluster::end`] waits for it.
+    /// Performs one scenario in a new namespace, and removes everything that it created. The deletion of the namespace
+    /// continues while the next scenario runs; [`Cluster::end`] waits for it.
     pub async fn run(&self, job: &Job, performer: &impl Performer) -> StageResult {
         let scenario = &job.plan.scenario;
         let suffix = random_suffix(&self.seed, &format!("run {} {}", scenario.name, job.plan.seed));
         let namespace = namespace_of(&scenario.name, &suffix);
-        if let Err(error) = self.make_room(&namespace).await {
+        if let Err(error) = self.prepare_namespace(&namespace).await {
             return StageResult::new(Err(error.into()), BTreeMap::new());
         }
         let outcome = self.perform(&namespace, job, performer).await;
@@ -62,12 +62,12 @@ impl Cluster {
         Ok(Box::pin(performer.perform(&mut world, &job.plan.scenario)).await)
     }
 
-    /// Deploys a world to play with. It ends with the cluster, or with [`Cluster::end`] where the cluster is kept.
+    /// Deploys an interactive world. [`Cluster::end`] removes it, with or without the cluster.
     ///
     /// # Errors
-    /// What was refused or did not come up.
+    /// The object that the API server rejects, or the part that does not start.
     pub async fn up(&self) -> Result<Up, KindError> {
-        self.make_room(NAMESPACE).await?;
+        self.prepare_namespace(NAMESPACE).await?;
         let world = self.deploy(NAMESPACE, &Cloud::default(), 0, 1).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
         Ok(Up(world))
@@ -88,10 +88,10 @@ impl Cluster {
         .await
     }
 
-    /// Makes a namespace in a cluster in which nothing else is at work.
-    async fn make_room(&self, name: &str) -> Result<(), KindError> {
+    /// Cleans up after aborted runs, checks that no other fakecloud has Nodes in the cluster, and creates a namespace.
+    async fn prepare_namespace(&self, name: &str) -> Result<(), KindError> {
         self.tidy_up().await?;
-        nodes::none_is_there(&self.client).await?;
+        nodes::ensure_none(&self.client).await?;
         self.note(name, false);
         let namespace = Namespace {
             metadata: ObjectMeta {
@@ -112,7 +112,7 @@ impl Cluster {
     }
 }
 
-/// A world to play with.
+/// An interactive world.
 pub struct Up(World);
 
 impl std::fmt::Debug for Up {
@@ -124,22 +124,22 @@ impl std::fmt::Debug for Up {
 }
 
 impl Up {
-    /// Where everything is deployed, and where machines go.
+    /// The namespace of the programs and of machines.
     pub fn namespace(&self) -> &str {
         self.0.namespace()
     }
 
-    /// Where fakecloud's controls answer on this machine, over mutual TLS.
+    /// The local address of fakecloud's control API, which uses mutual TLS.
     pub fn cloud_address(&self) -> SocketAddr {
         self.0.cloud_address()
     }
 
-    /// How a client secures its connection to them.
+    /// The TLS settings of a client of the control API.
     pub fn cloud_tls(&self) -> Tls {
         self.0.cloud_tls()
     }
 
-    /// Returns, with a sentence, when a container ends that nobody ended.
+    /// Returns a message when a container ends unexpectedly.
     pub async fn trouble(&mut self) -> String {
         self.0.trouble().await
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_has_a_name_that_kubernetes_takes() {
+    fn the_name_of_a_namespace_is_valid() {
         assert_eq!(namespace_of("vm_dies", "0a1b2c3d"), "drydock-vm-dies-0a1b2c3d");
         assert!(namespace_of(&"a".repeat(100), "0a1b2c3d").len() <= 63);
     }

@@ -1,4 +1,4 @@
-//! The cluster's own pods: kept on nodes where they really run.
+//! Keeps the system pods of a kind cluster on real nodes.
 
 use fakecloud::SIMULATED;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::error::ClusterError;
 
-/// The namespaces that kind fills.
+/// The namespaces of system pods.
 const NAMESPACES: [&str; 2] = ["kube-system", "local-path-storage"];
 
-/// Adds a node affinity to CoreDNS, kube-proxy and what else the cluster brought: on a simulated node they would seem to
-/// run and not work.
+/// Adds a node affinity to CoreDNS, kube-proxy and the other system workloads: on a simulated node they would appear to
+/// run but not work.
 ///
 /// # Errors
 /// [`ClusterError::System`].
@@ -41,7 +41,7 @@ pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<()
     Ok(())
 }
 
-/// The change of a workload.
+/// The patch of a workload.
 pub(super) fn affinity() -> Value {
     let term = json!({ "matchExpressions": [{ "key": SIMULATED, "operator": "DoesNotExist" }] });
     let node = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } });

@@ -1,10 +1,10 @@
-//! A tar archive in memory, of a few files: the context that an image is built from.
+//! Creates a tar archive of a few files in memory, as the build context of an image.
 
-/// One block of a tar archive.
+/// The size of a block in bytes.
 const BLOCK: usize = 512;
 
-/// An archive of files with their modes, in `ustar` form, without owners and times: the same files make
-/// the same archive.
+/// Creates an archive of files with their modes, in `ustar` format. It has no owners and times, so that equal files
+/// result in equal archives.
 pub(super) fn archive(files: &[(String, u32, Vec<u8>)]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, mode, content) in files {
@@ -16,7 +16,7 @@ pub(super) fn archive(files: &[(String, u32, Vec<u8>)]) -> Vec<u8> {
     archive
 }
 
-/// The header of one file; numbers are octal. Names are this module's callers' own and short.
+/// The header of one file, with octal numbers. The name must fit into its field of 100 bytes.
 fn header(name: &str, mode: u32, length: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
     let mut write = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_is_what_tar_reads() {
+    fn tar_reads_an_archive() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.tar");
         std::fs::write(

@@ -1,4 +1,4 @@
-//! The programs that a cluster needs: finding them, and running them to their end within a limit.
+//! Finds the programs that a cluster needs, and runs them to their end within a time limit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,11 +16,11 @@ use tokio::process::{Child, Command};
 
 use crate::child::this_program;
 
-/// How many of a program's last lines are shown when it fails.
+/// How many of a failed program's last lines a message contains.
 const LAST_LINES: usize = 3;
 
-/// How long this process waits for a Ctrl-C that struck a program which it had just begun.
-const STRUCK: Duration = Duration::from_secs(1);
+/// How long this process waits for its own Ctrl-C after a SIGINT has ended a program that it just started.
+const INTERRUPT_DELAY: Duration = Duration::from_secs(1);
 
 /// The programs that are missing, and how to get them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum MissingTools {
     /// kind.
     #[error("{KIND_IS_MISSING}")]
     Kind,
-    /// Docker's command line.
+    /// The Docker command line.
     #[error("{DOCKER_IS_MISSING}")]
     Docker,
     /// Both.
@@ -41,61 +41,61 @@ const KIND_IS_MISSING: &str = "the program kind is in neither PATH nor Drydock's
 const DOCKER_IS_MISSING: &str = "the program docker is in neither PATH nor Drydock's cache: \
      install Docker, or on Debian run scripts/kubernetes/engine start";
 
-/// Why a program that runs to its end fails. `failing` says for what.
+/// Errors of running a program to its end. `failing` describes the failed operation.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// It cannot be started, or its files cannot be used.
     #[error("{failing}: {source}")]
     Io {
-        /// What is not done.
+        /// The failed operation.
         failing: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It ends without success, and says nothing.
+    /// It fails without output.
     #[error("{failing} ({status})")]
     Status {
-        /// What is not done.
+        /// The failed operation.
         failing: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
     },
-    /// It ends without success.
-    #[error("{failing}: {words}")]
+    /// It fails.
+    #[error("{failing}: {output}")]
     Failed {
-        /// What is not done.
+        /// The failed operation.
         failing: String,
-        /// The last lines that it wrote.
-        words: String,
+        /// Its last lines of output.
+        output: String,
     },
     /// It does not end in time.
-    #[error("{failing} within {limit:?}; the last words were: {words}")]
+    #[error("{failing} within {limit:?}; last output: {output}")]
     TooSlow {
-        /// What is not done.
+        /// The failed operation.
         failing: String,
         /// How long it may take.
         limit: Duration,
-        /// The last lines that it wrote.
-        words: String,
+        /// Its last lines of output.
+        output: String,
     },
 }
 
-/// kind and Docker's command line, which kind calls.
+/// kind and the Docker command line, which kind calls.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     /// The program `kind`.
     pub(super) kind: PathBuf,
     /// The program `docker`.
     pub(super) docker: PathBuf,
-    /// PATH as kind needs it: with `docker` in it.
+    /// PATH for kind, with the folder of `docker`.
     pub(super) path: OsString,
 }
 
 impl Tools {
-    /// Looks in PATH, then in the cache of `scripts/kubernetes`.
+    /// Searches PATH, then the cache of `scripts/kubernetes`.
     ///
     /// # Errors
-    /// Which programs are missing.
+    /// The missing programs.
     pub(super) fn find() -> Result<Self, MissingTools> {
         match (find("kind", "bin/kind"), find("docker", "docker")) {
             (Some(kind), Some(docker)) => Ok(Self {
@@ -110,7 +110,8 @@ impl Tools {
     }
 }
 
-/// A program in PATH, or at a place in the newest folder of the cache that has it.
+/// A program in PATH, else in the engine folder of the cache, else at path `cached` in the newest Kubernetes folder of
+/// the cache that has it.
 fn find(name: &str, cached: &str) -> Option<PathBuf> {
     if let Ok(path) = which::which(name) {
         return Some(path);
@@ -136,51 +137,51 @@ fn find(name: &str, cached: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Where `scripts/kubernetes` keeps what it made.
+/// The folder in which `scripts/kubernetes` stores its results.
 fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| {
+    let variable = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    set("DRYDOCK_CACHE").or_else(|| {
-        let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    variable("DRYDOCK_CACHE").or_else(|| {
+        let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
         Some(caches.join("drydock"))
     })
 }
 
-/// PATH with one more folder in front, unless it is there.
+/// PATH with another folder in front, unless PATH contains it.
 fn path_with(folder: Option<&Path>) -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    if let Some(folder) = folder.filter(|folder| !folders.iter().any(|has| has == folder)) {
+    if let Some(folder) = folder.filter(|folder| !folders.iter().any(|other| other == folder)) {
         folders.insert(0, folder.to_owned());
     }
     std::env::join_paths(folders).unwrap_or(path)
 }
 
-/// The process group of a program that was ended before its own end, and whose children still run.
+/// The process group of a program that was killed and whose children may still run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orphans(Arc<Mutex<Option<Pid>>>);
 
 impl Orphans {
-    /// Takes note of a group, or of none.
-    fn note(&self, group: Option<Pid>) {
+    /// Records the process group, or `None`.
+    fn record(&self, group: Option<Pid>) {
         *self.0.lock() = group;
     }
 
-    /// Whether one of them still runs.
-    pub(super) fn run(&self) -> bool {
+    /// Whether a process of the group still runs.
+    pub(super) fn are_running(&self) -> bool {
         let group = *self.0.lock();
         group.is_some_and(|group| {
-            // The first of them is a child of ours, which counts as long as nobody asked how it ended.
+            // The group leader is a child of this process and remains in the group as a zombie until this wait.
             let _ = waitpid(group, Some(WaitPidFlag::WNOHANG));
             killpg(group, None).is_ok()
         })
     }
 
-    /// Ends those that still run.
-    pub(super) fn end(&self) {
+    /// Kills the processes of the group.
+    pub(super) fn kill(&self) {
         let group = self.0.lock().take();
         if let Some(group) = group {
             let _ = killpg(group, Signal::SIGKILL);
@@ -188,29 +189,29 @@ impl Orphans {
     }
 }
 
-/// A program to be run to its end.
+/// A program to run to its end.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    /// What it does, for messages: "the cluster cannot be created" follows.
+    /// The beginning of error messages, for example "the cluster cannot be created".
     pub(super) failing: &'a str,
     /// Program and arguments.
     pub(super) command: Vec<OsString>,
-    /// Variables to set; `None`: to unset.
+    /// Environment variables to set, or to unset if `None`.
     pub(super) environment: Vec<(&'a str, Option<OsString>)>,
-    /// Where its standard error is written; standard output goes beside it, to `.out`.
+    /// The file for its standard error. Standard output goes to the same path with the extension `.out`.
     pub(super) log: PathBuf,
     /// How long it may take.
     pub(super) limit: Duration,
-    /// Who looks after its children when it is ended before its own end; absent: they end with it.
+    /// Records the children that still run when the program is killed. If `None`, they are killed with it.
     pub(super) orphans: Option<Orphans>,
 }
 
 impl Call<'_> {
-    /// Runs it and returns its standard output. Dropped on the way, it ends the program and all that it started; so
-    /// does the end of this process.
+    /// Runs the program and returns its standard output. Dropping the future kills the program and, unless `orphans` is
+    /// set, its children. The end of this process kills the program too.
     ///
     /// # Errors
-    /// What failed, and the last lines of the program.
+    /// The failed operation, and the last lines of the program.
     pub(super) async fn run(self) -> Result<String, CallError> {
         let failing = || self.failing.to_owned();
         let cannot = |source| CallError::Io {
@@ -240,46 +241,47 @@ impl Call<'_> {
         group.orphans = self.orphans.clone();
         let ended = tokio::time::timeout(self.limit, child.wait()).await;
         if let Ok(Ok(_)) = ended {
-            // Nothing that it started outlives it, and nobody waits for that.
+            // After a regular end, the drop of the group kills remaining children, and no cleanup has to wait for them.
             group.orphans = None;
         }
         if let Ok(Ok(status)) = ended
             && status.signal() == Some(Signal::SIGINT as i32)
         {
-            // Until it has a group of its own, which is an instant after it begins, Ctrl-C strikes it as well as this process. Whoever
-            // waits hears of that and drops this; a program that somebody else ended so is told of a little later.
-            tokio::time::sleep(STRUCK).await;
+            // Until the new process has its own group, shortly after its start, Ctrl-C reaches it as well as this
+            // process. In that case this process receives the signal too, and drops this future during the delay. If
+            // another process sent the SIGINT, the delay only postpones the error.
+            tokio::time::sleep(INTERRUPT_DELAY).await;
         }
         match ended {
             Ok(Ok(status)) if status.success() => std::fs::read_to_string(&output_path).map_err(cannot),
             Ok(Ok(status)) => Err(match last_lines(&self.log) {
-                words if words.is_empty() => CallError::Status {
+                output if output.is_empty() => CallError::Status {
                     failing: failing(),
                     status,
                 },
-                words => CallError::Failed {
+                output => CallError::Failed {
                     failing: failing(),
-                    words,
+                    output,
                 },
             }),
             Ok(Err(error)) => Err(cannot(error)),
             Err(_) => Err(CallError::TooSlow {
                 failing: failing(),
                 limit: self.limit,
-                words: last_lines(&self.log),
+                output: last_lines(&self.log),
             }),
         }
     }
 }
 
-/// A process group that ends when this is dropped; only its first process where somebody looks after the others.
+/// A process group that is killed on drop. If `orphans` is set, only its leader is killed.
 struct Group {
     id: Option<Pid>,
     orphans: Option<Orphans>,
 }
 
 impl Group {
-    /// The group that a process leads, which was spawned with `process_group(0)`.
+    /// The group of a process that was spawned with `process_group(0)`.
     fn of(child: &Child) -> Self {
         Self {
             id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw),
@@ -296,7 +298,7 @@ impl Drop for Group {
         match &self.orphans {
             Some(orphans) => {
                 let _ = kill(id, Signal::SIGKILL);
-                orphans.note(Some(id));
+                orphans.record(Some(id));
             }
             None => {
                 let _ = killpg(id, Signal::SIGKILL);
@@ -308,11 +310,11 @@ impl Drop for Group {
     }
 }
 
-/// Runs a short program and returns its output. Dropping the future kills the program and its children, and waits until the
-/// program is dead.
+/// Runs a short program and returns its output. Dropping the future kills the program and its children, and waits for
+/// the end of the program.
 ///
 /// # Errors
-/// It cannot be started.
+/// When the program cannot be started.
 pub(super) async fn output(command: &mut Command) -> std::io::Result<Output> {
     command
         .stdin(Stdio::null())
@@ -326,23 +328,22 @@ pub(super) async fn output(command: &mut Command) -> std::io::Result<Output> {
     output
 }
 
-/// The last lines of a log that say something, as one line.
+/// The last non-empty lines of a log, as one line.
 fn last_lines(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
-    last_words(&String::from_utf8_lossy(&text))
+    last_lines_of(&String::from_utf8_lossy(&text))
 }
 
-/// The last lines of a text that say something, as one line. A program that gives a reason after "ERROR:" is
-/// quoted from there.
-pub(super) fn last_words(text: &str) -> String {
-    let told: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if let Some(error) = told.iter().find_map(|line| line.split_once("ERROR: ")) {
+/// The last non-empty lines of a text, as one line. If a line contains "ERROR: ", only the text after it.
+pub(super) fn last_lines_of(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if let Some(error) = lines.iter().find_map(|line| line.split_once("ERROR: ")) {
         return error.1.to_owned();
     }
-    told[told.len().saturating_sub(LAST_LINES)..].join(" / ")
+    lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ")
 }
 
-/// A list of arguments from things of several types.
+/// Converts arguments to owned strings.
 pub(super) fn arguments<const N: usize>(list: [&OsStr; N]) -> Vec<OsString> {
     list.into_iter().map(OsStr::to_owned).collect()
 }
@@ -352,17 +353,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_that_a_program_gives_is_its_last_word() {
+    fn the_text_after_error_replaces_the_last_lines() {
         assert_eq!(
-            last_words("Creating\nERROR: failed to create: no such image\nCommand Output: long\nStack"),
+            last_lines_of("Creating\nERROR: failed to create: no such image\nCommand Output: long\nStack"),
             "failed to create: no such image"
         );
-        assert_eq!(last_words("one\n\ntwo\nthree\nfour\n"), "two / three / four");
-        assert_eq!(last_words(""), "");
+        assert_eq!(last_lines_of("one\n\ntwo\nthree\nfour\n"), "two / three / four");
+        assert_eq!(last_lines_of(""), "");
     }
 
     #[tokio::test]
-    async fn a_program_whose_output_is_awaited_no_longer_is_dead() {
+    async fn dropping_the_output_future_kills_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pid");
         let mut command = Command::new("sh");
@@ -377,7 +378,7 @@ mod tests {
             }
         };
         let id = tokio::select! {
-            output = output(&mut command) => panic!("it ended: {output:?}"),
+            output = output(&mut command) => panic!("the program ended: {output:?}"),
             id = started => id,
         };
         // A dead process that is not reaped yet has no command line.
@@ -386,11 +387,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_comes_first_in_the_path_and_only_once() {
+    fn a_folder_is_added_to_the_front_of_the_path_only_once() {
         let folder = Path::new("/drydock/test/bin");
         let path = path_with(Some(folder));
         assert_eq!(std::env::split_paths(&path).next().unwrap(), folder);
-        let has = std::env::split_paths(&path_with(None)).next().unwrap();
-        assert_eq!(path_with(Some(&has)), path_with(None));
+        let first = std::env::split_paths(&path_with(None)).next().unwrap();
+        assert_eq!(path_with(Some(&first)), path_with(None));
     }
 }

@@ -1,4 +1,4 @@
-//! One scenario's world on the cluster: a namespace with both programs, and the stage that a scenario is performed on.
+//! The world of one scenario on the cluster: a namespace with both programs, as a [`Stage`].
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
 use crate::{Stage, StageError, deploy, setup};
 
-/// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
+/// The time from the last Lease renewal of a kubelet to Ready=Unknown, as set in `deploy/kind/cluster.yaml`.
 pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
-/// How many mcm `deploy/` has: fewer make no sense on a real cluster.
+/// The number of replicas of mcm in `deploy/`, which is the minimum on a real cluster.
 const REPLICAS: u32 = 2;
-/// For how many days certificates are good; no run takes as long.
+/// The validity of certificates in days, which exceeds the duration of any run.
 const CERTIFICATE_DAYS: u16 = 2;
 /// The port of fakecloud's pods.
 const PORT: u16 = 7300;
 
-/// What is to be deployed.
+/// What to deploy.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) namespace: &'a str,
@@ -37,7 +37,7 @@ pub(super) struct Plan<'a> {
     pub(super) seed: u64,
 }
 
-/// A namespace in which both programs run.
+/// A namespace with both programs.
 pub(super) struct World {
     clock: Clock,
     timeouts: Timeouts,
@@ -50,10 +50,10 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Deploys everything and waits until it is ready. The namespace is there.
+    /// Deploys everything into an existing namespace, and waits until it is ready.
     ///
     /// # Errors
-    /// What was refused or did not come up.
+    /// The object that the API server rejects, or the part that does not start.
     pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, KindError> {
         let (client, namespace) = (cluster.client.clone(), plan.namespace);
         let clock = Clock::wall();
@@ -84,7 +84,7 @@ impl World {
         deploy::apply(&client, &secrets?).await?;
         deploy::apply(&client, &settings.cloud()?).await?;
         let pods = Pods::new(client.clone(), cluster.engine.clone(), namespace, replicas);
-        // mcm ends when there is no cloud to be found, so that comes first.
+        // mcm exits if it does not reach the cloud, so fakecloud starts first.
         pods.ready(FAKECLOUD).await?;
         deploy::apply(&client, &settings.mcm()?).await?;
         pods.ready(MCM).await?;
@@ -106,18 +106,18 @@ impl World {
         })
     }
 
-    /// Where fakecloud's controls answer on this machine.
+    /// The local address of fakecloud's control API.
     pub(super) fn cloud_address(&self) -> std::net::SocketAddr {
         self.forward.address()
     }
 
-    /// How a client secures its connection to them.
+    /// The TLS settings of a client of the control API.
     pub(super) fn cloud_tls(&self) -> Tls {
         self.cloud_tls.clone()
     }
 }
 
-/// The client's side of the certificates in `folder`.
+/// The client's TLS settings with the certificates in `folder`.
 fn client_files(folder: &Path) -> Tls {
     Tls {
         files: TlsFiles {

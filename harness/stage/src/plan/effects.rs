@@ -1,4 +1,4 @@
-//! Disturbances at an effect of a process: armed at its gate, and asked of it whether they struck.
+//! Disturbances at an effect of a process. They are armed at the gate of the process, which records their hits.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use scenario::plan::Disturbance;
 use scenario::step::{Crash, Moment, Process};
 use sim::{CrashPoint, DisturbanceKind, Gate, Side};
 
-/// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
+/// The delay before the restart of mcm after a crash or, in a disturbed run, after an unexpected end; similar to the
+/// delay of a kubelet.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// Where a crash is to strike.
+/// The crash point of a crash.
 pub fn crash_point(crash: &Crash) -> CrashPoint {
     CrashPoint {
         effect: crash.effect,
@@ -21,7 +22,7 @@ pub fn crash_point(crash: &Crash) -> CrashPoint {
     }
 }
 
-/// Arms everything that strikes at an effect; `gate_of` is the gate of a process.
+/// Arms all disturbances that hit at an effect; `gate_of` returns the gate of a process.
 pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(Process) -> Gate) {
     for disturbance in disturbances {
         match disturbance {
@@ -37,20 +38,20 @@ pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(P
     }
 }
 
-/// By how much they keep mcm from its work at the most, beside what named durations allow for: it is started again, and
-/// waits for the Lease that it held.
+/// The maximum time for which disturbances keep mcm from its work, beyond the tolerance of the named durations: mcm
+/// restarts and waits for the Lease that it held.
 pub fn room(disturbances: &[Disturbance], timeouts: &Timeouts) -> Duration {
-    let again = RESTART_DELAY + timeouts.lease_duration * 2;
+    let restart = RESTART_DELAY + timeouts.lease_duration * 2;
     let each = |disturbance: &Disturbance| match disturbance {
-        Disturbance::Crash(_) => again,
-        Disturbance::Pause(pause) => pause.time.value(timeouts) + again,
+        Disturbance::Crash(_) => restart,
+        Disturbance::Pause(pause) => pause.time.value(timeouts) + restart,
         Disturbance::Lag(lag) => lag.by.value(timeouts),
         _ => Duration::ZERO,
     };
     disturbances.iter().map(each).sum()
 }
 
-/// Whether one of them strikes at an effect, so that effects have to be counted.
+/// Whether a disturbance hits at an effect, so that effects have to be counted.
 pub fn any(disturbances: &[Disturbance]) -> bool {
     let at_effect = |disturbance: &Disturbance| {
         matches!(

@@ -1,4 +1,4 @@
-//! How often each disturbance of a plan struck.
+//! Counts the hits of each disturbance of a plan.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,43 @@ use sim::Gate;
 
 use super::{effects, schedule};
 
-/// In the plan's order. `told` are the hits of rules that were told during the run, those of rules that were lifted
-/// since among them; `api` are the rules of the API server, where it is ours. A process without a gate is struck by none.
+/// The hits of each disturbance, in the order of the plan. `recorded` are the hits of rules that the run recorded,
+/// including removed rules; `api` are the fault rules of the embedded API server. A process without a gate has no hits.
 pub fn count(
     disturbances: &[Disturbance],
-    told: &BTreeMap<String, u64>,
+    recorded: &BTreeMap<String, u64>,
     api: Option<&Faults>,
     schedule: &schedule::Log,
     gate_of: impl Fn(Process) -> Option<Gate>,
 ) -> Vec<u64> {
     let rules = api.map(Faults::list).unwrap_or_default();
     let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
-    let told = |rule: &String| told.get(rule).copied().unwrap_or_default();
+    let hits_of_rule = |rule: &String| recorded.get(rule).copied().unwrap_or_default();
     let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
-        Disturbance::Cloud(fault) => told(&fault.name),
-        Disturbance::Api(rule) => rules.get(&rule.name).copied().unwrap_or_else(|| told(&rule.name)),
+        Disturbance::Cloud(fault) => hits_of_rule(&fault.name),
+        Disturbance::Api(rule) => rules
+            .get(&rule.name)
+            .copied()
+            .unwrap_or_else(|| hits_of_rule(&rule.name)),
         other => effects::hits(other, &gate_of).unwrap_or_else(|| schedule.hits(number)),
     };
     disturbances.iter().enumerate().map(hits).collect()
 }
 
-/// A rule for the API server that it does not accept.
+/// A fault rule that the API server rejects.
 #[derive(Debug, thiserror::Error)]
 #[error("API fault {name}: {source}")]
 pub struct InvalidRule {
     /// The rule.
     pub name: String,
-    /// What is wrong with it, and what to do about it.
+    /// The cause, with a fix.
     pub source: Invalid,
 }
 
-/// Adds the rules for the API server to it, before anything asks it.
+/// Adds the API faults of a plan to the API server, before its first request.
 ///
 /// # Errors
-/// The first rule that is wrong.
+/// The first invalid rule.
 pub fn add_rules(disturbances: &[Disturbance], api: &Faults) -> Result<(), InvalidRule> {
     for disturbance in disturbances {
         if let Disturbance::Api(rule) = disturbance {

@@ -1,4 +1,4 @@
-//! Carrying out the disturbances of a plan.
+//! Carries out the disturbances of a plan.
 
 pub mod effects;
 pub mod hits;

@@ -1,4 +1,4 @@
-//! Disturbances that come at a time: the cloud's, those of VMs and of kubelets. What they struck is counted.
+//! Carries out scheduled disturbances, those of the cloud, of VMs and of kubelets, and counts their hits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use scenario::plan::Disturbance;
 
 use crate::cloud::{CloudClient, CloudError};
 
-/// What the schedule needs of a stage.
+/// The parts of a stage that the schedule needs.
 #[derive(Clone, Debug)]
 pub struct Handles {
-    /// The time that it follows.
+    /// The clock of the schedule.
     pub clock: Clock,
-    /// What is disturbed.
+    /// The disturbed cloud.
     pub cloud: CloudClient,
-    /// What named durations are worth.
+    /// Values of the named durations.
     pub timeouts: Timeouts,
 }
 
-/// What happened when, for the narrative and the summary; clones write to the same one.
+/// The disturbances so far with their times, for the narrative and the summary. Clones share the log.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Mutex<Vec<(Timestamp, usize, String)>>>);
 
@@ -34,7 +34,7 @@ impl Log {
         self.lock().push((at, disturbance, what));
     }
 
-    /// How often the disturbance of that number struck.
+    /// The number of hits of a disturbance, by its index in the plan.
     pub fn hits(&self, disturbance: usize) -> u64 {
         self.lock()
             .iter()
@@ -42,8 +42,8 @@ impl Log {
             .count() as u64
     }
 
-    /// Adds everything to a narrative.
-    pub fn tell(&self, narrative: &mut Narrative) {
+    /// Adds all entries to a narrative.
+    pub fn add_to(&self, narrative: &mut Narrative) {
         for (at, _, what) in self.lock().iter() {
             narrative.insert(*at, what.clone());
         }
@@ -54,7 +54,7 @@ impl Log {
     }
 }
 
-/// Why a disturbance does not strike.
+/// Errors of a disturbance.
 #[derive(Debug, thiserror::Error)]
 enum ScheduleError {
     #[error(transparent)]
@@ -63,7 +63,7 @@ enum ScheduleError {
     NoVm { machine: String },
 }
 
-/// One moment of the schedule.
+/// An entry of the schedule: the begin or end of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     after: Duration,
@@ -71,7 +71,7 @@ struct Moment {
     ends: bool,
 }
 
-/// Carries all of them out in order of time, and then waits for ever; `fault` records each one.
+/// Carries out all disturbances in order of time, and then never returns; `fault` records each one.
 pub async fn run<T>(disturbances: &[Disturbance], handles: &Handles, log: &Log, fault: impl Fn(&str, &str)) -> T {
     let started = handles.clock.now();
     for moment in moments(disturbances, &handles.timeouts) {
@@ -79,20 +79,20 @@ pub async fn run<T>(disturbances: &[Disturbance], handles: &Handles, log: &Log, 
         let at = started.saturating_add(after).unwrap_or(Timestamp::MAX);
         handles.clock.sleep_until(at).await;
         let disturbance = &disturbances[moment.disturbance];
-        let words = if moment.ends {
+        let result = if moment.ends {
             lift(disturbance, handles).await
         } else {
             begin(disturbance, handles).await
         };
-        match words {
-            Ok(words) => {
-                fault("plan", &words);
+        match result {
+            Ok(text) => {
+                fault("plan", &text);
                 // The rules of the cloud count their hits themselves.
                 if !matches!(disturbance, Disturbance::Cloud(_)) {
-                    log.add(handles.clock.now(), moment.disturbance, words);
+                    log.add(handles.clock.now(), moment.disturbance, text);
                 }
             }
-            Err(why) => fault("plan", &format!("{disturbance} does not strike: {why}")),
+            Err(error) => fault("plan", &format!("{disturbance} has no effect: {error}")),
         }
     }
     std::future::pending().await
@@ -129,7 +129,8 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
 async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, ScheduleError> {
     match disturbance {
         Disturbance::Cloud(fault) => {
-            // Its window counts from the scenario's start, and is kept by adding and removing the rule.
+            // The window is relative to the scenario's start. The schedule implements it by adding and removing the
+            // rule.
             let mut fault = fault.clone();
             fault.matches.window = None;
             handles.cloud.inject(&fault, &handles.timeouts).await?;
@@ -155,7 +156,7 @@ async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, Sc
     Ok(disturbance.to_string())
 }
 
-/// A VM of a machine, or of one whose name matches (`*` and `?`), that is not terminated.
+/// A VM that is not terminated, of a machine whose name matches the pattern `machine` (`*` and `?`).
 async fn vm_of(handles: &Handles, machine: &str) -> Result<Vm, ScheduleError> {
     let vms = handles.cloud.vms().await?;
     vms.into_iter()

@@ -1,4 +1,4 @@
-//! Our own control plane on the wall clock: the API server and its controllers in this process, over HTTPS.
+//! The embedded control plane on the wall clock: an API server and its controllers in this process, over HTTPS.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::audit::Audit;
 use crate::controllers;
 use crate::role::Role;
 
-/// Dropping it ends it and removes its files.
+/// An embedded control plane. Dropping it stops it and removes its files.
 pub struct ControlPlane {
     serving: apiserver::serve::Serving,
     parts: JoinSet<String>,
@@ -27,7 +27,7 @@ pub struct ControlPlane {
     namespace: String,
     audit: Audit,
     faults: Faults,
-    // Last: what is above may still write into it while it ends.
+    // Last, because the other fields may still write into the folder while they end.
     folder: TempDir,
 }
 
@@ -41,10 +41,10 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts it and waits until it is ready for its role. RBAC is enforced.
+    /// Starts a control plane and waits until it is ready for its role. It enforces RBAC.
     ///
     /// # Errors
-    /// What could not be started.
+    /// The first part that does not start.
     pub async fn start(
         port: u16,
         seed: u64,
@@ -72,7 +72,7 @@ impl ControlPlane {
             seed.child("controllers"),
             controllers::settings(timeouts, &server.certificate_authority()),
         ));
-        controllers::furnished(&client, namespace).await?;
+        controllers::wait_for_default_account(&client, namespace).await?;
         Ok(Self {
             serving,
             parts,
@@ -100,31 +100,31 @@ impl ControlPlane {
         &self.namespace
     }
 
-    /// Where files go that end with the control plane.
+    /// The folder for files, which is removed with the control plane.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its fault rules.
+    /// The fault rules of the API server.
     pub fn api_faults(&self) -> Faults {
         self.faults.clone()
     }
 
-    /// What mcm and fakecloud ask of it.
+    /// The record of the requests of mcm and fakecloud.
     pub fn audit(&self) -> Audit {
         self.audit.clone()
     }
 
-    /// Returns, with a sentence, when a part of it ends that nobody ended.
+    /// Returns the reason when a part of the control plane ends unexpectedly.
     pub async fn trouble(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
-            Some(Err(error)) => format!("a part of the control plane broke: {error}"),
+            Some(Err(error)) => format!("a task of the control plane failed: {error}"),
             None => std::future::pending().await,
         }
     }
 
-    /// Ends it in order and hands its files over.
+    /// Stops the control plane gracefully and returns its folder.
     pub async fn shutdown(self) -> TempDir {
         self.serving.shutdown().await;
         self.folder

@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// Why a file of a stage is not written.
+/// Errors of writing files of a stage.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// There is no folder for it.
-    #[error("cannot make a temporary folder: {0}; set TMPDIR")]
+    /// The folder cannot be created.
+    #[error("cannot create a temporary folder: {0}; set TMPDIR")]
     Folder(#[source] io::Error),
-    /// The file is not written.
+    /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// A folder for files that end with a stage.
+/// Creates a folder for the files of a stage. Dropping it removes the files.
 ///
 /// # Errors
 /// [`FileError::Folder`].

@@ -1,4 +1,4 @@
-//! Kubeconfigs: clients from them, and files of one context for another user or namespace.
+//! Creates clients from kubeconfigs, and derives kubeconfigs with one context for another user or namespace.
 
 use std::path::{Path, PathBuf};
 
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 
 use super::files::{FileError, private_file};
 
-/// Why a kubeconfig cannot be used.
+/// Errors of using and deriving kubeconfigs.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// There is no client for it.
-    #[error("no client by {}: {source}", path.display())]
+    /// The client cannot be created.
+    #[error("cannot create a client from {}: {source}", path.display())]
     Client {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: KubeconfigProblem,
     },
-    /// Another one cannot be made from it.
-    #[error("cannot make a kubeconfig from {}: {source}", path.display())]
+    /// Another kubeconfig cannot be derived from it.
+    #[error("cannot derive a kubeconfig from {}: {source}", path.display())]
     Derive {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: KubeconfigProblem,
     },
-    /// A kubeconfig that is made here has no YAML form.
-    #[error("a kubeconfig has no YAML form: {0}")]
+    /// A constructed kubeconfig cannot be serialized as YAML.
+    #[error("cannot serialize a kubeconfig as YAML: {0}")]
     NoYaml(#[source] serde_saphyr::ser::Error),
-    /// The file is not written.
+    /// The file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// What is wrong with a kubeconfig.
+/// Defects of a kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigProblem {
-    /// The file cannot be read, or names files that cannot.
+    /// The file, or a file that it refers to, cannot be read.
     #[error(transparent)]
     Read(#[from] config::KubeconfigError),
     /// It has no context of that name.
@@ -46,18 +46,18 @@ pub enum KubeconfigProblem {
     /// It has no cluster of that name.
     #[error("it has no cluster {0:?}")]
     NoCluster(String),
-    /// Its values do not make a client.
+    /// The client cannot be created from its values.
     #[error(transparent)]
     Client(#[from] kube::Error),
-    /// It has the wrong form.
+    /// Its values have the wrong types.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// It has no YAML form.
+    /// It cannot be serialized as YAML.
     #[error(transparent)]
     Yaml(#[from] serde_saphyr::ser::Error),
 }
 
-/// A client as a kubeconfig says.
+/// Creates a client from a kubeconfig.
 ///
 /// # Errors
 /// [`KubeconfigError::Client`].
@@ -75,7 +75,7 @@ async fn read_client(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProble
     Ok(kube::Client::try_from(config)?)
 }
 
-/// The current context's cluster in `kubeconfig`, for another user. The namespace stays.
+/// Derives a kubeconfig with the current context's cluster and namespace, for another user.
 pub(super) fn with_token(kubeconfig: &Path, user: &str, token: &str) -> Result<String, KubeconfigError> {
     derive(kubeconfig, user, token).map_err(|source| KubeconfigError::Derive {
         path: kubeconfig.to_owned(),
@@ -92,7 +92,7 @@ fn derive(kubeconfig: &Path, user: &str, token: &str) -> Result<String, Kubeconf
     Ok(serde_saphyr::to_string(&value)?)
 }
 
-/// A kubeconfig with nothing but its current context.
+/// Reduces a kubeconfig to its current context.
 pub(super) fn current_context(kubeconfig: &Kubeconfig) -> Result<Value, KubeconfigProblem> {
     let name = kubeconfig.current_context.as_deref().unwrap_or_default();
     let context = kubeconfig.contexts.iter().find(|context| context.name == name);
@@ -115,7 +115,7 @@ pub(super) fn current_context(kubeconfig: &Kubeconfig) -> Result<Value, Kubeconf
     }))
 }
 
-/// Writes a kubeconfig whose one context has that namespace.
+/// Writes a kubeconfig with `namespace` in its only context.
 pub(super) fn write_kubeconfig(path: &Path, mut value: Value, namespace: &str) -> Result<PathBuf, KubeconfigError> {
     value["contexts"][0]["context"]["namespace"] = namespace.into();
     let text = serde_saphyr::to_string(&value).map_err(KubeconfigError::NoYaml)?;

@@ -1,8 +1,7 @@
-//! Control planes: what a stage of processes stands on. One is ours, one is a real etcd and kube-apiserver, one is
-//! there already.
+//! Control planes for stages with processes: an embedded one, a real etcd and kube-apiserver, and an existing cluster.
 //!
-//! What lives here: what a stage asks of any of them, and kubeconfigs for service accounts. What must not: fakecloud,
-//! mcm, scenarios.
+//! This module contains the common interface of the control planes, and kubeconfigs for service accounts. It does not
+//! depend on fakecloud, mcm or scenarios.
 
 pub mod embedded;
 pub mod envtest;
@@ -34,49 +33,49 @@ use super::ports::PortError;
 use super::role::Role;
 use super::setup::SetupError;
 
-/// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
-/// outlive them: after a day its programs are refused (401).
+/// The validity of service account tokens, which exceeds the duration of any run. After a day, the API server rejects
+/// the programs of a world of `drydock up` (401).
 const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 
-/// Why there is no control plane, or no account of it.
+/// Errors of starting a control plane and creating its credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaneError {
-    /// etcd and kube-apiserver are not found.
+    /// The programs etcd and kube-apiserver are missing.
     #[error(transparent)]
     Programs(#[from] MissingPrograms),
-    /// One of them does not start, or ends before it is ready.
+    /// A program does not start, or ends before it is ready.
     #[error(transparent)]
     Child(#[from] ChildError),
-    /// There is no free port.
+    /// No port is free.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// They run, but are not ready in time.
+    /// The API server is not ready in time.
     #[error("kube-apiserver is not ready after {limit:?}")]
     NotReady {
         /// How long it may take.
         limit: Duration,
     },
-    /// What etcd stores cannot be read or restored.
+    /// The contents of etcd cannot be read or restored.
     #[error(transparent)]
     Etcd(#[from] EtcdError),
-    /// The API server does not show that what it stored is restored.
+    /// The API server cannot list the restored namespaces.
     #[error(transparent)]
     Restored(kube::Error),
-    /// Certificates of kube-apiserver are not made.
-    #[error("cannot make certificates: {0}")]
+    /// Certificates for kube-apiserver cannot be created.
+    #[error("cannot create certificates: {0}")]
     Certificates(#[from] rcgen::Error),
-    /// The operating system gives no randomness.
+    /// The operating system provides no random numbers.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
-    /// A log is not visible in the folder of a run.
+    /// A log cannot be linked into the folder of a run.
     #[error("cannot link {log}: {source}")]
     Link {
         /// The file name of the log.
         log: &'static str,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The embedded API server is not made.
+    /// The embedded API server cannot be created.
     #[error(transparent)]
     Server(#[from] apiserver::Error),
     /// The embedded API server does not listen.
@@ -85,30 +84,30 @@ pub enum PlaneError {
     /// The kubeconfig of the embedded API server cannot be parsed.
     #[error("the API server's kubeconfig is not valid: {0}")]
     Syntax(Box<serde_saphyr::Error>),
-    /// The kubeconfig of the embedded API server is not complete.
+    /// The kubeconfig of the embedded API server is incomplete.
     #[error(transparent)]
     Context(#[from] KubeconfigProblem),
     /// A kubeconfig cannot be used.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// A file is not written.
+    /// A file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Definitions, accounts and roles are not installed.
+    /// Definitions, accounts and roles cannot be installed.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The API server gives no token.
+    /// The API server rejects the request of a token.
     #[error("no token for the service account {namespace}/{account}: {source}")]
     Token {
         /// The namespace of the account.
         namespace: String,
         /// The account.
         account: String,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The API server answers without a token.
-    #[error("no token for the service account {namespace}/{account}: the answer has none")]
+    /// The response of the API server has no token.
+    #[error("no token for the service account {namespace}/{account}: the response has none")]
     EmptyToken {
         /// The namespace of the account.
         namespace: String,
@@ -117,27 +116,27 @@ pub enum PlaneError {
     },
 }
 
-/// A control plane with the machine CRDs served and a namespace for machines. Dropping it ends what it started.
+/// A control plane that is ready for its role. Dropping it stops everything that it started.
 #[derive(Debug)]
 pub enum Plane {
-    /// Ours, in this process.
+    /// An embedded API server in this process.
     Embedded(Box<embedded::ControlPlane>),
-    /// A real etcd and kube-apiserver, as children of this process.
+    /// A real etcd and kube-apiserver as child processes.
     Envtest(Box<envtest::ControlPlane>),
-    /// A namespace in a cluster that is there.
+    /// A namespace in an existing cluster.
     Existing(Box<existing::Place>),
 }
 
-/// The control planes of a world. Dropping them ends what they started.
+/// The control planes of a world. Dropping them stops everything that they started.
 #[derive(Debug)]
 pub struct Planes {
-    /// The one that holds machines; also the one that nodes join, unless that is another.
+    /// The control cluster, which is also the target cluster if `target` is `None`.
     pub control: Plane,
     target: Option<Plane>,
 }
 
 impl Planes {
-    /// One that is both.
+    /// One control plane with both roles.
     pub fn one(plane: Plane) -> Self {
         Self {
             control: plane,
@@ -145,7 +144,7 @@ impl Planes {
         }
     }
 
-    /// One for machines, one for nodes.
+    /// One control plane for machines and one for nodes.
     pub fn two(control: Plane, target: Plane) -> Self {
         Self {
             control,
@@ -153,12 +152,12 @@ impl Planes {
         }
     }
 
-    /// The one that nodes join.
+    /// The control plane of the target cluster.
     pub fn target(&self) -> &Plane {
         self.target.as_ref().unwrap_or(&self.control)
     }
 
-    /// Whether they are two.
+    /// Whether control cluster and target cluster differ.
     pub fn are_two(&self) -> bool {
         self.target.is_some()
     }
@@ -168,13 +167,13 @@ impl Planes {
         Clusters::new(self.control.client(), self.target.as_ref().map(Plane::client))
     }
 
-    /// What the servers saw of mcm and fakecloud, where they are ours.
+    /// The records of the requests of mcm and fakecloud at embedded servers.
     pub fn audits(&self) -> Vec<Audit> {
         let planes = std::iter::once(&self.control).chain(&self.target);
         planes.filter_map(Plane::audit).collect()
     }
 
-    /// Returns, with a sentence, when a part of them ends that nobody ended.
+    /// Returns the reason when a part of a control plane ends unexpectedly.
     pub async fn trouble(&mut self) -> String {
         match &mut self.target {
             None => self.control.trouble().await,
@@ -186,7 +185,8 @@ impl Planes {
         }
     }
 
-    /// Ends them; the logs of the processes in the control plane's folder, and those of both, by file name.
+    /// Stops the control planes. Returns by file name the logs `own` in the folder of the control cluster, and the logs
+    /// of both control planes.
     pub async fn shutdown(self, own: &[String]) -> BTreeMap<String, Vec<u8>> {
         let names: Vec<String> = self.control.logs().iter().map(|name| (*name).to_owned()).collect();
         let folder = self.control.shutdown().await;
@@ -205,18 +205,18 @@ impl Planes {
     }
 }
 
-/// A file of a folder, under its name behind a word; `None`: it is not there.
-fn read(folder: &Path, name: &str, word: &str) -> Option<(String, Vec<u8>)> {
+/// Reads a file of a folder. Returns its name with a prefix and its content; `None` if the file does not exist.
+fn read(folder: &Path, name: &str, prefix: &str) -> Option<(String, Vec<u8>)> {
     let text = std::fs::read(folder.join(name)).ok()?;
-    Some((format!("{word}{name}"), text))
+    Some((format!("{prefix}{name}"), text))
 }
 
 impl Plane {
-    /// Starts one for a run, on a stage where each run has its own. Servers of earlier runs that are in `spares` are used
-    /// again, with what they stored at their start.
+    /// Starts a control plane for one run on the stages `embedded` and `envtest`. Reuses servers of earlier runs in
+    /// `spares`, with their initial contents.
     ///
     /// # Errors
-    /// What could not be started.
+    /// The first part that does not start.
     pub async fn start(
         stage: StageKind,
         role: Role,
@@ -242,7 +242,7 @@ impl Plane {
         }
     }
 
-    /// The administrator's kubeconfig; its current context has the namespace of machines.
+    /// The administrator's kubeconfig, with the namespace of machines in its current context.
     pub fn kubeconfig(&self) -> &Path {
         match self {
             Self::Embedded(plane) => plane.kubeconfig(),
@@ -260,7 +260,7 @@ impl Plane {
         }
     }
 
-    /// Where files go that end with the control plane.
+    /// The folder for files, which is removed with the control plane.
     pub fn folder(&self) -> &Path {
         match self {
             Self::Embedded(plane) => plane.folder(),
@@ -272,7 +272,7 @@ impl Plane {
     /// Writes `ACCOUNT.kubeconfig` for a service account of the machines' namespace.
     ///
     /// # Errors
-    /// When there is no token, or the file cannot be written.
+    /// When the API server provides no token, or the file cannot be written.
     pub async fn kubeconfig_of(&self, account: &str) -> Result<PathBuf, PlaneError> {
         let token = token(&self.client(), self.namespace(), account).await?;
         let text = with_token(self.kubeconfig(), account, &token)?;
@@ -282,7 +282,7 @@ impl Plane {
         )?)
     }
 
-    /// Logs of its own, by file name.
+    /// The file names of the control plane's logs.
     pub fn logs(&self) -> &'static [&'static str] {
         match self {
             Self::Envtest(_) => &envtest::LOGS,
@@ -290,7 +290,7 @@ impl Plane {
         }
     }
 
-    /// The server's fault rules, where it is ours.
+    /// The fault rules of an embedded server.
     pub fn api_faults(&self) -> Option<apiserver::faults::Faults> {
         match self {
             Self::Embedded(plane) => Some(plane.api_faults()),
@@ -298,7 +298,7 @@ impl Plane {
         }
     }
 
-    /// What the server saw of mcm and fakecloud, where it is ours.
+    /// The record of the requests of mcm and fakecloud at an embedded server.
     pub fn audit(&self) -> Option<Audit> {
         match self {
             Self::Embedded(plane) => Some(plane.audit()),
@@ -306,7 +306,7 @@ impl Plane {
         }
     }
 
-    /// Returns, with a sentence, when a part of it ends that nobody ended.
+    /// Returns the reason when a part of the control plane ends unexpectedly.
     pub async fn trouble(&mut self) -> String {
         match self {
             Self::Embedded(plane) => plane.trouble().await,
@@ -315,8 +315,8 @@ impl Plane {
         }
     }
 
-    /// Ends what it started, and hands its files over. What was made in a cluster that was there is removed by its
-    /// session.
+    /// Stops everything that it started, and returns its folder. In an existing cluster, the session removes the
+    /// objects.
     pub async fn shutdown(self) -> TempDir {
         match self {
             Self::Embedded(plane) => plane.shutdown().await,
@@ -326,7 +326,7 @@ impl Plane {
     }
 }
 
-/// A token of a service account (TokenRequest).
+/// Requests a token of a service account (TokenRequest).
 async fn token(client: &kube::Client, namespace: &str, account: &str) -> Result<String, PlaneError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let request = TokenRequest {
@@ -336,13 +336,13 @@ async fn token(client: &kube::Client, namespace: &str, account: &str) -> Result<
         }),
         ..TokenRequest::default()
     };
-    let answer = accounts
+    let response = accounts
         .create_token_request(account, &PostParams::default(), &request)
         .await;
     let (namespace, account) = (namespace.to_owned(), account.to_owned());
-    match answer {
-        Ok(answer) => {
-            let token = answer.status.and_then(|status| status.token);
+    match response {
+        Ok(response) => {
+            let token = response.status.and_then(|status| status.token);
             token.ok_or(PlaneError::EmptyToken { namespace, account })
         }
         Err(source) => Err(PlaneError::Token {

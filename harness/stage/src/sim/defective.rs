@@ -1,4 +1,4 @@
-//! Planted defects that change only what mcm is given: its options and the answers of its driver.
+//! Planted defects that change only the inputs of mcm: its options and the responses of its driver.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// `options` as a defective mcm has them.
+/// Applies planted defects to the options.
 pub(super) fn options(mut options: mcm::Options) -> mcm::Options {
     if defect!(LeadsWithoutLease) {
         options.leader_election.enabled = false;
@@ -22,21 +22,21 @@ pub(super) fn options(mut options: mcm::Options) -> mcm::Options {
     options
 }
 
-/// The driver calls that defective drivers remember, of all replicas together; clones share them.
+/// The creations that the defective drivers of all replicas have recorded. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Creations(Arc<Mutex<BTreeMap<String, Creation>>>);
 
 /// The creation of one machine's VM.
 #[derive(Clone, Copy, Debug, Default)]
 struct Creation {
-    /// How often it was requested.
+    /// The number of requests.
     tries: u32,
-    /// Whether the VM was missing afterwards.
+    /// Whether a status request after the creation did not find the VM.
     missed: bool,
 }
 
 impl Creations {
-    /// `driver`, or a defective one if such a defect is planted.
+    /// Wraps the driver in a defective one if such a defect is planted.
     pub(super) fn driver(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
         match defect!(RepeatedCreationIsAnother | EndedVmHidesLaterOnes) {
             true => Arc::new(DefectiveDriver {
@@ -47,8 +47,8 @@ impl Creations {
         }
     }
 
-    fn of<T>(&self, machine: &str, look: impl FnOnce(&mut Creation) -> T) -> T {
-        look(self.0.lock().entry(machine.to_owned()).or_default())
+    fn with_creation<T>(&self, machine: &str, update: impl FnOnce(&mut Creation) -> T) -> T {
+        update(self.0.lock().entry(machine.to_owned()).or_default())
     }
 }
 
@@ -64,10 +64,10 @@ fn name(request: &MachineRequest) -> String {
 
 #[async_trait]
 impl Driver for DefectiveDriver {
-    /// `RepeatedCreationIsAnother`: the cloud does not recognise a repeated creation.
+    /// `RepeatedCreationIsAnother`: the cloud does not recognize a repeated creation.
     async fn create_machine(&self, mut request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let name = name(&request);
-        let tries = self.creations.of(&name, |creation| {
+        let tries = self.creations.with_creation(&name, |creation| {
             creation.tries += 1;
             creation.tries
         });
@@ -77,11 +77,12 @@ impl Driver for DefectiveDriver {
         self.driver.create_machine(request).await
     }
 
-    /// `EndedVmHidesLaterOnes`: once the VM of a machine was missing after its creation, no other VM of it is found.
+    /// `EndedVmHidesLaterOnes`: after the VM of a machine was missing once, the driver finds no later VM of the
+    /// machine.
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         let name = name(&request);
         let found = self.driver.get_machine_status(request).await;
-        let missed = self.creations.of(&name, |creation| {
+        let missed = self.creations.with_creation(&name, |creation| {
             creation.missed |= creation.tries > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
             creation.missed
         });

@@ -1,11 +1,11 @@
-//! The stage `sim`: the whole world in this process, on one thread, in virtual time, from one seed.
+//! The stage `sim`: a whole world in this process, on one thread, in virtual time, from one seed.
 //!
-//! Every part reaches the API server through a gate of its own, so that the trace has all requests,
-//! watch deliveries and cloud calls; mcm's gate can also crash it.
+//! Every part reaches the API server through its own gate, so that the trace has all requests, watch deliveries and
+//! cloud calls. Gates can also crash and pause processes.
 
-mod calm;
 mod defective;
 mod parts;
+mod stability;
 mod start;
 
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Step, Timeouts};
 use tokio::task::JoinSet;
 
-use self::calm::CalmWatch;
 use self::parts::Part;
+use self::stability::StabilityWatch;
 use crate::audit::Audit;
 use crate::cloud::CloudClient;
 use crate::clusters::Clusters;
@@ -36,7 +36,7 @@ use crate::deploy::MCM_ACCOUNT;
 use crate::naming::agents_named;
 use crate::plan::{hits, schedule};
 use crate::result::StageResult;
-use crate::supervised::{self, Supervised, crash_at, tell_of_process};
+use crate::supervised::{self, Supervised, crash_at, narrate_processes};
 use crate::writes::Writes;
 use crate::{MutantError, NAMESPACE, Performer, Stage, StageError, logs, pulses};
 
@@ -56,8 +56,8 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
             Ok((mut stage, _planted)) => {
                 let outcome = Box::pin(perform_within_limits(&mut stage, job, performer, &trace)).await;
                 let outcome = outcome.map(|mut outcome| {
-                    tell_of_process(&mut outcome.narrative, &trace);
-                    stage.schedule.tell(&mut outcome.narrative);
+                    narrate_processes(&mut outcome.narrative, &trace);
+                    stage.schedule.add_to(&mut outcome.narrative);
                     outcome
                 });
                 let faults = outcome
@@ -109,7 +109,7 @@ fn effect(effect: ::sim::Effect) -> Effect {
     }
 }
 
-/// Performs the job's scenario unless it runs away.
+/// Performs the job's scenario within the limits of virtual time and events.
 async fn perform_within_limits(
     stage: &mut SimStage,
     job: &Job,
@@ -128,7 +128,7 @@ async fn perform_within_limits(
     }
 }
 
-/// What every part did, crashes included, and what it logged.
+/// The trace of all parts, including crashes, and the log.
 fn logs_of(trace: &Trace) -> BTreeMap<String, Vec<u8>> {
     let lines: String = trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
     BTreeMap::from([
@@ -150,14 +150,14 @@ struct SimStage {
     api_faults: Faults,
     audit: Audit,
     disturbed: bool,
-    /// Of mcm.
-    beats: Option<Pulses>,
-    calm: CalmWatch,
+    /// The pulses of mcm.
+    mcm_pulses: Option<Pulses>,
+    stability: StabilityWatch,
     parts: JoinSet<String>,
 }
 
 impl SimStage {
-    /// The gate of a process; that of mcm is all replicas'.
+    /// The gate of a process. The gate of mcm is common to all replicas.
     fn gate_of(&self, process: Process) -> Gate {
         match process {
             Process::Mcm => self.mcm.group.clone(),
@@ -222,7 +222,7 @@ impl Stage for SimStage {
 
     fn ahead(&mut self, steps: &[Step]) {
         let undisturbed = !pulses::any_disturbs(steps);
-        self.calm.undisturbed.store(undisturbed, Ordering::Relaxed);
+        self.stability.undisturbed.store(undisturbed, Ordering::Relaxed);
     }
 
     fn api_faults(&self) -> Option<Faults> {
@@ -254,7 +254,7 @@ impl Stage for SimStage {
     }
 
     fn unheard_renewal(&self, holder: &str) -> Option<Timestamp> {
-        self.beats.as_ref()?.last(holder, self.clock.now())
+        self.mcm_pulses.as_ref()?.last(holder, self.clock.now())
     }
 
     fn has_crashed(&self, holder: &str) -> bool {
@@ -268,13 +268,13 @@ impl Stage for SimStage {
     async fn trouble(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
-            Some(Err(error)) => format!("a part of the world broke: {error}"),
+            Some(Err(error)) => format!("a task of the world failed: {error}"),
             None => std::future::pending().await,
         }
     }
 }
 
-/// Plants the defect of that name in this thread until the answer is dropped.
+/// Plants the defect of that name in this thread until the returned guard is dropped.
 fn plant(name: Option<&str>) -> Result<Planted, MutantError> {
     let find = |name: &str| {
         let found = Defect::of(name);

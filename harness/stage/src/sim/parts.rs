@@ -18,7 +18,7 @@ use crate::plan::effects::RESTART_DELAY;
 use crate::writes::Writes;
 use crate::{NAMESPACE, controllers};
 
-/// A process of which there is one.
+/// A process without replicas.
 pub(super) struct Part {
     pub(super) gate: Gate,
     pub(super) handle: Handle,
@@ -48,7 +48,8 @@ impl Part {
         Self::spawn(process, gate, parts)
     }
 
-    /// What of fakecloud acts by itself: kubelets, storage, cloud controller. The ledger stays when it ends.
+    /// The active parts of fakecloud: kubelets, storage and cloud controller. The ledger survives a crash of this
+    /// process.
     pub(super) fn kubelets(
         gate: &Gate,
         server: &apiserver::Server,
@@ -83,22 +84,22 @@ impl Part {
     }
 }
 
-/// What each incarnation of mcm is made from.
+/// Settings of each incarnation of mcm.
 pub(super) struct Incarnations {
     pub(super) gate: Gate,
     pub(super) clock: Clock,
     pub(super) seed: Seed,
     pub(super) options: mcm::Options,
     pub(super) no_target: bool,
-    /// What defective drivers remember.
+    /// The creations that defective drivers have recorded.
     pub(super) creations: Creations,
     pub(super) pulses: Option<Pulses>,
-    /// Where what it does is recorded; `None`: nobody asks.
+    /// Records the writes of mcm; `None` if the job does not request them.
     pub(super) writes: Option<Writes>,
 }
 
 impl Incarnations {
-    /// A client of a server, as the service account of mcm.
+    /// A client of a server that uses mcm's service account.
     pub(super) fn client(&self, server: &apiserver::Server) -> kube::Client {
         let account = Identity::service_account(&self.options.namespace, MCM_ACCOUNT);
         let (name, writes) = (self.gate.name().to_owned(), self.writes.clone());
@@ -114,12 +115,12 @@ impl Incarnations {
         kube::Client::new(service, NAMESPACE)
     }
 
-    /// Under which name the present incarnation is a candidate for leadership.
+    /// The identity of the current incarnation in leader election.
     pub(super) fn identity(&self) -> String {
         format!("{}_{}", self.gate.name(), self.gate.incarnation())
     }
 
-    /// The next incarnation: with caches, identity and randomness of its own.
+    /// Runs the next incarnation, with its own caches, identity and seed.
     pub(super) fn next(&self, clusters: &Clusters, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
         let identity = self.identity();
         let driver = self.creations.driver(driver);

@@ -1,4 +1,4 @@
-//! How a simulated world comes up. The order in which its parts start is part of every trace.
+//! Starts a simulated world. The order in which its parts start is part of every trace.
 
 use std::collections::HashSet;
 use std::hash::RandomState;
@@ -18,9 +18,9 @@ use tokio::task::JoinSet;
 use tower::Layer;
 
 use super::SimStage;
-use super::calm::CalmWatch;
 use super::defective::Creations;
 use super::parts::{Incarnations, Part};
+use super::stability::StabilityWatch;
 use crate::audit::Audit;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config;
@@ -35,13 +35,13 @@ use crate::traced::Traced;
 use crate::writes::Writes;
 use crate::{NAMESPACE, StageError, controllers, deploy, names_of_mcm, pulses, setup};
 
-/// The name of another mcm that serves the same cluster.
+/// The name of another mcm in the same cluster.
 const NEIGHBOUR: &str = "neighbour";
 
 /// Starts the world of a job.
 ///
 /// # Errors
-/// Which part does not come up.
+/// The first part that does not start.
 pub(super) async fn start(
     world: World,
     job: &Job,
@@ -65,7 +65,7 @@ pub(super) async fn start(
     if let Some(namespace) = &job.plan.scenario.world.neighbour {
         starting.neighbour(namespace, &fakecloud).await?;
     }
-    let calm = starting.watch_calm();
+    let stability = starting.watch_stability();
     let schedule = schedule::Log::default();
     starting.follow_schedule(&cloud, &schedule);
     Ok(SimStage {
@@ -78,8 +78,8 @@ pub(super) async fn start(
         api_faults: starting.server.faults(),
         audit: audit.clone(),
         disturbed: is_disturbing(&job.plan.disturbances),
-        beats: starting.mcm_pulses,
-        calm,
+        mcm_pulses: starting.mcm_pulses,
+        stability,
         clock: starting.clock,
         timeouts: starting.timeouts,
         trace: starting.trace,
@@ -87,7 +87,7 @@ pub(super) async fn start(
     })
 }
 
-/// A world of which some parts run.
+/// A world whose parts are being started.
 struct Starting<'a> {
     job: &'a Job,
     audit: &'a Audit,
@@ -98,19 +98,19 @@ struct Starting<'a> {
     timeouts: Timeouts,
     kubelet_pulses: Option<Pulses>,
     mcm_pulses: Option<Pulses>,
-    /// The API server that holds machines.
+    /// The API server of the control cluster.
     server: Server,
-    /// A client of it, as the administrator.
+    /// The administrator's client of `server`.
     client: kube::Client,
     parts: JoinSet<String>,
 }
 
-/// The API servers that run, and their controllers.
+/// The running API servers, and their controllers.
 struct ControlPlanes {
-    /// The API server that nodes join.
+    /// The API server of the target cluster.
     target: Server,
     clusters: Clusters,
-    /// The controllers of the cluster that nodes join.
+    /// The controllers of the target cluster.
     builtin: Part,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Starting<'a> {
     fn new(world: World, job: &'a Job, audit: &'a Audit, writes: Option<&'a Writes>) -> Result<Self, StageError> {
         let World { clock, seed, trace } = world;
         let timeouts = Timeouts::production();
-        if pulses::may_calm_down(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
+        if pulses::may_become_stable(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
             clock.mark_connections_stable();
         }
         if job.hash_order {
@@ -146,7 +146,7 @@ impl<'a> Starting<'a> {
         gate(name, &self.server, &self.trace)
     }
 
-    /// One cluster, or, where nodes join another one, two.
+    /// Starts the control cluster and, if the job has one, the separate target cluster.
     async fn control_planes(&mut self) -> Result<ControlPlanes, StageError> {
         let mut settings = controllers::settings(&self.timeouts, "");
         settings.node_lifecycle.pulses.clone_from(&self.kubelet_pulses);
@@ -155,7 +155,7 @@ impl<'a> Starting<'a> {
             setup::install_fixtures(&self.client, NAMESPACE).await?;
             let target = self.server.clone();
             let builtin = self.controllers("controllers", &target, self.seed.clone(), settings);
-            controllers::furnished(&self.client, NAMESPACE).await?;
+            controllers::wait_for_default_account(&self.client, NAMESPACE).await?;
             let clusters = Clusters::one(self.client.clone());
             return Ok(ControlPlanes {
                 target,
@@ -167,7 +167,7 @@ impl<'a> Starting<'a> {
         setup::install_fixtures(&self.client, NAMESPACE).await?;
         let (control, own) = (self.server.clone(), controllers::settings(&self.timeouts, ""));
         self.controllers("control controllers", &control, self.seed.child("control"), own);
-        controllers::furnished(&self.client, NAMESPACE).await?;
+        controllers::wait_for_default_account(&self.client, NAMESPACE).await?;
         let target = new_server(
             "target apiserver",
             self.job,
@@ -180,7 +180,7 @@ impl<'a> Starting<'a> {
         let client = client_of_server(&gate, &target, Identity::admin());
         Role::Target.install(&client, NAMESPACE).await?;
         let builtin = self.controllers("controllers", &target, self.seed.clone(), settings);
-        controllers::furnished(&client, NAMESPACE).await?;
+        controllers::wait_for_default_account(&client, NAMESPACE).await?;
         Ok(ControlPlanes {
             target,
             clusters: Clusters::new(self.client.clone(), Some(client)),
@@ -211,7 +211,7 @@ impl<'a> Starting<'a> {
         options
     }
 
-    /// All replicas of mcm.
+    /// Prepares the processes of all replicas of mcm, and starts them.
     fn replicas(&mut self, group: Gate, planes: &ControlPlanes, fakecloud: &Fakecloud) -> Supervised {
         let mut mcm = Supervised::new(group.clone());
         let creations = Creations::default();
@@ -232,12 +232,12 @@ impl<'a> Starting<'a> {
                 replica_gate.on_pause(move || pulses.end_all(clock.now()));
             }
             let (fakecloud, server, target) = (fakecloud.clone(), self.server.clone(), planes.target.clone());
-            let two = self.job.target.is_some();
+            let has_target = self.job.target.is_some();
             let process = sim::process(&name, replica.gate.clone(), move || {
                 let driver_server = Calling::new(fakecloud.driver_server(), replica.identity());
                 let driver_server = replica.gate.cloud().layer(driver_server);
                 let control = replica.client(&server);
-                let clusters = Clusters::new(control, two.then(|| replica.client(&target)));
+                let clusters = Clusters::new(control, has_target.then(|| replica.client(&target)));
                 replica.next(&clusters, Arc::new(GrpcDriver::new(driver_server)))
             })
             .restart_delay(RESTART_DELAY)
@@ -253,7 +253,7 @@ impl<'a> Starting<'a> {
         mcm
     }
 
-    /// Another mcm, for machines in another namespace of the same cluster.
+    /// Starts another mcm for machines in another namespace of the same cluster.
     async fn neighbour(&mut self, namespace: &str, fakecloud: &Fakecloud) -> Result<(), StageError> {
         setup::install_namespace(&self.client, namespace).await?;
         deploy::apply(&self.client, &deploy::rbac(namespace)?).await?;
@@ -280,20 +280,20 @@ impl<'a> Starting<'a> {
         Ok(())
     }
 
-    fn watch_calm(&mut self) -> CalmWatch {
-        let calm = CalmWatch {
+    fn watch_stability(&mut self) -> StabilityWatch {
+        let stability = StabilityWatch {
             clock: self.clock.clone(),
             faults: self.server.faults(),
             pulses: [self.kubelet_pulses.clone(), self.mcm_pulses.clone()],
             undisturbed: Arc::new(AtomicBool::new(false)),
         };
-        if pulses::may_calm_down(self.job) {
-            self.parts.spawn(calm.clone().watch());
+        if pulses::may_become_stable(self.job) {
+            self.parts.spawn(stability.clone().watch());
         }
-        calm
+        stability
     }
 
-    /// Carries out the disturbances of the plan that come at a time.
+    /// Carries out the scheduled disturbances of the plan.
     fn follow_schedule(&mut self, cloud: &CloudClient, log: &schedule::Log) {
         let handles = schedule::Handles {
             clock: self.clock.clone(),
@@ -338,10 +338,10 @@ fn client_of_server(gate: &Gate, server: &Server, identity: Identity) -> kube::C
     kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
 }
 
-/// Whether mcm may lose its Lease by what disturbs it. It then ends, and whatever supervises it starts it again.
+/// Whether a disturbance may make mcm lose its Lease. It then ends, and its supervisor restarts it.
 fn may_lose_leadership(job: &Job) -> bool {
-    let cuts = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
-    !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(cuts)
+    let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
+    !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(disturbs)
 }
 
 fn dialect(dialect: PreservationDialect) -> mcm::PreservationDialect {
@@ -352,11 +352,11 @@ fn dialect(dialect: PreservationDialect) -> mcm::PreservationDialect {
     }
 }
 
-/// A defect planted on purpose: what happens depends on hash keys that the seed does not govern, as
-/// those of a thread that somebody started behind the simulation's back.
+/// A deliberate defect for tests of determinism: the trace depends on hash keys of a thread that the simulation does
+/// not control, and so not on the seed.
 fn iterate_in_hash_order(trace: &Trace) {
-    let foreign = std::thread::spawn(RandomState::new).join().unwrap_or_default();
-    let mut names = HashSet::with_hasher(foreign);
+    let hasher = std::thread::spawn(RandomState::new).join().unwrap_or_default();
+    let mut names = HashSet::with_hasher(hasher);
     names.extend((0..100).map(|number| format!("machine-{number}")));
     for name in &names {
         trace.record("hash-order", name.as_str());

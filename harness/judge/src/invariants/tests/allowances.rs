@@ -13,7 +13,7 @@ pub(super) fn member(name: &str, phase: &str) -> Value {
     with(machine(phase), own)
 }
 
-/// The same, in its phase since that minute.
+/// The machine, in its phase since that minute.
 fn since(minute: u64, machine: Value) -> Value {
     let at = format!("1970-01-01T00:{minute:02}:00Z");
     with(
@@ -72,14 +72,14 @@ fn a_machine_fails_at_once_after_the_sibling_that_it_waited_for_was_removed(
 #[case::before_the_timeout_from_the_time_in_the_status(Duration::from_secs(10), Duration::from_secs(580), Some("I13"))]
 #[case::a_time_long_past(minutes(5), minutes(5), Some("I13"))]
 fn the_health_timeout_counts_from_the_time_in_the_status(
-    #[case] held_up: Duration,
+    #[case] delay: Duration,
     #[case] unknown_for: Duration,
     #[case] violated: Option<&str>,
 ) {
     Story::new()
         .disturbed()
         .apply("Machine", member("x", "Running"))
-        .after(held_up)
+        .after(delay)
         .apply("Machine", since(0, member("x", "Unknown")))
         .after(unknown_for)
         .apply("Machine", since(0, member("x", "Failed")))
@@ -128,14 +128,14 @@ fn set_of_three(replicas: u32) -> Story {
 #[case::within_a_pass(SOON, None)]
 #[case::after_it(LATER, Some("I15"))]
 fn machines_that_the_set_did_not_remove_count_for_a_pass(#[case] time: Duration, #[case] violated: Option<&str>) {
-    let taken = |name| with(of_set(name, "Running"), deleted_at(0));
+    let deleting = |name| with(of_set(name, "Running"), deleted_at(0));
     let mut story = set_of_three(2);
     let deleted = ("Machine".to_owned(), "a".to_owned());
     story.invariants.rules.deleted_by_user.insert(deleted);
     story
-        .apply("Machine", taken("a"))
+        .apply("Machine", deleting("a"))
         .after(time)
-        .apply("Machine", taken("b"))
+        .apply("Machine", deleting("b"))
         .violates(violated);
 }
 
@@ -219,7 +219,7 @@ fn a_spec_change_that_no_watch_delivered_may_have_requested_the_removal(
         .violates(violated);
 }
 
-/// The set wants two of three machines; one is removed, and later cluster-autoscaler lists another one.
+/// The set has three machines and two replicas; one machine is removed, and later cluster-autoscaler lists another one.
 #[rstest]
 #[case::instead_of_the_first(SOON, Some("I15"))]
 #[case::in_addition(LATER, None)]
@@ -330,8 +330,8 @@ fn a_set_may_get_more_requests_for_each_change_of_its_machines(
             .after(Duration::from_secs(seconds)),
         None => story,
     };
-    let ask = |story: Story, _| story.observe(request("patch", resource, "ms"));
-    (0..count).fold(story, ask).violates(violated);
+    let patch = |story: Story, _| story.observe(request("patch", resource, "ms"));
+    (0..count).fold(story, patch).violates(violated);
 }
 
 #[rstest]
@@ -339,7 +339,7 @@ fn a_set_may_get_more_requests_for_each_change_of_its_machines(
 #[case::the_label_was_removed(true)]
 fn vms_count_for_the_deployment_that_they_were_created_for(#[case] stripped: bool) {
     let story = Story::new().disturbed().apply("MachineDeployment", sized(1));
-    let make = |story: Story, number: usize| {
+    let create = |story: Story, number: usize| {
         let name = format!("m-{number}");
         let story = story.apply(
             "Machine",
@@ -357,7 +357,7 @@ fn vms_count_for_the_deployment_that_they_were_created_for(#[case] stripped: boo
         let state = VmState::Pending;
         story.observe(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
     };
-    let story = (0..3).fold(story, make);
+    let story = (0..3).fold(story, create);
     // Deleted machines count as lost, which allows replacements.
     let found = story.found.is_some_and(|violation| violation.invariant == "I9");
     assert_eq!(found, stripped);

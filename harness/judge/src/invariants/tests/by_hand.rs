@@ -50,13 +50,13 @@ fn no_machine_becomes_preserved_without_an_expiry() {
 #[case::after_a_relist(true, None)]
 #[case::without_a_relist(false, Some("I10"))]
 fn a_request_and_its_preservation_may_disappear_in_one_event(#[case] disturbed: bool, #[case] violated: Option<&str>) {
-    let asking = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
+    let requesting = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
     let mut story = Story::new();
     let requests = &mut story.invariants.rules.requests;
     requests.insert("m".to_owned(), Some("now".to_owned()));
     let story = if disturbed { story.disturbed() } else { story };
     story
-        .apply("Machine", with(preserved_until(EXPIRY), asking))
+        .apply("Machine", with(preserved_until(EXPIRY), requesting))
         .apply("Machine", machine("Running"))
         .violates(violated);
 }
@@ -68,10 +68,10 @@ fn a_preservation_ends_within_a_second_of_the_removal_of_its_expiry(
     #[case] later: u64,
     #[case] violated: Option<&str>,
 ) {
-    let why = json!({ "status": { "preservation": { "reason": "ExpiryRemoved" } } });
+    let reason = json!({ "status": { "preservation": { "reason": "ExpiryRemoved" } } });
     removed()
         .after(seconds(later))
-        .apply("Machine", with(ending("1970-01-01T01:00:00Z"), why))
+        .apply("Machine", with(ending("1970-01-01T01:00:00Z"), reason))
         .after(seconds(1))
         .violates(violated);
 }
@@ -150,7 +150,7 @@ fn a_standalone_set_preserves_a_machine_that_requests_it(
     #[case] of_node: Value,
     #[case] violated: Option<&str>,
 ) {
-    let asking = json!({
+    let requesting = json!({
         "metadata": {
             "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" },
             "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
@@ -164,9 +164,9 @@ fn a_standalone_set_preserves_a_machine_that_requests_it(
         .disturbed()
         .apply("MachineSet", with(set(1), of_set))
         .apply("Node", node(json!({ "metadata": { "annotations": of_node } })))
-        .apply("Machine", with(machine("Unknown"), asking.clone()))
+        .apply("Machine", with(machine("Unknown"), requesting.clone()))
         .after(minutes(10))
-        .apply("Machine", with(failed, asking))
+        .apply("Machine", with(failed, requesting))
         .found;
     // The timeout of the failure is not under test.
     let found = found.map(|violation| violation.invariant);
@@ -192,8 +192,8 @@ fn a_standalone_set_has_a_limit(#[case] field: &str, #[case] maximum: u32, #[cas
 #[test]
 fn changes_of_settings_and_node_template_are_no_rollout() {
     let edited = |entries: &[Value]| {
-        let asks = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } } });
-        let spec = json!({ "machinePreserveTimeout": "1h0m0s", "nodeTemplate": asks });
+        let request = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } } });
+        let spec = json!({ "machinePreserveTimeout": "1h0m0s", "nodeTemplate": request });
         let template = json!({ "spec": { "template": { "spec": spec } } });
         with(listed(entries, 1, "a"), template)
     };
@@ -206,7 +206,7 @@ fn changes_of_settings_and_node_template_are_no_rollout() {
 }
 
 #[test]
-fn a_sibling_stays_preserved_until_the_controller_sees_the_removal_of_its_expiry() {
+fn a_sibling_stays_preserved_until_the_controller_observes_the_removal_of_its_expiry() {
     let sibling = |expiry: Option<&str>| {
         let own = json!({
             "metadata": { "name": "s", "uid": "s", "labels": { "name": "md", "node": "s" } },

@@ -1,4 +1,4 @@
-//! What I19 allows, and the neighbouring case that it forbids.
+//! Cases that I19 allows, each with a similar case that it forbids.
 
 use super::*;
 
@@ -52,19 +52,15 @@ fn a_node_may_name_another_vm_for_one_pass(
 #[case::a_user_removed_the_label("Pending", labelled(""), true, None)]
 fn a_machine_needs_only_the_fields_that_its_phase_requires(
     #[case] phase: &str,
-    #[case] lacks: Value,
-    #[case] by_person: bool,
+    #[case] missing: Value,
+    #[case] by_user: bool,
     #[case] violated: Option<&str>,
 ) {
     let story = Story::new()
         .disturbed()
-        .apply("Machine", with(machine(""), lacks.clone()));
-    let story = if by_person {
-        story.touched("Machine", "m")
-    } else {
-        story
-    };
-    story.apply("Machine", with(machine(phase), lacks)).violates(violated);
+        .apply("Machine", with(machine(""), missing.clone()));
+    let story = if by_user { story.touched("Machine", "m") } else { story };
+    story.apply("Machine", with(machine(phase), missing)).violates(violated);
 }
 
 #[rstest]
@@ -86,16 +82,12 @@ fn the_node_label_is_required_when_a_machine_enters_a_phase(#[case] before: &str
 fn a_provider_id_is_written_once(
     #[case] before: &str,
     #[case] then: &str,
-    #[case] by_person: bool,
+    #[case] by_user: bool,
     #[case] violated: Option<&str>,
 ) {
     let own = |id| with(machine("CrashLoopBackOff"), vm_named(id));
     let story = Story::new().disturbed().apply("Machine", own(before));
-    let story = if by_person {
-        story.touched("Machine", "m")
-    } else {
-        story
-    };
+    let story = if by_user { story.touched("Machine", "m") } else { story };
     story.apply("Machine", own(then)).violates(violated);
 }
 

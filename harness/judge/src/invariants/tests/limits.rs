@@ -51,10 +51,10 @@ fn a_bootstrap_token_lasts_as_long_as_the_machine_may_join(#[case] minute: u64, 
 #[rstest]
 #[case::the_cloud_is_called(true, None)]
 #[case::it_waits(false, Some("I14"))]
-fn a_new_machine_is_processed_within_a_minute(#[case] asked: bool, #[case] violated: Option<&str>) {
+fn a_new_machine_is_processed_within_a_minute(#[case] called: bool, #[case] violated: Option<&str>) {
     let new = json!({ "metadata": { "name": "m", "uid": "u", "creationTimestamp": "1970-01-01T00:00:00Z" } });
     let story = Story::new().apply("Machine", new);
-    let story = if asked {
+    let story = if called {
         story.observe(call("GetMachineStatus", ""))
     } else {
         story

@@ -56,7 +56,7 @@ fn an_entry_is_added_only_if_it_is_legal(
 #[rstest]
 #[case::it_relapses("Running:Preserved", &[1, 0, 0], None)]
 #[case::it_was_not_preserved_before("Unknown", &[1, 0, 0], Some("I4"))]
-#[case::the_limit_was_lowered_once_more("Running:Preserved", &[2, 1, 0], Some("I4"))]
+#[case::the_limit_was_lowered_again("Running:Preserved", &[2, 1, 0], Some("I4"))]
 fn a_relapsed_machine_is_preserved_again_whatever_the_limit(
     #[case] phase: &str,
     #[case] limits: &[u32; 3],
@@ -85,7 +85,7 @@ fn a_relapsed_machine_is_preserved_again_whatever_the_limit(
 #[case::in_a_rollout("when-failed", "", json!({}), "b", Some(minutes(10)), None)]
 #[case::a_rollout_ended_just_now("when-failed", "", json!({}), "a", None, None)]
 fn a_machine_that_requests_preservation_is_preserved_when_it_fails(
-    #[case] asked: &str,
+    #[case] request: &str,
     #[case] stage: &str,
     #[case] change: Value,
     #[case] class: &str,
@@ -98,7 +98,7 @@ fn a_machine_that_requests_preservation_is_preserved_when_it_fails(
     });
     let owned = json!({
         "metadata": {
-            "annotations": { "node.machine.sapcloud.io/preserve": asked },
+            "annotations": { "node.machine.sapcloud.io/preserve": request },
             "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
         },
     });
@@ -181,7 +181,7 @@ pub(super) fn preserved_until(expiry: &str) -> Value {
     with(machine("Running"), json!({ "status": status }))
 }
 
-/// The same while it is being released.
+/// The machine of [`preserved_until`] while it is being released.
 pub(super) fn ending(expiry: &str) -> Value {
     let record = json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } });
     with(preserved_until(expiry), record)
@@ -248,17 +248,17 @@ fn a_leader_that_took_over_after_the_expiry_may_end_a_preservation_late(
             .apply("Machine", preserved_until(EXPIRY))
             .after(minutes(70) + seconds(20))
     };
-    let told_before = story()
+    let lease_first = story()
         .apply("Lease", led_by(holder))
         .apply("Machine", ending(EXPIRY))
         .after(seconds(1));
-    told_before.violates(violated);
+    lease_first.violates(violated);
     // The watches of Leases and Machines have no common order.
-    let told_after = story()
+    let machine_first = story()
         .apply("Machine", ending(EXPIRY))
         .apply("Lease", led_by(holder))
         .after(seconds(1));
-    told_after.violates(violated);
+    machine_first.violates(violated);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn only_its_end_or_a_user_removes_a_request(
     #[case] before: Value,
     #[case] violated: Option<&str>,
 ) {
-    let asking = |value: Option<&str>| {
+    let requesting = |value: Option<&str>| {
         let annotations = json!({ "node.machine.sapcloud.io/preserve": value });
         with(
             machine("Running"),
@@ -353,8 +353,8 @@ fn only_its_end_or_a_user_removes_a_request(
     let requests = &mut story.invariants.rules.requests;
     requests.insert("m".to_owned(), written.map(str::to_owned));
     story
-        .apply("Machine", with(asking(Some(was)), before))
-        .apply("Machine", asking(is))
+        .apply("Machine", with(requesting(Some(was)), before))
+        .apply("Machine", requesting(is))
         .violates(violated);
 }
 

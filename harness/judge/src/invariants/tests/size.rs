@@ -220,7 +220,7 @@ fn observed(generation: u32, observed: u32) -> Value {
 #[case::within_a_pass_after_the_disturbance(true, 1, SOON, None)]
 #[case::later_than_a_pass_after_the_disturbance(true, 1, LATER, Some("I7"))]
 fn the_previous_limit_applies_until_mcm_can_have_observed_the_new_one(
-    #[case] calm: bool,
+    #[case] undisturbed: bool,
     #[case] seen: u32,
     #[case] time: Duration,
     #[case] violated: Option<&str>,
@@ -232,7 +232,7 @@ fn the_previous_limit_applies_until_mcm_can_have_observed_the_new_one(
         .after(Duration::from_secs(1))
         .apply("MachineDeployment", with(sized(1), observed(2, seen)))
         .after(Duration::from_secs(1));
-    let story = if calm { story.undisturbed() } else { story };
+    let story = if undisturbed { story.undisturbed() } else { story };
     let story = story.after(time).apply("Machine", member("b", ""));
     story.apply("Machine", member("c", "")).after(LATER).violates(violated);
 }
@@ -249,7 +249,7 @@ fn at(revision: u32, object: Value) -> Value {
 #[case::created_before_the_acknowledgement(8, SOON, None)]
 #[case::requested_before_the_acknowledgement(12, Duration::from_secs(1), None)]
 #[case::created_after_the_acknowledgement(12, Duration::from_secs(2), Some("I7"))]
-fn a_machine_created_before_mcm_knew_a_new_limit_may_be_observed_later(
+fn a_machine_created_before_mcm_observed_a_new_limit_may_be_observed_later(
     #[case] created: u32,
     #[case] time: Duration,
     #[case] violated: Option<&str>,
@@ -384,8 +384,8 @@ fn the_surge_is_that_of_the_strategy(#[case] strategy: Value, #[case] count: usi
         "MachineDeployment",
         with(sized(1), json!({ "spec": { "strategy": strategy } })),
     );
-    let make = |story: Story, number| story.apply("Machine", member(&format!("m-{number}"), ""));
-    (0..count).fold(story, make).after(LATER).violates(violated);
+    let create = |story: Story, number| story.apply("Machine", member(&format!("m-{number}"), ""));
+    (0..count).fold(story, create).after(LATER).violates(violated);
 }
 
 #[rstest]

@@ -1,4 +1,4 @@
-//! Random rules of the API server, each of a kind that clients of Kubernetes must live with.
+//! Random fault rules of the API server, all of kinds that Kubernetes clients must tolerate.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use stage::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 
 use super::Drawing;
 
-/// How long a partition may last: less than a node's grace.
+/// Maximum duration of a partition in seconds: less than the node grace period.
 const LONGEST_PARTITION: u64 = 30;
 
-/// One rule about requests of mcm or of the kubelets, for a while.
+/// A rule that affects requests of mcm or of the kubelets for some time.
 pub(super) fn draw(draw: &mut Drawing) -> Vec<Disturbance> {
     let account = if draw.stream.chance(0.8) {
         MCM_ACCOUNT
@@ -89,7 +89,7 @@ fn action(draw: &mut Drawing) -> Action {
             behind_only: draw.stream.chance(0.5),
         },
         14 => Action::FreezeWatch {},
-        // Nobody is refused afterwards: what users do has no second try.
+        // Without downtime, because user actions are not retried.
         _ => Action::Restart {
             at,
             keep_history: draw.stream.chance(0.5),
@@ -98,14 +98,17 @@ fn action(draw: &mut Drawing) -> Action {
     }
 }
 
-/// Which requests: those that the action can strike, or only those of them that write.
+/// The verbs that the action can affect, or only those of them that write.
 fn verbs(action: &Action, writes: bool) -> Vec<Verb> {
-    let can: &[Verb] = action.verbs();
-    let writing: Vec<Verb> = Verb::WRITES.into_iter().filter(|verb| can.contains(verb)).collect();
+    let supported: &[Verb] = action.verbs();
+    let writing: Vec<Verb> = Verb::WRITES
+        .into_iter()
+        .filter(|verb| supported.contains(verb))
+        .collect();
     match action {
         Action::Partition { .. } | Action::Compact { .. } => Vec::new(),
         _ if writes && !writing.is_empty() => writing,
-        Action::Delay { .. } | Action::Drop { .. } | Action::Fail { .. } | Action::Restart { .. } => can.to_vec(),
+        Action::Delay { .. } | Action::Drop { .. } | Action::Fail { .. } | Action::Restart { .. } => supported.to_vec(),
         _ => Vec::new(),
     }
 }

@@ -1,7 +1,8 @@
-//! A machine that fails and is kept while a budget holds up its drain, and what comes between: a rollout, a scale-down, the
-//! end of its Node or VM, a person who thinks better of it; or a rollout that is under way when it fails once more.
+//! A machine that fails and is preserved while a budget blocks its drain, and an interruption of the drain: a rollout,
+//! a scale-down, the deletion of its Node or VM, or the withdrawal of the request; or a rollout that is in progress
+//! when it fails.
 //!
-//! The world waits with its other stories until this one is over: one machine at a time fails by its health timeout.
+//! Other user actions start afterwards, because only one machine at a time fails by its health timeout.
 
 use clock::Stream;
 use scenario::step::deferred_target::UserAction;
@@ -10,45 +11,45 @@ use serde_json::{Value, json};
 
 use super::super::rollout::CLASSES;
 use super::pool::Pool;
-use super::{MINUTE, SETTLED, UserActions, index, request, someone};
+use super::{MINUTE, SETTLED, UserActions, deferred, index, request};
 
-/// How long a machine may be unhealthy.
+/// The health timeout in seconds.
 const HEALTH: u64 = 10 * MINUTE;
-/// What comes between comes so long after the machine has failed at the latest: less than the shortest drain.
+/// Maximum time from the failure to the interruption: less than the shortest drain timeout.
 const DRAINED: u64 = 4 * MINUTE;
-/// For how long the deployment is as small as may be.
+/// How long the deployment has no replicas.
 const SMALL: u64 = 10 * MINUTE;
 
-/// What comes between.
+/// The interruption of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interruption {
-    /// Its deployment makes it anew, and all others.
+    /// A rollout of its deployment.
     Rollout,
-    /// Its deployment wants none for a while.
+    /// Its deployment or set has no replicas for some time.
     ScaleDown,
-    /// A person deletes its Node.
+    /// A user deletes its Node.
     NodeGone,
-    /// Its VM is deleted behind everybody's back.
+    /// Its VM is deleted in the cloud.
     VmGone,
-    /// A person takes the request away.
+    /// A user removes the request.
     Removed,
-    /// A person writes `false`.
+    /// A user sets the request to `false`.
     Refused,
-    /// A rollout is under way when it fails.
+    /// A rollout is in progress when it fails.
     UnderWay,
 }
 
-/// One such machine.
+/// A machine whose drain is blocked.
 #[derive(Debug)]
 pub(super) struct BlockedDrain {
-    /// When it becomes unhealthy.
-    ill: u64,
+    /// The second at which it becomes unhealthy.
+    unhealthy_at: u64,
     interruption: Interruption,
 }
 
 impl BlockedDrain {
     pub(super) fn draw(stream: &mut Stream) -> Self {
-        let ill = SETTLED + stream.below(2 * MINUTE);
+        let unhealthy_at = SETTLED + stream.below(2 * MINUTE);
         let interruption = match stream.below(10) {
             0 | 1 => Interruption::Rollout,
             2 | 3 => Interruption::ScaleDown,
@@ -58,10 +59,13 @@ impl BlockedDrain {
             7 => Interruption::Refused,
             _ => Interruption::UnderWay,
         };
-        Self { ill, interruption }
+        Self {
+            unhealthy_at,
+            interruption,
+        }
     }
 
-    /// The same where nothing is rolled out.
+    /// Replaces rollouts by a scale-down.
     pub(super) fn without_rollouts(self) -> Self {
         match self.interruption {
             Interruption::Rollout | Interruption::UnderWay => Self {
@@ -72,12 +76,13 @@ impl BlockedDrain {
         }
     }
 
-    /// When the story is over, in seconds.
+    /// The second after which other user actions may start.
     pub(super) fn over(&self) -> u64 {
-        self.ill + HEALTH + DRAINED + SMALL
+        self.unhealthy_at + HEALTH + DRAINED + SMALL
     }
 
-    /// How its deployment must roll, if that matters: at once, or one by one, so that the drains of others hold it up.
+    /// The required strategy of its deployment, if any: all machines at once, or one by one, so that the drains of
+    /// other machines delay the rollout.
     pub(super) fn strategy(&self) -> Option<Value> {
         match self.interruption {
             Interruption::Rollout => Some(json!({ "type": "Recreate" })),
@@ -89,21 +94,24 @@ impl BlockedDrain {
         }
     }
 
-    /// What happens, of so many replicas.
+    /// The user actions, for an owner with that number of replicas.
     pub(super) fn user_actions(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> UserActions {
         let (nth, node) = (stream.below(8), stream.chance(0.5));
-        let blocked = |user_action: UserAction| someone("held", nth, user_action);
-        let asked = match self.interruption {
+        let blocked = |user_action: UserAction| deferred("held", nth, user_action);
+        let value = match self.interruption {
             Interruption::UnderWay => "now",
             _ => "when-failed",
         };
-        let then = self.ill + HEALTH + 20 + stream.below(DRAINED - 20);
+        let then = self.unhealthy_at + HEALTH + 20 + stream.below(DRAINED - 20);
         let class = CLASSES[1 + index(stream.below(2))];
         let rollout = pool.spec(json!({ "template": { "spec": { "class": { "name": class } } } }));
         let scale = |replicas: u64| pool.spec(json!({ "replicas": replicas }));
         let mut user_actions = vec![
-            (self.ill - 1 - stream.below(MINUTE), blocked(request(node, Some(asked)))),
-            (self.ill, blocked(UserAction::Kubelet(KubeletAction::FillDisk))),
+            (
+                self.unhealthy_at - 1 - stream.below(MINUTE),
+                blocked(request(node, Some(value))),
+            ),
+            (self.unhealthy_at, blocked(UserAction::Kubelet(KubeletAction::FillDisk))),
         ];
         user_actions.extend(match self.interruption {
             Interruption::Rollout => vec![(then, rollout)],
@@ -112,7 +120,7 @@ impl BlockedDrain {
             Interruption::VmGone => vec![(then, blocked(UserAction::Vm(VmAction::Delete)))],
             Interruption::Removed => vec![(then, blocked(request(node, None)))],
             Interruption::Refused => vec![(then, blocked(request(node, Some("false"))))],
-            Interruption::UnderWay => vec![(self.ill + HEALTH - 1 - stream.below(MINUTE), rollout)],
+            Interruption::UnderWay => vec![(self.unhealthy_at + HEALTH - 1 - stream.below(MINUTE), rollout)],
         });
         user_actions
     }

@@ -1,5 +1,5 @@
-//! What has the machines: mostly a deployment, sometimes a set alone; under which name its maximum is written, and what its
-//! template wants of Nodes.
+//! The owner of the machines: a deployment or a standalone set, with the field name of its maximum and the Node
+//! annotations of its template.
 
 use std::time::Duration;
 
@@ -13,25 +13,26 @@ use super::super::DRAIN;
 use super::super::rollout::{self, NAME, counted};
 
 const MAXIMUM: &str = "autoPreserveFailedMax";
-/// What upstream calls it.
+/// The upstream name of the field.
 const MAXIMUM_UPSTREAM: &str = "autoPreserveFailedMachineMax";
 
-/// Who has the machines.
+/// The owner of the machines.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Whether it is a set that no deployment controls.
-    alone: bool,
+    /// Whether it is a standalone set.
+    standalone: bool,
+    /// Name of the field with the maximum.
     maximum: &'static str,
-    /// An annotation that its template wants of every Node.
-    of_nodes: Option<(&'static str, &'static str)>,
+    /// A Node annotation in its template.
+    node_annotation: Option<(&'static str, &'static str)>,
 }
 
 impl Pool {
     pub(super) fn draw(stream: &mut Stream) -> Self {
         Self {
-            alone: stream.chance(0.2),
+            standalone: stream.chance(0.2),
             maximum: if stream.chance(0.25) { MAXIMUM_UPSTREAM } else { MAXIMUM },
-            of_nodes: match stream.below(10) {
+            node_annotation: match stream.below(10) {
                 0 => Some((keys::PRESERVE_ANNOTATION, "when-failed")),
                 1 => Some((keys::SCALE_DOWN_DISABLED_ANNOTATION, "false")),
                 _ => None,
@@ -40,16 +41,20 @@ impl Pool {
     }
 
     fn kind(&self) -> &'static str {
-        if self.alone { "MachineSet" } else { "MachineDeployment" }
+        if self.standalone {
+            "MachineSet"
+        } else {
+            "MachineDeployment"
+        }
     }
 
-    /// Whether another template makes machines anew, and can be paused.
+    /// Whether it rolls out template changes and can be paused.
     pub(super) fn rolls(&self) -> bool {
-        !self.alone
+        !self.standalone
     }
 
-    /// The object, which drains for some time and keeps machines for so many seconds.
-    pub(super) fn made(
+    /// Creates the object, with that preserve timeout in seconds and a random drain timeout.
+    pub(super) fn create(
         &self,
         (replicas, maximum): (u64, u64),
         strategy: &Value,
@@ -57,7 +62,7 @@ impl Pool {
         world: &mut Stream,
     ) -> Step {
         let mut object = rollout::object(replicas, strategy);
-        if self.alone {
+        if self.standalone {
             object["kind"] = json!(self.kind());
             object["spec"] = json!({
                 "replicas": replicas,
@@ -70,34 +75,34 @@ impl Pool {
         template["machinePreserveTimeout"] = json!(GoDuration(Duration::from_secs(kept)).to_string());
         template["drainTimeout"] =
             json!(GoDuration(DRAIN * u32::try_from(1 + world.below(4)).unwrap_or(1)).to_string());
-        if let Some((key, value)) = self.of_nodes {
+        if let Some((key, value)) = self.node_annotation {
             template["nodeTemplate"] = json!({ "metadata": { "annotations": { key: value } } });
         }
         apply(object)
     }
 
-    /// Its spec is changed.
+    /// Changes its spec.
     pub(super) fn spec(&self, change: Value) -> Step {
         patch_spec(self.kind(), NAME, change)
     }
 
-    /// The change by which so many may be kept automatically.
+    /// The change of its spec that sets the maximum of automatically preserved machines.
     pub(super) fn keeps_at_most(&self, maximum: u64) -> Value {
         json!({ self.maximum: maximum })
     }
 
-    /// There are as many machines as are wanted, and nothing holds a rollout up.
+    /// Sets the final replicas and resumes a paused rollout.
     pub(super) fn settled(&self, replicas: u64) -> Step {
-        if self.alone {
+        if self.standalone {
             self.spec(json!({ "replicas": replicas }))
         } else {
             self.spec(json!({ "paused": false, "replicas": replicas }))
         }
     }
 
-    /// Nothing is preserved, and so many machines run.
+    /// No machine is preserved, and that number of machines runs.
     pub(super) fn at_rest(&self, replicas: u64) -> Condition {
-        let run = if self.alone {
+        let run = if self.standalone {
             let numbers = ["replicas", "availableReplicas", "readyReplicas"];
             all(numbers.map(|number| counted(self.kind(), number, replicas)))
         } else {

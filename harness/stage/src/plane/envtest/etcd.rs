@@ -1,4 +1,4 @@
-//! The contents of a control plane's etcd: reading all of it, and putting it back as it was.
+//! Reads and restores the contents of a control plane's etcd.
 
 use std::collections::BTreeMap;
 
@@ -7,47 +7,47 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Everything that an API server stores begins with it.
+/// The prefix of all keys of an API server.
 const ALL: &str = "/registry/";
-/// The first key behind [`ALL`].
-const BEHIND_ALL: &str = "/registry0";
-/// The Lease that an API server renews all the time, whatever its clients do.
+/// The end of the key range with the prefix [`ALL`].
+const END_OF_ALL: &str = "/registry0";
+/// The prefix of the key of the Lease that an API server renews for itself.
 const OWN_LEASE: &str = "/registry/leases/kube-system/apiserver-";
-/// How many changes etcd takes in one transaction (`--max-txn-ops` is 128).
+/// The number of changes in a transaction, below the limit of etcd (`--max-txn-ops` is 128).
 const CHANGES_AT_ONCE: usize = 100;
-/// How often the contents are compared until nothing differs.
+/// The maximum number of comparisons until nothing differs.
 const ATTEMPTS: usize = 5;
 
-/// Why the contents of an etcd cannot be read or restored.
+/// Errors of reading and restoring the contents of etcd.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
-    /// There is no client.
-    #[error("no client for etcd: {0}")]
+    /// The client cannot be created.
+    #[error("cannot create a client of etcd: {0}")]
     Client(#[source] kube::Error),
     /// Its address cannot be parsed.
     #[error(transparent)]
     Address(#[from] http::uri::InvalidUri),
-    /// A request cannot be made.
+    /// A request cannot be built.
     #[error(transparent)]
     Request(#[from] http::Error),
     /// A call fails.
-    #[error("etcd did not answer {call}: {source}")]
+    #[error("etcd call {call} failed: {source}")]
     Call {
         /// The method.
         call: &'static str,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The answer is not what the method returns.
-    #[error("etcd's answer is no range of keys: {0}")]
+    /// The response does not contain a range of keys.
+    #[error("the response of etcd is not a range of keys: {0}")]
     NoRange(#[source] serde_json::Error),
     /// A key is not base64 of UTF-8.
-    #[error("etcd has a key that is no text: {key}")]
+    #[error("etcd has a key that is not text: {key}")]
     Key {
-        /// The key as etcd sends it.
+        /// The key in base64.
         key: String,
     },
-    /// Something else writes all the time.
+    /// Another client keeps writing.
     #[error("the contents of etcd still change after {ATTEMPTS} attempts to restore them")]
     Changing,
 }
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Etcd {
     }
 }
 
-/// What is stored: values by key. Values are in base64, as the gateway has them.
+/// The stored values by key. Values are in base64, as in the JSON gateway of etcd.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Contents(BTreeMap<String, String>);
 
@@ -79,7 +79,7 @@ struct KeyValue {
     value: String,
 }
 
-/// One step back.
+/// A change that restores one key.
 #[derive(Debug, PartialEq, Eq)]
 enum Change<'a> {
     Put(&'a str, &'a str),
@@ -87,22 +87,22 @@ enum Change<'a> {
 }
 
 impl Etcd {
-    /// A client of the etcd that serves plain HTTP on a port of this machine.
+    /// A client of the etcd that serves plain HTTP on a local port.
     ///
     /// # Errors
-    /// When there is no client.
+    /// When the client cannot be created.
     pub fn at(port: u16) -> Result<Self, EtcdError> {
         let address = format!("http://127.0.0.1:{port}").parse()?;
         let client = kube::Client::try_from(kube::Config::new(address));
         client.map(Self).map_err(EtcdError::Client)
     }
 
-    /// All that an API server stores.
+    /// Reads everything that an API server stores.
     ///
     /// # Errors
-    /// What etcd answered.
+    /// The error of etcd.
     pub async fn contents(&self) -> Result<Contents, EtcdError> {
-        let range = json!({ "key": BASE64_STANDARD.encode(ALL), "range_end": BASE64_STANDARD.encode(BEHIND_ALL) });
+        let range = json!({ "key": BASE64_STANDARD.encode(ALL), "range_end": BASE64_STANDARD.encode(END_OF_ALL) });
         let range: Range = serde_json::from_value(self.call("range", &range).await?).map_err(EtcdError::NoRange)?;
         let pairs = range.kvs.into_iter().map(|pair| {
             let key = BASE64_STANDARD.decode(&pair.key).ok();
@@ -113,14 +113,14 @@ impl Etcd {
         Ok(Contents(pairs.collect::<Result<_, EtcdError>>()?))
     }
 
-    /// Restores what was stored. API servers receive the changes as watch events of etcd.
+    /// Restores the contents. API servers receive the changes as watch events of etcd.
     ///
     /// # Errors
-    /// What etcd answered, or [`EtcdError::Changing`].
+    /// The error of etcd, or [`EtcdError::Changing`].
     pub async fn restore(&self, before: &Contents) -> Result<(), EtcdError> {
         for _ in 0..ATTEMPTS {
-            let now = self.contents().await?;
-            let changes = before.changes_from(&now);
+            let current = self.contents().await?;
+            let changes = before.changes_from(&current);
             if changes.is_empty() {
                 return Ok(());
             }
@@ -143,18 +143,18 @@ impl Etcd {
 }
 
 impl Contents {
-    /// The names of objects that are stored below `/registry/RESOURCE/`, of a resource without namespaces.
+    /// The names of the stored objects of a cluster-wide resource, with keys below `/registry/RESOURCE/`.
     pub fn names_of(&self, resource: &str) -> impl Iterator<Item = &str> {
         let prefix = format!("{ALL}{resource}/");
         self.0.keys().filter_map(move |key| key.strip_prefix(&prefix))
     }
 
-    /// What has to change for `now` to become this.
-    fn changes_from<'a>(&'a self, now: &'a Self) -> Vec<Change<'a>> {
+    /// The changes that turn `current` into `self`, except for the API server's own Lease.
+    fn changes_from<'a>(&'a self, current: &'a Self) -> Vec<Change<'a>> {
         let own = |key: &str| key.starts_with(OWN_LEASE);
-        let put = self.0.iter().filter(|(key, value)| now.0.get(*key) != Some(*value));
+        let put = self.0.iter().filter(|(key, value)| current.0.get(*key) != Some(*value));
         let put = put.map(|(key, value)| Change::Put(key, value));
-        let delete = now.0.keys().filter(|key| !self.0.contains_key(*key));
+        let delete = current.0.keys().filter(|key| !self.0.contains_key(*key));
         let delete = delete.map(|key| Change::Delete(key));
         put.chain(delete).filter(|change| !own(change.key())).collect()
     }
@@ -167,7 +167,7 @@ impl Change<'_> {
         }
     }
 
-    /// As an operation of a transaction.
+    /// The change as an operation of a transaction.
     fn request(&self) -> Value {
         let key = BASE64_STANDARD.encode(self.key());
         match self {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_goes_and_what_was_changed_or_removed_comes_back() {
+    fn added_keys_are_deleted_and_changed_or_removed_keys_are_restored() {
         let before = contents(&[("/registry/a", "1"), ("/registry/b", "1"), ("/registry/c", "1")]);
         let now = contents(&[("/registry/a", "1"), ("/registry/b", "2"), ("/registry/d", "1")]);
         let changes = before.changes_from(&now);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lease_of_the_api_server_is_left_to_it() {
+    fn the_lease_of_the_api_server_is_not_restored() {
         let lease = "/registry/leases/kube-system/apiserver-7f3a";
         let other = "/registry/leases/kube-system/apiserver";
         assert_eq!(contents(&[(lease, "1")]).changes_from(&contents(&[(lease, "2")])), []);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_one_resource() {
+    fn names_belong_to_one_resource() {
         let contents = contents(&[
             ("/registry/namespaces/default", ""),
             ("/registry/namespaces2/other", ""),

@@ -1,7 +1,8 @@
-//! A real control plane as child processes: etcd and kube-apiserver from where envtest's users have them, with our
-//! built-in controllers beside it, since nothing else acts on nodes there.
+//! A real control plane as child processes: etcd and kube-apiserver from the folders that envtest uses, with our
+//! built-in controllers, because there is no kube-controller-manager.
 //!
-//! What lives here: what a run adds to the processes (`servers`). What must not: fetching or building them.
+//! This module contains the parts that a run adds to the processes of `servers`. It does not download or build
+//! programs.
 
 mod etcd;
 mod programs;
@@ -24,11 +25,11 @@ use super::files::folder;
 use crate::controllers;
 use crate::role::Role;
 
-/// Dropping it kills both processes and removes their files.
+/// A control plane of one run. Dropping it kills both processes and removes their files.
 #[derive(Debug)]
 pub struct ControlPlane {
     servers: Servers,
-    /// How long each log was when this run began.
+    /// The size of each log in bytes at the start of this run.
     logged: [u64; LOGS.len()],
     spares: Arc<Spares>,
     parts: JoinSet<String>,
@@ -38,10 +39,10 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Takes servers from `spares` or starts some, and waits until they are ready for the role.
+    /// Takes servers from `spares` or starts new ones, and waits until they are ready for the role.
     ///
     /// # Errors
-    /// What is missing, or what did not start within a minute.
+    /// The missing program, or the part that does not start within a minute.
     pub async fn start(
         timeouts: &Timeouts,
         namespace: &str,
@@ -64,7 +65,7 @@ impl ControlPlane {
             Seed::from_entropy()?.child("controllers"),
             controllers::settings(timeouts, &servers.access().root_certificate),
         ));
-        controllers::furnished(&client, namespace).await?;
+        controllers::wait_for_default_account(&client, namespace).await?;
         Ok(Self {
             servers,
             logged,
@@ -91,17 +92,17 @@ impl ControlPlane {
         &self.namespace
     }
 
-    /// Where files go that end with the run.
+    /// The folder for files, which is removed after the run.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns, with a sentence, when a part of it ends by itself.
+    /// Returns the reason when a part of the control plane ends unexpectedly.
     pub async fn trouble(&mut self) -> String {
         let parts = async {
             match self.parts.join_next().await {
                 Some(Ok(reason)) => reason,
-                Some(Err(error)) => format!("a part of the control plane broke: {error}"),
+                Some(Err(error)) => format!("a task of the control plane failed: {error}"),
                 None => std::future::pending().await,
             }
         };
@@ -112,7 +113,7 @@ impl ControlPlane {
         }
     }
 
-    /// Ends what the run added, gives the servers back, and hands the run's files over.
+    /// Stops the controllers, returns the servers to `spares`, and returns the run's folder.
     pub async fn shutdown(mut self) -> TempDir {
         self.parts.shutdown().await;
         for (name, start) in LOGS.iter().zip(self.logged) {
@@ -123,7 +124,7 @@ impl ControlPlane {
     }
 }
 
-/// Makes the servers' logs visible in the folder of a run; how long they are at its start, in bytes.
+/// Links the servers' logs into the folder of a run. Returns their sizes in bytes.
 fn follow_logs(servers: &Path, run: &Path) -> Result<[u64; LOGS.len()], PlaneError> {
     let mut lengths = [0; LOGS.len()];
     for (name, length) in LOGS.iter().zip(&mut lengths) {
@@ -134,7 +135,7 @@ fn follow_logs(servers: &Path, run: &Path) -> Result<[u64; LOGS.len()], PlaneErr
     Ok(lengths)
 }
 
-/// Replaces the link to a log by a copy of what was appended after `start`, in bytes; empty where the log cannot be read.
+/// Replaces the link to a log by a copy of the log from byte `start`, which is empty if the log cannot be read.
 fn keep_log(log: &Path, kept: &Path, start: u64) {
     let text = std::fs::read(log).unwrap_or_default();
     let start = usize::try_from(start).unwrap_or(usize::MAX).min(text.len());

@@ -1,32 +1,32 @@
-//! Where the programs of a real control plane are.
+//! Finds the programs of a real control plane.
 
 use std::path::{Path, PathBuf};
 
 /// The programs of a control plane.
 pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
 
-/// Why the programs are not found.
+/// Errors of finding the programs.
 #[derive(Debug, thiserror::Error)]
 pub enum MissingPrograms {
-    /// They are not in the folder that KUBEBUILDER_ASSETS names.
+    /// The folder in KUBEBUILDER_ASSETS does not have both programs.
     #[error(
-        "KUBEBUILDER_ASSETS names {}, where etcd and kube-apiserver are not both: \
-         set it to what `setup-envtest use -p path` prints, or unset it",
+        "KUBEBUILDER_ASSETS refers to {}, which does not have both etcd and kube-apiserver: \
+         set it to the output of `setup-envtest use -p path`, or unset it",
         assets.display()
     )]
     InAssets {
         /// The folder.
         assets: PathBuf,
     },
-    /// They are in none of the usual folders.
+    /// None of the searched folders has both programs.
     #[error(
         "etcd and kube-apiserver are neither in KUBEBUILDER_ASSETS nor in PATH nor in the cache: \
-         run scripts/kubernetes/build, or `setup-envtest use -p env` and what it prints"
+         run scripts/kubernetes/build, or run `setup-envtest use -p env` and its output"
     )]
     Anywhere,
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     pub(super) etcd: PathBuf,
@@ -34,10 +34,11 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Looks in KUBEBUILDER_ASSETS, then PATH, then the cache that `scripts/kubernetes/build` fills.
+    /// Searches the folder in KUBEBUILDER_ASSETS if it is set, else PATH and then the cache of
+    /// `scripts/kubernetes/build`.
     ///
     /// # Errors
-    /// [`MissingPrograms`] says how to get them.
+    /// [`MissingPrograms`], with instructions for installing them.
     pub fn find() -> Result<Self, MissingPrograms> {
         let mut folders: Vec<PathBuf> = Vec::new();
         if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
@@ -65,7 +66,7 @@ impl Programs {
     }
 }
 
-/// The folders of the cache that may have the programs, the newest version first.
+/// The folders of the cache that may have the programs, newest version first.
 fn cached() -> Vec<PathBuf> {
     let variable = |name: &str| {
         std::env::var_os(name)

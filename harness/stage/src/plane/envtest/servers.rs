@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver as child processes, which one run after another may use.
+//! etcd and kube-apiserver as child processes, which consecutive runs may reuse.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,20 +23,20 @@ use crate::plane::kubeconfig::{KubeconfigError, client_of, write_kubeconfig};
 use crate::ports::{ATTEMPTS, free_port, is_taken};
 use crate::{NAMESPACE, setup};
 
-/// How long both may take until the API server is ready.
+/// How long the API server may take to become ready.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// The interval of readiness checks.
 const START_PROBE: Duration = Duration::from_millis(100);
-/// How long the API server may take to see that its contents are as at the start.
+/// How long the API server may take to observe the restored contents.
 const RESTORE_LIMIT: Duration = Duration::from_secs(10);
-/// How often that is looked at.
+/// The interval of reads of the restored contents.
 const RESTORE_PROBE: Duration = Duration::from_millis(10);
-/// Namespaces that the API server makes by itself, a moment after it is ready.
+/// Namespaces that the API server creates itself, shortly after it is ready.
 const OWN_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-node-lease"];
-/// Their logs, by file name.
+/// The file names of the logs.
 pub const LOGS: [&str; 2] = ["etcd.log", "kube-apiserver.log"];
 
-/// Both processes, ready; dropping it kills them and removes their files.
+/// Both processes, ready for use. Dropping this kills them and removes their files.
 pub struct Servers {
     server: Running,
     etcd: Running,
@@ -44,9 +44,9 @@ pub struct Servers {
     store: Etcd,
     client: kube::Client,
     access: Access,
-    /// Whether the machine CRDs are among what they stored at the start.
+    /// Whether the initial contents include the machine CRDs.
     with_machines: bool,
-    // Last: what is above may still write into it while it ends.
+    // Last, because the processes may still write into the folder while they end.
     folder: TempDir,
 }
 
@@ -59,31 +59,31 @@ impl std::fmt::Debug for Servers {
     }
 }
 
-/// How an administrator reaches them.
+/// The administrator's access to the API server.
 #[derive(Clone, Debug)]
 pub struct Access {
     kubeconfig: Value,
-    /// Signs the API server's certificate; PEM.
+    /// The certificate that signs the API server's certificate, in PEM.
     pub root_certificate: String,
 }
 
 impl Access {
-    /// Writes the administrator's kubeconfig, whose context has that namespace.
+    /// Writes the administrator's kubeconfig, with `namespace` in its context.
     ///
     /// # Errors
-    /// When the file is not written.
+    /// When the file cannot be written.
     pub fn write(&self, folder: &Path, namespace: &str) -> Result<PathBuf, KubeconfigError> {
         write_kubeconfig(&folder.join("kubeconfig"), self.kubeconfig.clone(), namespace)
     }
 }
 
-/// Servers that are up and that no run uses. Starting them takes seconds of CPU time; putting back what they stored takes
-/// a tenth of a second.
+/// Running servers that no run uses. A start takes seconds of CPU time, while a restore of the initial contents takes a
+/// tenth of a second.
 #[derive(Debug, Default)]
 pub struct Spares(Mutex<Vec<Servers>>);
 
 impl Spares {
-    /// Some with the machine CRDs, or without.
+    /// Takes spare servers with or without the machine CRDs.
     pub fn take(&self, with_machines: bool) -> Option<Servers> {
         let mut spares = self.0.lock();
         let index = spares
@@ -92,7 +92,7 @@ impl Spares {
         Some(spares.swap_remove(index))
     }
 
-    /// Restores servers for another run. Those that cannot be restored end: the next run starts its own.
+    /// Restores servers for another run. Kills servers that cannot be restored.
     pub async fn give_back(&self, servers: Servers) {
         if matches!(tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await, Ok(Ok(()))) {
             self.0.lock().push(servers);
@@ -103,10 +103,11 @@ impl Spares {
 }
 
 impl Servers {
-    /// Starts both and waits until the API server is ready, and serves the machine CRDs if it is to have them.
+    /// Starts both processes and waits until the API server is ready and, with `with_machines`, serves the machine
+    /// CRDs.
     ///
     /// # Errors
-    /// What is missing, or what did not start within a minute.
+    /// The missing program, or the part that does not start within a minute.
     pub async fn start(with_machines: bool) -> Result<Self, PlaneError> {
         let programs = Programs::find()?;
         let mut attempts = 1..=ATTEMPTS;
@@ -147,21 +148,21 @@ impl Servers {
         self.client.clone()
     }
 
-    /// How an administrator reaches them.
+    /// The administrator's access to the API server.
     pub fn access(&self) -> &Access {
         &self.access
     }
 
-    /// Where they log.
+    /// The folder of the logs.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Puts back what was stored at the start, and waits until the API server has seen it.
+    /// Restores the initial contents, and waits until the API server observes them.
     async fn restore(&self) -> Result<(), PlaneError> {
         self.store.restore(&self.contents).await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        // From the cache of the API server, which follows etcd.
+        // Reads from the cache of the API server, which follows etcd.
         let cached = ListParams::default().at("0").matching(VersionMatch::NotOlderThan);
         let clock = Clock::wall();
         loop {
@@ -174,7 +175,7 @@ impl Servers {
         }
     }
 
-    /// Returns when one of them ends by itself.
+    /// Returns when one of the processes ends unexpectedly.
     pub async fn ended(&mut self) -> Ended {
         tokio::select! {
             biased;
@@ -183,14 +184,14 @@ impl Servers {
         }
     }
 
-    /// Ends both. Nothing in them is worth an orderly end.
+    /// Kills both processes. Their contents are not needed, so a graceful stop is unnecessary.
     pub async fn kill(self) {
         self.server.kill().await;
         self.etcd.kill().await;
     }
 }
 
-/// Both processes, once the API server is ready.
+/// Both processes after the API server has become ready.
 struct Started {
     server: Running,
     etcd: Running,
@@ -233,17 +234,17 @@ impl Started {
         Ok(started)
     }
 
-    /// Waits until the API server is ready and has its own namespaces, no longer than both processes live.
+    /// Waits until the API server is ready and has its own namespaces. Fails if a process ends.
     async fn ready(&mut self) -> Result<(), ChildError> {
         let (client, clock) = (&self.client, Clock::wall());
         let ready = async {
             loop {
                 let request = http::Request::get("/readyz").body(Vec::new());
-                let answer = match request {
+                let response = match request {
                     Ok(request) => client.request_text(request).await,
                     Err(_) => return,
                 };
-                if answer.is_ok_and(|answer| answer == "ok") && has_namespaces(client).await {
+                if response.is_ok_and(|response| response == "ok") && has_namespaces(client).await {
                     return;
                 }
                 clock.sleep(START_PROBE).await;
@@ -268,7 +269,7 @@ async fn has_namespaces(client: &kube::Client) -> bool {
     true
 }
 
-/// What kube-apiserver reads from files.
+/// The files that kube-apiserver reads.
 struct Files {
     authority: PathBuf,
     certificate: PathBuf,
@@ -276,14 +277,15 @@ struct Files {
     account_key: PathBuf,
     account_public_key: PathBuf,
     tokens: PathBuf,
-    /// The administrator's.
+    /// The administrator's token.
     token: String,
-    /// What `authority` holds.
+    /// The content of `authority`.
     root_certificate: String,
 }
 
 impl Files {
-    /// A certificate authority, the server's certificate, the key of service accounts, the administrator's token.
+    /// Writes a certificate authority, the server's certificate, the key of service accounts and the administrator's
+    /// token.
     fn write(folder: &Path) -> Result<Self, PlaneError> {
         let authority_key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
@@ -330,7 +332,7 @@ fn etcd(programs: &Programs, folder: &Path, port: u16, peer_port: u16) -> Progra
             format!("--listen-peer-urls={peer}").into(),
             format!("--initial-advertise-peer-urls={peer}").into(),
             format!("--initial-cluster=default={peer}").into(),
-            // What is lost with the machine was going to be removed anyhow.
+            // The data does not have to survive a crash of the machine.
             "--unsafe-no-fsync".into(),
         ],
         environment: Vec::new(),

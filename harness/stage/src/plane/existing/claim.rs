@@ -1,5 +1,5 @@
-//! A Lease that says that a session uses the cluster: nodes have no namespace, so that two sessions at once would
-//! take each other's for their own.
+//! A Lease that a session holds while it uses a cluster. Nodes have no namespace, so two concurrent sessions would
+//! confuse each other's nodes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const NAMESPACE: &str = "kube-system";
 const NAME: &str = "drydock-session";
 /// Namespace and name, for messages.
 const LEASE: &str = "kube-system/drydock-session";
-/// A claim that was not renewed for so long is that of a session that was killed.
+/// A claim without renewal for this long belongs to a killed session.
 const STALE: SignedDuration = SignedDuration::from_secs(60);
 const RENEWAL: Duration = Duration::from_secs(15);
 
@@ -27,10 +27,10 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Takes the cluster.
+    /// Claims the cluster.
     ///
     /// # Errors
-    /// When another session has it, or the Lease cannot be written.
+    /// When another session holds the Lease, or the Lease cannot be written.
     pub(super) async fn take(client: &kube::Client, clock: &Clock, seed: &Seed) -> Result<Self, SessionError> {
         let cannot = |error| SessionError::Claim {
             lease: LEASE,
@@ -68,13 +68,13 @@ impl Claim {
         }
     }
 
-    /// Renews it; returns when another session has it.
+    /// Keeps renewing the claim. Returns when another session holds the Lease.
     pub(super) async fn kept(&self, client: &kube::Client, clock: &Clock) -> SessionError {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         loop {
             let renewed = Patch::Merge(json!({ "spec": { "renewTime": MicroTime(clock.now()) } }));
             let written = api.patch(NAME, &PatchParams::default(), &renewed).await;
-            // An outage is the run's to notice.
+            // The run itself detects an outage of the API server.
             if let Ok(lease) = written
                 && lease.spec.and_then(|spec| spec.holder_identity).as_deref() != Some(&self.holder)
             {
@@ -84,7 +84,7 @@ impl Claim {
         }
     }
 
-    /// Gives the cluster back.
+    /// Releases the claim.
     pub(super) async fn give_back(&self, client: &kube::Client) -> Result<(), SessionError> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         match api.delete(NAME, &DeleteParams::default()).await {

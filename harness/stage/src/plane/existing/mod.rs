@@ -1,7 +1,7 @@
-//! A cluster that is there: a namespace of its own for each run, and nothing left behind.
+//! An existing cluster, in which each run has its own namespace. Sessions remove everything that they create.
 //!
-//! What lives here: the session with its checks, and the place of a run. What is removed afterwards is in `tidy`, how
-//! two sessions keep out of each other's way in `claim`.
+//! This module contains the session with its checks, and the place of a run. `tidy` has the cleanup, and `claim` the
+//! exclusion of concurrent sessions.
 
 mod claim;
 mod tidy;
@@ -37,15 +37,15 @@ use crate::{LEASE, setup};
 
 /// How long the API server may take to answer at the start.
 const REACH_LIMIT: Duration = Duration::from_secs(10);
-/// How long the account `default` of a new namespace may take to be there.
+/// How long the creation of the account `default` in a new namespace may take.
 const ACCOUNT_LIMIT: Duration = Duration::from_secs(20);
 const ACCOUNT_PROBE: Duration = Duration::from_millis(100);
-/// A Lease that was renewed since then is held by a process that lives.
+/// The maximum age of the last renewal of a Lease whose holder counts as running.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
-/// How long the controller manager of a cluster takes to notice a dead kubelet, unless it is set otherwise.
+/// How long the controller manager of a cluster takes to detect a dead kubelet, with default settings.
 pub const NODE_GRACE: Duration = Duration::from_secs(50);
 
-/// Why a cluster cannot be used, or is not left as it was.
+/// Errors of using and cleaning up an existing cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The kubeconfig cannot be used.
@@ -53,23 +53,23 @@ pub enum SessionError {
     Access {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: KubeconfigProblem,
     },
-    /// The kubeconfig makes no client.
-    #[error("no client for {server}: {source}")]
+    /// The client cannot be created from the kubeconfig.
+    #[error("cannot create a client for {server}: {source}")]
     Client {
         /// The API server.
         server: String,
-        /// What is wrong with it.
+        /// The cause.
         source: KubeconfigProblem,
     },
-    /// The API server answers with an error.
+    /// The API server returns an error.
     #[error("the API server {server} cannot be used: {source}")]
     Unusable {
         /// The API server.
         server: String,
-        /// Its answer.
+        /// The error of the API server.
         source: Box<kube::Error>,
     },
     /// The API server cannot be reached.
@@ -78,18 +78,18 @@ pub enum SessionError {
         /// The API server.
         server: String,
     },
-    /// The API server answered once and then no more.
-    #[error("the API server stopped to answer for {REACH_LIMIT:?}")]
+    /// The API server stops answering after the first answer.
+    #[error("the API server stopped answering for {REACH_LIMIT:?}")]
     Silent,
-    /// Objects that decide whether the cluster can be used cannot be listed.
+    /// Objects that the checks of the cluster need cannot be listed.
     #[error("cannot list {what}: {source}")]
     List {
         /// Which objects.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// A machine controller runs there.
+    /// Another machine controller runs in the cluster.
     #[error(
         "another machine controller runs in this cluster: the Lease {namespace}/{LEASE} is held; \
          stop it, or use a cluster without one"
@@ -98,18 +98,18 @@ pub enum SessionError {
         /// The namespace of its Lease.
         namespace: String,
     },
-    /// Machines that no session made are there.
-    #[error("this cluster has machines that are not ours ({namespace}/{name}): use a cluster without any")]
+    /// The cluster has machines that no session created.
+    #[error("this cluster already has machines ({namespace}/{name}): use a cluster without machines")]
     OtherMachines {
         /// The namespace of one of them.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// Another session has the cluster.
-    #[error("another session of drydock uses this cluster (Lease {lease}): wait for its end")]
+    /// Another session uses the cluster.
+    #[error("another session of drydock uses this cluster (Lease {lease}): wait until it ends")]
     Claimed {
-        /// The Lease by which it claims the cluster.
+        /// The Lease that it holds.
         lease: &'static str,
     },
     /// The cluster cannot be claimed.
@@ -117,60 +117,60 @@ pub enum SessionError {
     Claim {
         /// The Lease.
         lease: &'static str,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// The claim is not given back.
-    #[error("the Lease {lease} is left: {source}")]
+    /// The claim cannot be released.
+    #[error("cannot delete the Lease {lease}: {source}")]
     GiveBack {
         /// The Lease.
         lease: &'static str,
-        /// Why.
+        /// The cause.
         source: Box<kube::Error>,
     },
-    /// A new namespace does not get its service account in time.
+    /// A new namespace does not get its default service account in time.
     #[error(
         "the namespace {namespace} has no service account `default` after {ACCOUNT_LIMIT:?}: \
-         does a controller manager run?"
+         check that a controller manager runs"
     )]
     NoAccount {
         /// The namespace.
         namespace: String,
     },
-    /// The operating system gives no randomness.
+    /// The operating system provides no random numbers.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
-    /// The kind Machine is unknown.
+    /// The kind `Machine` is unknown.
     #[error(transparent)]
     UnknownKind(#[from] UnknownKind),
-    /// The kubeconfig of a run is not written.
+    /// The kubeconfig of a run cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// There is no folder for the files of a run.
+    /// The folder for the files of a run cannot be created.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Definitions, accounts and roles are not installed.
+    /// Definitions, accounts and roles cannot be installed.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// Objects of a run are left.
+    /// Objects of a run cannot be removed.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// Objects of `deploy/` or a namespace are left.
+    /// Objects of `deploy/`, definitions or a namespace cannot be removed.
     #[error(transparent)]
     Deploy(#[from] DeployError),
 }
 
-/// Which cluster.
+/// The cluster to use.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The file.
+    /// The kubeconfig file.
     pub kubeconfig: PathBuf,
-    /// Another context than its current one.
+    /// The context to use instead of the current one.
     pub context: Option<String>,
 }
 
 impl Access {
-    /// The kubeconfig with nothing but the context that is meant.
+    /// Reads the kubeconfig, reduced to the selected context.
     fn read(&self) -> Result<Value, SessionError> {
         self.read_context().map_err(|source| SessionError::Access {
             path: self.kubeconfig.clone(),
@@ -186,7 +186,7 @@ impl Access {
         current_context(&kubeconfig)
     }
 
-    /// The context and the server, for asking a person.
+    /// The context and the server, for a confirmation by the user.
     ///
     /// # Errors
     /// [`SessionError::Access`].
@@ -207,7 +207,7 @@ impl Access {
     }
 }
 
-/// A session with a cluster: runs one after another, each in a namespace of its own.
+/// A session with a cluster: consecutive runs, each in a separate namespace.
 pub struct Session {
     client: kube::Client,
     role: Role,
@@ -215,9 +215,9 @@ pub struct Session {
     clock: Clock,
     seed: Seed,
     before: Before,
-    /// Whether the definitions of the machine API are ours to remove.
+    /// Whether this session has installed the machine CRDs and has to remove them.
     installed: bool,
-    /// The namespace of the run that is under way, or was when it was interrupted.
+    /// The namespace of the current run, or of an interrupted one.
     current: Mutex<Option<String>>,
     claim: Claim,
 }
@@ -232,7 +232,7 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects, and looks whether nobody else controls machines there.
+    /// Connects to the cluster, and checks that no other controller or session uses it.
     ///
     /// # Errors
     /// When the server does not answer within ten seconds, or another controller or session uses it.
@@ -241,7 +241,7 @@ impl Session {
         let client = connect(&kubeconfig).await?;
         let clock = Clock::wall();
         let seed = Seed::from_entropy()?;
-        // Before anything else: what is there may be another session's.
+        // Claim the cluster first: existing objects may belong to another session.
         let claim = within_limit(Claim::take(&client, &clock, &seed)).await?;
         match Self::prepare(&client, role, &clock).await {
             Ok((before, installed)) => Ok(Self {
@@ -262,11 +262,11 @@ impl Session {
         }
     }
 
-    /// Looks around and installs the definitions where machines will be; what was there before, and whether the
-    /// definitions are ours to remove. Leaves nothing when it fails.
+    /// Checks the cluster and, if it holds machines, installs the machine CRDs. Returns the existing objects, and
+    /// whether the session has to remove the CRDs. Removes new CRDs on failure.
     async fn prepare(client: &kube::Client, role: Role, clock: &Clock) -> Result<(Before, bool), SessionError> {
-        let defined = within_limit(look_around(client, clock)).await?;
-        let before = Before::look(client).await?;
+        let defined = within_limit(check_cluster(client, clock)).await?;
+        let before = Before::read(client).await?;
         if !role.holds_machines() {
             return Ok((before, false));
         }
@@ -278,40 +278,40 @@ impl Session {
         Ok((before, !defined))
     }
 
-    /// A name for the namespace of a run.
+    /// Generates the name of the namespace of a run.
     pub fn namespace_for(&self, job: &Job) -> String {
         let stream = format!("namespace of {} {}", job.plan.scenario.name, job.plan.seed);
         let suffix = self.seed.stream(&stream).uuid();
         format!("drydock-{}", suffix.split('-').next().unwrap_or_default())
     }
 
-    /// Returns [`SessionError::Claimed`] when another session takes the cluster.
+    /// Returns [`SessionError::Claimed`] when another session takes over the cluster.
     pub async fn taken(&self) -> SessionError {
         self.claim.kept(&self.client, &self.clock).await
     }
 
-    /// Makes a namespace ready for a run; [`Session::tidy`] removes it.
+    /// Prepares a namespace for a run. [`Session::tidy`] removes it.
     ///
     /// # Errors
-    /// What cannot be made.
+    /// The object that cannot be created.
     pub async fn place(&self, namespace: &str) -> Result<Plane, SessionError> {
         *self.current() = Some(namespace.to_owned());
-        let place = self.prepared(namespace).await?;
+        let place = self.prepare_place(namespace).await?;
         Ok(Plane::Existing(Box::new(place)))
     }
 
-    async fn prepared(&self, namespace: &str) -> Result<Place, SessionError> {
+    async fn prepare_place(&self, namespace: &str) -> Result<Place, SessionError> {
         let folder = folder()?;
         let path = folder.path().join("kubeconfig");
         let kubeconfig = write_kubeconfig(&path, self.kubeconfig.clone(), namespace)?;
         self.role.install(&self.client, namespace).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
-        let there = async {
+        let account = async {
             while !matches!(accounts.get_metadata_opt("default").await, Ok(Some(_))) {
                 self.clock.sleep(ACCOUNT_PROBE).await;
             }
         };
-        let waited = tokio::time::timeout(ACCOUNT_LIMIT, there).await;
+        let waited = tokio::time::timeout(ACCOUNT_LIMIT, account).await;
         waited.map_err(|_| SessionError::NoAccount {
             namespace: namespace.to_owned(),
         })?;
@@ -323,10 +323,10 @@ impl Session {
         })
     }
 
-    /// Removes what the run that is under way made.
+    /// Removes everything that the current run created.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub async fn tidy(&self) -> Result<(), SessionError> {
         let namespace = self.current().clone();
         if let Some(namespace) = namespace {
@@ -343,10 +343,10 @@ impl Session {
         Ok(())
     }
 
-    /// Removes everything that the session made.
+    /// Removes everything that the session created.
     ///
     /// # Errors
-    /// What is left, and why.
+    /// What could not be removed, and why.
     pub async fn end(self) -> Result<(), SessionError> {
         let tidied = Box::pin(self.tidy()).await;
         let removed = match self.installed {
@@ -357,7 +357,7 @@ impl Session {
         tidied.and(removed.map_err(SessionError::from)).and(given_back)
     }
 
-    /// What is removed at the end, for a person who waits for it.
+    /// Describes what the end of the session removes, for the user who waits for it.
     pub fn leaves(&self) -> String {
         let namespace = self.current().clone();
         let mut parts: Vec<String> = namespace
@@ -376,7 +376,7 @@ impl Session {
     }
 }
 
-/// The namespace of one run.
+/// The place of one run in the cluster: a namespace and a folder.
 pub struct Place {
     client: kube::Client,
     kubeconfig: PathBuf,
@@ -409,20 +409,20 @@ impl Place {
         &self.namespace
     }
 
-    /// Where files go that end with the run.
+    /// The folder for files, which is removed after the run.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Its files.
+    /// Returns the folder.
     pub fn into_folder(self) -> TempDir {
         self.folder
     }
 }
 
-/// The first requests to a server that answered a moment ago.
-async fn within_limit<T>(asking: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
-    tokio::time::timeout(REACH_LIMIT, asking)
+/// Limits the time of the first requests after the connection to the server.
+async fn within_limit<T>(requests: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
+    tokio::time::timeout(REACH_LIMIT, requests)
         .await
         .unwrap_or(Err(SessionError::Silent))
 }
@@ -452,11 +452,11 @@ async fn client_for(kubeconfig: &Value) -> Result<kube::Client, KubeconfigProble
     Ok(kube::Client::try_from(config)?)
 }
 
-/// Whether the machine CRDs are there.
+/// Checks that the cluster has no other machine controller and no machines. Returns whether it has the machine CRDs.
 ///
 /// # Errors
-/// When another machine controller runs there, or machines are there.
-async fn look_around(client: &kube::Client, clock: &Clock) -> Result<bool, SessionError> {
+/// When another machine controller runs in the cluster, or the cluster has machines.
+async fn check_cluster(client: &kube::Client, clock: &Clock) -> Result<bool, SessionError> {
     let cannot_list = |what| {
         move |error| SessionError::List {
             what,
@@ -464,14 +464,14 @@ async fn look_around(client: &kube::Client, clock: &Clock) -> Result<bool, Sessi
         }
     };
     let leases: Api<Lease> = Api::all(client.clone());
-    let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
+    let selector = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     let now = clock.now();
-    for lease in leases.list(&named).await.map_err(cannot_list("leases"))? {
+    for lease in leases.list(&selector).await.map_err(cannot_list("leases"))? {
         let namespace = lease.namespace().unwrap_or_default();
         let spec = lease.spec.unwrap_or_default();
-        let held = spec.holder_identity.is_some_and(|holder| !holder.is_empty());
-        let renewed = spec.renew_time.is_some_and(|time| now.duration_since(time.0) < FRESH);
-        if held && renewed {
+        let has_holder = spec.holder_identity.is_some_and(|holder| !holder.is_empty());
+        let is_fresh = spec.renew_time.is_some_and(|time| now.duration_since(time.0) < FRESH);
+        if has_holder && is_fresh {
             return Err(SessionError::OtherController { namespace });
         }
     }

@@ -1,7 +1,8 @@
-//! Removes what a run made in a cluster that is somebody else's, whether it ended, failed or was interrupted.
+//! Removes everything that a run created in an existing cluster, whether it ended, failed or was interrupted.
 //!
-//! Nobody of ours runs any more: finalizers of ours are taken off here. What is outside of the run's namespace is
-//! touched only when it was not there before the session and is ours by its provider id or by what it names.
+//! The cleanup removes finalizers itself, because the controllers that set them have ended. Outside of the run's
+//! namespace it touches only objects that did not exist before the session and that belong to drydock by their provider
+//! ID or name.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,11 @@ use serde_json::json;
 
 use super::SessionError;
 use crate::deploy::DeployError;
-use crate::objects::{ObjectError, cannot_read, is_of_our_cloud, release_held, remove, remove_all, remove_node};
+use crate::objects::{ObjectError, cannot_read, is_of_our_cloud, release_all, remove, remove_all, remove_node};
 use crate::role::Role;
 use crate::{deploy, tokens};
 
-/// What was there before the session.
+/// The names of objects that existed before the session.
 #[derive(Debug)]
 pub(super) struct Before {
     nodes: BTreeSet<String>,
@@ -26,7 +27,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    pub(super) async fn look(client: &kube::Client) -> Result<Self, ObjectError> {
+    pub(super) async fn read(client: &kube::Client) -> Result<Self, ObjectError> {
         let nodes = Api::<Node>::all(client.clone())
             .list_metadata(&ListParams::default())
             .await;
@@ -47,7 +48,7 @@ impl Before {
     }
 }
 
-/// Removes what a run made in a cluster of that role.
+/// Removes everything that a run created in a cluster of that role.
 pub(super) async fn run(
     client: &kube::Client,
     namespace: &str,
@@ -56,7 +57,7 @@ pub(super) async fn run(
     clock: &Clock,
 ) -> Result<(), SessionError> {
     if role.holds_machines() {
-        release_held(client, namespace).await?;
+        release_all(client, namespace).await?;
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     remove_all(&pods, &ListParams::default(), |_| true).await?;
@@ -81,7 +82,7 @@ pub(super) async fn definitions(client: &kube::Client, clock: &Clock) -> Result<
     deploy::remove(client, &definitions, clock).await
 }
 
-/// Nodes of our cloud that were not there before, with what is on them and what tells of them.
+/// Removes fakecloud's new Nodes with their pods, volume attachments, Leases and Events.
 async fn nodes(client: &kube::Client, before: &Before) -> Result<(), ObjectError> {
     let api: Api<Node> = Api::all(client.clone());
     for node in api.list(&ListParams::default()).await.map_err(cannot_read("nodes"))? {
