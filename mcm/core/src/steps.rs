@@ -129,6 +129,13 @@ impl<R> Default for Plan<R> {
 }
 
 impl<R> Plan<R> {
+    /// Whether the plan writes a status, and otherwise at most events: it changes nothing that the next decision uses.
+    pub fn only_reports(&self) -> bool {
+        let writes = |act: &Act| matches!(act, Act::WriteStatus { .. });
+        let reports = |act: &Act| writes(act) || matches!(act, Act::RecordEvent { .. });
+        self.steps.iter().any(|step| writes(&step.act)) && self.steps.iter().all(|step| reports(&step.act))
+    }
+
     /// Appends a step.
     pub(crate) fn push(&mut self, act: Act, reason: R) {
         self.steps.push(Step { act, reason });

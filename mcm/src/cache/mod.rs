@@ -91,8 +91,8 @@ struct State<K: Indexed> {
     /// The list in progress.
     listing: Option<Listing<K>>,
     synced: bool,
-    /// The keys of the objects by their value, for every index.
-    indexes: BTreeMap<K::Index, BTreeMap<String, BTreeSet<Key>>>,
+    /// The objects by their value, for every index.
+    indexes: BTreeMap<K::Index, BTreeMap<String, BTreeMap<Key, Arc<K>>>>,
 }
 
 /// A list in progress.
@@ -165,11 +165,10 @@ impl<K: Indexed> Cache<K> {
     /// The objects with this value in the index, in the order of their keys.
     pub(crate) fn find(&self, index: K::Index, value: &str) -> Vec<Arc<K>> {
         let state = self.lock();
-        let keys = state.indexes.get(&index).and_then(|index| index.get(value));
-        keys.into_iter()
-            .flatten()
-            .filter_map(|key| state.objects.get(key).cloned())
-            .collect()
+        let objects = state.indexes.get(&index).and_then(|index| index.get(value));
+        objects
+            .map(|objects| objects.values().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Whether an object with that key was deleted while this process watched.
@@ -347,7 +346,8 @@ impl<K: Indexed> State<K> {
         self.forget_deletion(&key);
         for (index, by_value) in &mut self.indexes {
             if let Some(value) = object.value(*index) {
-                by_value.entry(value).or_default().insert(key.clone());
+                let objects = by_value.entry(value).or_default();
+                objects.insert(key.clone(), Arc::clone(&object));
             }
         }
         self.objects.insert(key, object);
@@ -358,10 +358,10 @@ impl<K: Indexed> State<K> {
         let old = self.objects.remove(key)?;
         for (index, by_value) in &mut self.indexes {
             if let Some(value) = old.value(*index)
-                && let Some(keys) = by_value.get_mut(&value)
+                && let Some(objects) = by_value.get_mut(&value)
             {
-                keys.remove(key);
-                if keys.is_empty() {
+                objects.remove(key);
+                if objects.is_empty() {
                     by_value.remove(&value);
                 }
             }

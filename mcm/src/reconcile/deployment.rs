@@ -27,6 +27,7 @@ impl Controllers {
             log_steps("deployment", key, &plan, Reason::name);
             let wake = plan.wake;
             let idle = plan.steps.is_empty();
+            let reports = plan.only_reports();
             let ended = self
                 .executor
                 .perform_steps(
@@ -42,6 +43,11 @@ impl Controllers {
                     return outcome;
                 }
                 Ended::Done(_) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                // The written status triggers the next pass.
+                Ended::Done(_) if reports => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
                 Ended::Done(_) => {}
                 Ended::Partly(trouble) => return outcome.troubled(trouble),
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),

@@ -30,6 +30,7 @@ impl Controllers {
             log_steps("set", key, &plan, Reason::name);
             let wake = plan.wake;
             let idle = plan.steps.is_empty();
+            let reports = plan.only_reports();
             let stale = stale(&view, &plan);
             let ended = self
                 .executor
@@ -46,6 +47,11 @@ impl Controllers {
                 // The new machines are reconciled first.
                 Ended::Done(true) => return outcome.again(Duration::ZERO),
                 Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                // The written status triggers the next pass.
+                Ended::Done(false) if reports => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
                 Ended::Done(false) => {}
                 Ended::Partly(trouble) => return outcome.troubled(trouble),
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use mcm_api::{Machine, MachineDeployment, MachineSet};
+use mcm_api::machine::LastOperation;
+use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, State};
 use mcm_core::ownership::controller;
 use mcm_core::selector::matches;
 
@@ -179,9 +180,16 @@ fn affects_owners(old: &Machine, new: &Machine) -> bool {
         || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
         || old.spec != new.spec
         || old.status.current_status != new.status.current_status
-        || old.status.last_operation != new.status.last_operation
+        || failed_operation(old) != failed_operation(new)
         || old.status.preservation != new.status.preservation
         || conditions(old) != conditions(new)
+}
+
+/// The last operation of a failed machine, or a failed operation: sets list it. They ignore the other ones.
+fn failed_operation(machine: &Machine) -> Option<&LastOperation> {
+    let last = machine.status.last_operation.as_ref()?;
+    let is_failed = machine.status.current_status.base() == Some(&Phase::Failed) || last.state == Some(State::Failed);
+    is_failed.then_some(last)
 }
 
 #[cfg(test)]

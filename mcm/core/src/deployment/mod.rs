@@ -22,7 +22,7 @@ mod surge;
 mod trigger;
 mod validation;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -61,7 +61,7 @@ pub struct View {
     /// Machines of those sets, in any order.
     pub machines: Vec<Arc<Machine>>,
     /// Nodes of those machines by their names; `None`: there is no target cluster.
-    pub nodes: Option<BTreeMap<String, Arc<Node>>>,
+    pub nodes: Option<HashMap<String, Arc<Node>>>,
     /// Name of a set that could not be created because the name exists.
     pub taken: Option<String>,
     /// The error of a set creation that failed just now. The plan then only reports it.

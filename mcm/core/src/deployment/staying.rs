@@ -61,3 +61,130 @@ impl<'a> Staying<'a> {
             .saturating_sub(usize::try_from(size).unwrap_or_default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use k8s_openapi::api::core::v1::Node;
+    use mcm_api::{MachineDeployment, MachineSet, Phase, keys};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::rollout_draft::RolloutDraft;
+    use super::super::{Settings, View};
+    use super::*;
+
+    /// The properties of one machine that the counts depend on.
+    type Shape = (u8, bool, bool, bool, bool);
+
+    fn machine(number: usize, (phase, deleting, chosen, selected, updated): Shape) -> Machine {
+        let phases = [
+            Phase::Running,
+            Phase::Available,
+            Phase::Pending,
+            Phase::Unknown,
+            Phase::Failed,
+            Phase::Terminating,
+        ];
+        let name = format!("m-{number}");
+        let mut machine: Machine = serde_json::from_value(json!({
+            "metadata": {
+                "name": name,
+                "uid": name,
+                "labels": { "name": "pool", "node": format!("{}-{name}", if selected { "selected" } else { "node" }) },
+                "ownerReferences": [{
+                    "apiVersion": "machine.sapcloud.io/v1alpha1",
+                    "kind": "MachineSet", "name": "set", "uid": "set", "controller": true,
+                }],
+            },
+            "spec": { "class": { "kind": "MachineClass", "name": "a" } },
+        }))
+        .unwrap();
+        let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH);
+        machine.metadata.deletion_timestamp = deleting.then_some(now);
+        machine.status.current_status.phase = Some(phases[usize::from(phase) % phases.len()].clone());
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        if chosen {
+            annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::CHOSEN_PRIORITY.to_owned());
+            annotations.insert(keys::MARKED_ANNOTATION.to_owned(), "1970-01-01T00:00:01Z".to_owned());
+        }
+        if updated {
+            let condition = json!({
+                "type": keys::IN_PLACE_UPDATE_CONDITION, "status": "True", "reason": keys::UPDATE_SUCCESSFUL_REASON,
+            });
+            machine
+                .status
+                .conditions
+                .push(serde_json::from_value(condition).unwrap());
+        }
+        machine
+    }
+
+    fn view(shapes: &[Shape]) -> View {
+        let machines: Vec<Machine> = (0..)
+            .zip(shapes)
+            .map(|(number, shape)| machine(number, *shape))
+            .collect();
+        let nodes = machines.iter().map(|machine| {
+            let name = machine.metadata.labels.as_ref().unwrap()[keys::NODE_LABEL].clone();
+            let mut node = Node::default();
+            if name.starts_with("selected") {
+                let labels = node.metadata.labels.get_or_insert_default();
+                labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+            }
+            (name, Arc::new(node))
+        });
+        let nodes: HashMap<String, Arc<Node>> = nodes.collect();
+        let mut deployment = MachineDeployment::default();
+        deployment.spec.strategy.type_ = super::super::bounds::IN_PLACE_UPDATE.to_owned();
+        View {
+            deployment,
+            machines: machines.into_iter().map(Arc::new).collect(),
+            nodes: Some(nodes),
+            ..View::default()
+        }
+    }
+
+    fn set() -> Arc<MachineSet> {
+        let mut set = MachineSet::default();
+        set.metadata.name = Some("set".to_owned());
+        set.metadata.uid = Some("set".to_owned());
+        let annotations = set.metadata.annotations.get_or_insert_default();
+        annotations.insert(
+            keys::LAST_SCALE_ANNOTATION.to_owned(),
+            "1970-01-01T00:00:02Z".to_owned(),
+        );
+        Arc::new(set)
+    }
+
+    proptest! {
+        /// The counts are those of the machines that stay, counted one by one.
+        #[test]
+        fn the_counts_equal_a_count_of_the_machines_that_stay(
+            shapes in proptest::collection::vec(any::<Shape>(), 0..12),
+        ) {
+            let (view, now) = (view(&shapes), Timestamp::UNIX_EPOCH);
+            let rollout = RolloutDraft::new(&view, Settings::default(), now, vec![set()]);
+            let set = &rollout.sets[0];
+            let staying = Staying::of(set, now);
+            for size in -1..15 {
+                let machines = set.staying_of(size);
+                let count = |counts: &dyn Fn(&Machine) -> bool| {
+                    machines.iter().filter(|machine| counts(machine)).count() as i64
+                };
+                prop_assert_eq!(
+                    staying.counts(size),
+                    Counts {
+                        serving: count(&|machine| set.serves(machine, now)),
+                        available: count(&|machine| set.is_available(machine, now)),
+                    }
+                );
+                let without = set.staying_of(size - 1);
+                let last = machines.first().filter(|_| machines.len() > without.len());
+                let name = |machine: &Arc<Machine>| machine.metadata.name.clone();
+                prop_assert_eq!(staying.last(size).map(name), last.map(|machine| name(machine)));
+            }
+        }
+    }
+}

@@ -36,15 +36,11 @@ pub(crate) fn without_sub_phase(machine: &Machine) -> Option<Machine> {
 
 /// The machines without the sub-phase; `None`: none has it.
 pub(crate) fn without_sub_phases(machines: &[Arc<Machine>]) -> Option<Vec<Arc<Machine>>> {
-    let plain: Vec<Option<Machine>> = machines.iter().map(|machine| without_sub_phase(machine)).collect();
-    if plain.iter().all(Option::is_none) {
+    if machines.iter().all(|machine| without_sub_phase(machine).is_none()) {
         return None;
     }
-    let both = machines.iter().zip(plain);
-    Some(
-        both.map(|(machine, plain)| plain.map_or_else(|| Arc::clone(machine), Arc::new))
-            .collect(),
-    )
+    let plain = |machine: &Arc<Machine>| without_sub_phase(machine).map_or_else(|| Arc::clone(machine), Arc::new);
+    Some(machines.iter().map(plain).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The order in which a set deletes its machines.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -18,29 +17,40 @@ pub fn is_active(machine: &Machine) -> bool {
 /// Among preserved machines: automatically before manually preserved, failed before others, earlier expiry first, older
 /// first.
 pub fn rank(machines: &mut [Arc<Machine>]) {
-    machines.sort_by(|a, b| compare(a, b));
+    let keyed = machines.iter().map(|machine| (Rank::of(machine), Arc::clone(machine)));
+    let mut keyed: Vec<(Rank, Arc<Machine>)> = keyed.collect();
+    keyed.sort_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.metadata.name.cmp(&other.metadata.name)));
+    for (place, (_, machine)) in machines.iter_mut().zip(keyed) {
+        *place = machine;
+    }
 }
 
-fn compare(a: &Machine, b: &Machine) -> Ordering {
-    let kept = |machine: &Machine| machine.status.is_kept();
-    kept(a)
-        .cmp(&kept(b))
-        .then_with(|| {
-            if kept(a) {
-                preservation(a).cmp(&preservation(b))
-            } else {
-                Ordering::Equal
-            }
-        })
-        .then_with(|| priority(a).cmp(&priority(b)))
-        .then_with(|| mark(a).cmp(&mark(b)))
-        .then_with(|| usefulness(a).cmp(&usefulness(b)))
-        .then_with(|| created(a).cmp(&created(b)))
-        .then_with(|| a.metadata.name.cmp(&b.metadata.name))
+/// The sort key of a machine, without its name. It is computed once per machine, because annotations are parsed for it.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    preservation: Option<Preservation>,
+    priority: i64,
+    mark: (bool, Option<Timestamp>),
+    usefulness: u8,
+    created: Option<Timestamp>,
 }
 
 /// The sort key of preserved machines: requested by a user, not failed, expiry, creation time.
-fn preservation(machine: &Machine) -> (bool, bool, Option<Timestamp>, Option<Timestamp>) {
+type Preservation = (bool, bool, Option<Timestamp>, Option<Timestamp>);
+
+impl Rank {
+    fn of(machine: &Machine) -> Self {
+        Self {
+            preservation: machine.status.is_kept().then(|| preservation(machine)),
+            priority: priority(machine),
+            mark: mark(machine),
+            usefulness: usefulness(machine),
+            created: created(machine),
+        }
+    }
+}
+
+fn preservation(machine: &Machine) -> Preservation {
     let record = machine.status.preservation.as_ref();
     let automatic = record.is_some_and(|record| record.by == PreservedBy::Auto);
     let failed = machine.status.current_status.base() == Some(&Phase::Failed);
@@ -88,4 +98,90 @@ fn created(machine: &Machine) -> Option<Timestamp> {
 
 fn annotation<'a>(machine: &'a Machine, key: &str) -> Option<&'a str> {
     machine.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The order of two machines, rule by rule.
+    fn compare(a: &Machine, b: &Machine) -> Ordering {
+        let kept = |machine: &Machine| machine.status.is_kept();
+        let of_kept = if kept(a) && kept(b) {
+            preservation(a).cmp(&preservation(b))
+        } else {
+            Ordering::Equal
+        };
+        kept(a)
+            .cmp(&kept(b))
+            .then(of_kept)
+            .then(priority(a).cmp(&priority(b)))
+            .then(mark(a).cmp(&mark(b)))
+            .then(usefulness(a).cmp(&usefulness(b)))
+            .then(created(a).cmp(&created(b)))
+            .then(a.metadata.name.cmp(&b.metadata.name))
+    }
+
+    fn machine(
+        number: usize,
+        (phase, second, priority, marked, preserved): (u8, u8, u8, bool, Option<bool>),
+    ) -> Machine {
+        let phases = [
+            "Running",
+            "Available",
+            "Pending",
+            "Unknown",
+            "Failed",
+            "CrashLoopBackOff",
+        ];
+        let time = |seconds: u8| format!("2026-01-01T00:00:0{}Z", seconds % 4);
+        let mut machine: Machine = serde_json::from_value(json!({
+            "metadata": {
+                "name": format!("m-{number}"),
+                "annotations": { keys::PRIORITY_ANNOTATION: (priority % 4).to_string() },
+            },
+            "spec": { "class": { "kind": "MachineClass", "name": "a" } },
+            "status": { "currentStatus": { "phase": phases[usize::from(phase) % phases.len()] } },
+        }))
+        .unwrap();
+        machine.metadata.creation_timestamp = Some(Time(time(second).parse().unwrap()));
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        if marked {
+            annotations.insert(keys::MARKED_ANNOTATION.to_owned(), time(second / 2));
+        }
+        if let Some(automatic) = preserved {
+            machine.status.preservation = Some(mcm_api::Preservation {
+                stage: mcm_api::PreservationStage::Preserved,
+                by: if automatic {
+                    PreservedBy::Auto
+                } else {
+                    PreservedBy::Machine
+                },
+                ..mcm_api::Preservation::default()
+            });
+            machine.status.current_status.preserve_expiry_time = Some(Time(time(second / 3).parse().unwrap()));
+        }
+        machine
+    }
+
+    proptest! {
+        #[test]
+        fn machines_are_sorted_by_the_rules(shapes in proptest::collection::vec(any::<(u8, u8, u8, bool, Option<bool>)>(), 0..16)) {
+            let machines = (0..).zip(shapes).map(|(number, shape)| Arc::new(machine(number, shape)));
+            let mut ranked: Vec<Arc<Machine>> = machines.collect();
+            let mut sorted = ranked.clone();
+            rank(&mut ranked);
+            sorted.sort_by(|a, b| compare(a, b));
+            let names = |machines: &[Arc<Machine>]| -> Vec<Option<String>> {
+                machines.iter().map(|machine| machine.metadata.name.clone()).collect()
+            };
+            prop_assert_eq!(names(&ranked), names(&sorted));
+        }
+    }
 }

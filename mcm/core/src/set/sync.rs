@@ -16,26 +16,29 @@ use crate::template::alike;
 
 /// The patch that updates the machine from its set's template; `None`: no change.
 pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reason>> {
-    let template = &set.spec.template.spec;
-    let mut wanted = machine.spec.clone();
-    let mut what = Vec::new();
-    if is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed) {
-        if !alike(&template.node_template, &wanted.node_template) {
-            wanted.node_template = template.node_template.clone();
-            what.push("node template");
-        }
-        let configuration = configuration(template.configuration.clone(), machine);
-        if configuration != wanted.configuration {
-            wanted.configuration = configuration;
-            what.push("settings");
-        }
+    let (template, own) = (&set.spec.template.spec, &machine.spec);
+    let follows = is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed);
+    let node_template = follows && !alike(&template.node_template, &own.node_template);
+    let settings = follows
+        && template.configuration != own.configuration
+        && configuration(template.configuration.clone(), machine) != own.configuration;
+    let class_kind = template.class.kind != own.class.kind;
+    if !(node_template || settings || class_kind) {
+        return None;
     }
-    if template.class.kind != wanted.class.kind {
+    let mut wanted = own.clone();
+    let mut what = Vec::new();
+    if node_template {
+        wanted.node_template = template.node_template.clone();
+        what.push("node template");
+    }
+    if settings {
+        wanted.configuration = configuration(template.configuration.clone(), machine);
+        what.push("settings");
+    }
+    if class_kind {
         wanted.class.kind = template.class.kind.clone();
         what.push("class kind");
-    }
-    if what.is_empty() {
-        return None;
     }
     let name = machine.metadata.name.clone().unwrap_or_default();
     let patch = json!({

@@ -1,6 +1,6 @@
 //! Deployments: validation, the newest set, proportional scaling, rollback, pause, the autoscaler's list, nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -54,7 +54,7 @@ fn an_invalid_deployment_only_gets_a_condition_and_an_event(#[case] change: Valu
     assert!(found.iter().any(|text| text.contains(expected)), "{found:?}");
     let plan = decided(View {
         deployment,
-        nodes: Some(BTreeMap::new()),
+        nodes: Some(HashMap::new()),
         ..View::default()
     });
     assert_eq!(status(&plan)["conditions"][0]["type"], "Invalid");
@@ -149,7 +149,7 @@ fn a_rollout_is_scaled_in_proportion(
     let plan = decided(View {
         deployment: ready(replicas, rolling(2, 0)),
         sets: sets.clone(),
-        nodes: Some(BTreeMap::new()),
+        nodes: Some(HashMap::new()),
         ..View::default()
     });
     let (desired, most) = (replicas.to_string(), (replicas + 2).to_string());

@@ -265,7 +265,7 @@ impl World {
             deployment: self.deployment.clone()?,
             sets: self.sets.values().cloned().collect(),
             machines: self.machines.values().cloned().collect(),
-            nodes: Some(self.nodes.clone()),
+            nodes: Some(self.nodes.clone().into_iter().collect()),
             taken: self.taken.clone(),
             ..deployment::View::default()
         })
