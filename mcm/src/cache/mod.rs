@@ -80,6 +80,9 @@ impl<K> Change<K> {
 /// The objects of one kind. Clones share the storage.
 pub(crate) struct Cache<K: Indexed>(Arc<Mutex<State<K>>>);
 
+/// The objects of an index, by their value.
+type ByValue<K> = BTreeMap<String, BTreeMap<Key, Arc<K>>>;
+
 struct State<K: Indexed> {
     objects: BTreeMap<Key, Arc<K>>,
     /// Deleted objects, of which a watch or a response to a write may still deliver older copies.
@@ -92,7 +95,7 @@ struct State<K: Indexed> {
     listing: Option<Listing<K>>,
     synced: bool,
     /// The objects by their value, for every index.
-    indexes: BTreeMap<K::Index, BTreeMap<String, BTreeMap<Key, Arc<K>>>>,
+    indexes: BTreeMap<K::Index, ByValue<K>>,
 }
 
 /// A list in progress.

@@ -4,6 +4,7 @@
 
 pub mod http;
 mod owners;
+mod preservation;
 mod readiness;
 
 use std::fmt;
@@ -11,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcm_api::{Code, Machine, MachineClass, MachineDeployment, MachineSet, Phase};
+use mcm_api::{Code, Machine, MachineClass, MachineDeployment, MachineSet, MachineStatus, Phase};
 use mcm_core::machine::Metric;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -24,6 +25,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use self::owners::OwnerCollector;
+use self::preservation::PreservationCollector;
 pub use self::readiness::{Activity, Readiness};
 use crate::cache::Cache;
 
@@ -266,6 +268,11 @@ impl Metrics {
             sets: Arc::clone(&inner.sets),
             deployments: Arc::clone(&inner.deployments),
         }));
+        registry.register_collector(Box::new(PreservationCollector {
+            machines: Arc::clone(&inner.machines),
+            sets: Arc::clone(&inner.sets),
+            deployments: Arc::clone(&inner.deployments),
+        }));
         registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
         *inner.registry.lock() = registry;
         Self(Arc::new(inner))
@@ -417,12 +424,12 @@ impl Collector for MachineCollector {
 
         let mut phases = encoder.encode_descriptor(
             "machine_current_status_phase",
-            "Terminating -4, Failed -3, CrashLoopBackOff -2, Unknown -1, Pending 0, Running 1, others 0",
+            "Failed and preserved -5, Terminating -4, Failed -3, CrashLoopBackOff -2, Unknown -1, Pending 0, Running 1, others 0",
             None,
             MetricType::Gauge,
         )?;
         for machine in &machines {
-            let gauge = ConstGauge::new(phase_number(machine.status.current_status.phase.as_ref()));
+            let gauge = ConstGauge::new(phase_number(&machine.status));
             gauge.encode(phases.encode_family(&identity(machine))?)?;
         }
         let mut info = encoder.encode_descriptor("machine_info", "Always 1", None, MetricType::Gauge)?;
@@ -478,8 +485,12 @@ fn info_labels(machine: &Machine) -> Vec<(&'static str, String)> {
     labels
 }
 
-fn phase_number(phase: Option<&Phase>) -> i64 {
-    match phase.map(Phase::base) {
+/// A failed machine that is preserved has a number of its own, so that alerts about failed machines ignore it.
+fn phase_number(status: &MachineStatus) -> i64 {
+    if status.is_kept_failed() {
+        return -5;
+    }
+    match status.current_status.base() {
         Some(Phase::Terminating) => -4,
         Some(Phase::Failed) => -3,
         Some(Phase::CrashLoopBackOff) => -2,

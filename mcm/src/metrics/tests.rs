@@ -2,6 +2,7 @@
 
 use kube::runtime::watcher::Event;
 use mcm_api::machine::CurrentStatus;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -110,4 +111,82 @@ fn a_scrape_has_upstreams_metrics_of_sets_and_deployments() {
         !text.contains("mcm_machine_deployment_info_spec_revision_history_limit{"),
         "the limit is not set"
     );
+}
+
+#[test]
+fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
+    let metrics = Metrics::new();
+    let (machines, deployments) = (Cache::new(), Cache::new());
+    metrics.show(machines.clone());
+    metrics.show_owners(Cache::new(), deployments.clone());
+    for (name, phase, record, expiry) in [
+        (
+            "a",
+            "Failed:Preserved",
+            json!({ "stage": "Preserved", "by": "auto" }),
+            json!("2026-01-01T02:00:00Z"),
+        ),
+        (
+            "b",
+            "Failed:Preserved",
+            json!({ "stage": "Preserved", "by": "auto" }),
+            json!("2026-01-01T01:00:00Z"),
+        ),
+        ("c", "Failed", json!({ "stage": "Draining", "by": "node" }), Value::Null),
+        (
+            "d",
+            "Running:Preserved",
+            json!({ "stage": "Preserved", "by": "machine" }),
+            json!("2026-01-01T03:00:00Z"),
+        ),
+        ("e", "Running", Value::Null, Value::Null),
+    ] {
+        let machine = json!({
+            "metadata": { "name": name, "namespace": "default", "labels": { "name": "md" } },
+            "spec": { "class": { "kind": "MachineClass", "name": "a" } },
+            "status": {
+                "currentStatus": { "phase": phase, "preserveExpiryTime": expiry },
+                "preservation": record,
+            },
+        });
+        machines.apply(Event::Apply(serde_json::from_value(machine).unwrap()));
+    }
+    let deployment = json!({
+        "metadata": { "name": "md", "namespace": "default" },
+        "spec": { "replicas": 5, "autoPreserveFailedMax": 2 },
+        "status": { "preservations": [{ "uid": "a" }, { "uid": "b" }, { "uid": "c" }] },
+    });
+    deployments.apply(Event::Apply(serde_json::from_value(deployment).unwrap()));
+    let text = metrics.text();
+    for line in [
+        r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Failed:Preserved",requester="auto"} 2"#,
+        r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Draining",requester="node"} 1"#,
+        r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Running:Preserved",requester="machine"} 1"#,
+        r#"mcm_preservation_next_expiry_timestamp_seconds{namespace="default",machine_deployment="md"} 1767229200"#,
+        r#"mcm_preservation_places_used{kind="MachineDeployment",name="md",namespace="default"} 3"#,
+        r#"mcm_preservation_places_maximum{kind="MachineDeployment",name="md",namespace="default"} 2"#,
+        r#"mcm_machine_current_status_phase{name="a",namespace="default"} -5"#,
+        r#"mcm_machine_current_status_phase{name="c",namespace="default"} -5"#,
+    ] {
+        assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+    }
+}
+
+/// A renamed metric must not silence an alert.
+#[test]
+fn the_alert_rules_use_metrics_that_exist() {
+    let metrics = Metrics::new();
+    metrics.show(Cache::new());
+    metrics.show_owners(Cache::new(), Cache::new());
+    let text = metrics.text();
+    let rules = include_str!("../../../deploy/monitoring/alerts.yaml");
+    let words = rules.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let mut used: Vec<&str> = words.filter(|word| word.starts_with("mcm_")).collect();
+    used.sort_unstable();
+    used.dedup();
+    assert!(used.len() >= 8, "{used:?}");
+    for name in used {
+        let family = name.trim_end_matches("_total").trim_end_matches("_bucket");
+        assert!(text.contains(&format!("# TYPE {family} ")), "{name} is not in\n{text}");
+    }
 }

@@ -29,6 +29,12 @@ pub(super) fn definition() -> CustomResourceDefinition {
                 ".status.availableReplicas",
                 "Machines that are Available or Running",
             ),
+            column(
+                "Preserved",
+                "integer",
+                ".status.preservedFailedReplicas",
+                "Failed machines that are preserved",
+            ),
             age(),
         ],
         subresources: Some(status_and_scale()),

@@ -18,6 +18,12 @@ pub(super) fn definition() -> CustomResourceDefinition {
             column("Desired", "integer", ".spec.replicas", "Wanted machines"),
             column("Current", "integer", ".status.replicas", "Existing machines"),
             column("Ready", "integer", ".status.readyReplicas", "Machines that are Running"),
+            column(
+                "Preserved",
+                "integer",
+                ".status.preservedFailedReplicas",
+                "Failed machines that are preserved",
+            ),
             age(),
         ],
         subresources: Some(status_and_scale()),

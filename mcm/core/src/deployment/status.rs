@@ -47,12 +47,26 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
     preservation(rollout, newest, &mut status);
     remove(&mut status, INVALID);
     let preserved_failed = if defect!(PreservedCountAsMissing) { 0 } else { preserved };
-    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - i64::from(preserved_failed);
-    let (value, reason, message) = if i64::from(available) >= least.max(0) {
+    let required = i64::from(rollout.replicas()) - rollout.bounds().unavailable;
+    let (value, reason, message) = availability(available.into(), required, preserved_failed.into());
+    put(&mut status, AVAILABLE, value, reason, message, rollout.now);
+    status
+}
+
+/// The condition `Available`: its status, reason and message. Preserved failed machines lower the number that is required,
+/// but do not replace the last available machine.
+fn availability(available: i64, required: i64, preserved: i64) -> (&'static str, &'static str, &'static str) {
+    if available >= required {
         (
             "True",
             "MinimumReplicasAvailable",
             "Deployment has minimum availability.",
+        )
+    } else if available > 0 && available >= required - preserved {
+        (
+            "True",
+            "PreservedMachinesExcused",
+            "Deployment has minimum availability, not counting its preserved failed machines.",
         )
     } else {
         (
@@ -60,9 +74,7 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
             "MinimumReplicasUnavailable",
             "Deployment does not have minimum availability.",
         )
-    };
-    put(&mut status, AVAILABLE, value, reason, message, rollout.now);
-    status
+    }
 }
 
 /// The fields that preservation uses: the template that was rolled out last, and the list of preserved failed machines.
@@ -320,5 +332,31 @@ fn progressed(status: &mut MachineDeploymentStatus, message: &str, now: Timestam
     if let Some(current) = current {
         message.clone_into(&mut current.message);
         current.last_update_time = Some(stamp(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::enough(3, 3, 0, "True", "MinimumReplicasAvailable")]
+    #[case::too_few(2, 3, 0, "False", "MinimumReplicasUnavailable")]
+    #[case::one_is_preserved(2, 3, 1, "True", "PreservedMachinesExcused")]
+    #[case::one_is_preserved_and_one_missing(1, 3, 1, "False", "MinimumReplicasUnavailable")]
+    #[case::all_are_preserved(0, 3, 3, "False", "MinimumReplicasUnavailable")]
+    #[case::the_only_one_is_preserved(0, 1, 1, "False", "MinimumReplicasUnavailable")]
+    #[case::none_is_required(0, 0, 0, "True", "MinimumReplicasAvailable")]
+    fn preserved_machines_are_excused_unless_none_is_available(
+        #[case] available: i64,
+        #[case] required: i64,
+        #[case] preserved: i64,
+        #[case] value: &str,
+        #[case] reason: &str,
+    ) {
+        let condition = availability(available, required, preserved);
+        assert_eq!((condition.0, condition.1), (value, reason));
     }
 }

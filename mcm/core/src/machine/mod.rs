@@ -18,6 +18,7 @@ mod migration;
 mod node;
 mod node_patch;
 mod node_template;
+mod node_template_validation;
 mod pass;
 mod plan;
 mod preserve;

@@ -103,8 +103,10 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     };
     node_template::add(pass, node, &mut patch);
     let capacity = node_template::capacity(pass, node);
+    let invalid = node_template::invalid(pass, &patch);
     let node = name.clone();
-    let action = if !capacity.is_empty() {
+    let sets_capacity = !capacity.is_empty();
+    let action = if sets_capacity {
         let patches = |action: &Action| matches!(action, Action::PatchNode { .. });
         if plan.actions.iter().any(patches) {
             plan = Plan::new(plan.reason);
@@ -119,7 +121,8 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     if plan.status.is_none() && plan.actions.is_empty() {
         plan.reason = Reason::NodeUnclaimed(name.into());
     }
-    plan.actions.insert(0, action);
+    plan.actions
+        .splice(0..0, std::iter::once(action).chain(invalid.filter(|_| !sets_capacity)));
     plan
 }
 

@@ -12,8 +12,10 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{MachineClass, Phase, keys};
 
-use super::NodePatch;
+use super::node_template_validation::validated;
 use super::pass::Pass;
+use super::{Action, NodePatch};
+use crate::event::EventType;
 
 type Texts = BTreeMap<String, String>;
 type Capacity = BTreeMap<String, Quantity>;
@@ -59,7 +61,13 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
         patch.taints = Some(taints);
     }
     // The annotation records the applied template, also once the template is empty.
-    if last != wanted || known.is_none() && wanted != Reduced::default() {
+    let has_template = pass
+        .machine()
+        .spec
+        .node_template
+        .as_ref()
+        .is_some_and(|template| reduced(template) != Reduced::default());
+    if last != wanted || known.is_none() && has_template {
         let template = wanted.template();
         patch.annotations.insert(
             keys::LAST_APPLIED_TEMPLATE_ANNOTATION.to_owned(),
@@ -132,7 +140,24 @@ fn has_preservation(pass: &Pass) -> bool {
 
 fn wanted(pass: &Pass) -> Reduced {
     let template = pass.machine().spec.node_template.as_ref();
-    template.map(reduced).unwrap_or_default()
+    template
+        .map(|template| reduced(&validated(template).0))
+        .unwrap_or_default()
+}
+
+/// The event about the invalid parts of the template, if `patch` applies the rest of it.
+pub(super) fn invalid(pass: &Pass, patch: &NodePatch) -> Option<Action> {
+    let template = pass.machine().spec.node_template.as_ref()?;
+    let applied = patch.annotations.contains_key(keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
+    let problems = validated(template).1;
+    (applied && !problems.is_empty()).then(|| Action::RecordEvent {
+        type_: EventType::Warning,
+        reason: "InvalidNodeTemplate".to_owned(),
+        message: format!(
+            "not applied to the Node: spec.nodeTemplate.{}",
+            problems.join("; spec.nodeTemplate.")
+        ),
+    })
 }
 
 fn reduced(template: &NodeTemplateSpec) -> Reduced {
