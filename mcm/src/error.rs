@@ -3,6 +3,11 @@
 use runtime::election::LeadershipLost;
 pub(crate) use runtime::error::{brief, is_already_exists, is_conflict, is_not_found, is_too_many_requests};
 
+/// Whether the failed request may have been processed nevertheless.
+pub(crate) fn has_unknown_outcome(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::Api(status) if status.code < 500)
+}
+
 /// An error that ends [`crate::run()`] or prevents its start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

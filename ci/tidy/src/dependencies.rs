@@ -60,6 +60,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "mcm",
             "mcm-api",
             "mcm-driver",
+            "runtime",
             "scenario",
             "sim",
         ],

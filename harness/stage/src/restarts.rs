@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clock::Clock;
 use jiff::Timestamp;
+use runtime::backoff::doubled;
 use scenario::step::{Process, ProcessAction};
 
 use super::StageError;
@@ -38,7 +39,7 @@ impl Backoff {
         }
         let wait = match self.exits {
             0 => Duration::ZERO,
-            row => FIRST_WAIT.saturating_mul(1 << (row - 1).min(8)).min(LONGEST_WAIT),
+            row => doubled(FIRST_WAIT, row - 1, LONGEST_WAIT),
         };
         self.exits += 1;
         self.due = Some(now.checked_add(wait).unwrap_or(Timestamp::MAX));

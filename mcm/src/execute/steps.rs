@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::ActionExecutor;
 use crate::cache::{Cache, Indexed, Key};
-use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
+use crate::error::{brief, has_unknown_outcome, is_already_exists, is_conflict, is_not_found};
 use crate::memory::{MachineNames, Trouble};
 use crate::view::{Trigger, Work};
 
@@ -197,18 +197,24 @@ impl ActionExecutor {
             _ => None,
         };
         let event = failure_event(owner, &step.act);
-        if let Act::Delete {
-            kind: Kind::Machine,
-            name,
-            uid: Some(uid),
-            ..
-        } = &step.act
-        {
-            let machine = Key::new(&self.state.namespace, name);
-            let deletions = &self.state.requested_deletions;
-            deletions.note(machine, uid.clone(), step.reason.to_string());
+        let deletion = match &step.act {
+            Act::Delete {
+                kind: Kind::Machine,
+                name,
+                uid: Some(uid),
+                ..
+            } => {
+                let machine = Key::new(&self.state.namespace, name);
+                let deletions = &self.state.requested_deletions;
+                Some(deletions.request(machine, uid.clone(), step.reason.to_string()))
+            }
+            _ => None,
+        };
+        let result = self.step(names, owner, step.act, &mut performed.triggers).await;
+        if let Some(deletion) = deletion {
+            deletion.answered(result.as_ref().err());
         }
-        match self.step(names, owner, step.act, &mut performed.triggers).await {
+        match result {
             Ok(()) => None,
             Err(error) if may_fail => {
                 tracing::debug!(error = brief(&error), "an optional step failed");
@@ -538,9 +544,4 @@ where
 /// A conflict that this process detected itself.
 fn conflict(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Conflict").with_code(409).boxed())
-}
-
-/// Whether the failed request may have been processed nevertheless.
-fn has_unknown_outcome(error: &kube::Error) -> bool {
-    !matches!(error, kube::Error::Api(status) if status.code < 500)
 }

@@ -22,5 +22,5 @@ pub(crate) use self::last_times::LastTimes;
 pub(crate) use self::machine_names::MachineNames;
 pub(crate) use self::pending_set_writes::PendingSetWrites;
 pub(crate) use self::pending_statuses::PendingStatuses;
-pub(crate) use self::requested_deletions::RequestedDeletions;
+pub(crate) use self::requested_deletions::{DeletionRequest, RequestedDeletions};
 pub(crate) use self::update_support::UpdateSupport;

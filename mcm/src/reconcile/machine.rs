@@ -11,7 +11,7 @@ use super::{Controllers, Outcome, defects};
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::execute::Done;
-use crate::memory::Trouble;
+use crate::memory::{DeletionRequest, Trouble};
 use crate::view::{Trigger, Work, answered_node, set_listed_pods, view};
 
 /// The maximum number of decisions in one pass; a machine that needs more is requeued after the short retry period.
@@ -29,7 +29,6 @@ impl Controllers {
                 self.created_vms.forget(key);
                 self.copies.forget(key);
                 self.failed_calls.forget(key);
-                self.executor.state.requested_deletions.forget(key);
                 self.executor.state.drains.forget(key);
                 return Outcome::default();
             };
@@ -54,18 +53,17 @@ impl Controllers {
                 Next::Decide => {}
                 Next::Wake(wake) => {
                     return Outcome {
-                        machines: 0,
                         wake: wake.into_iter().chain(expiry).min(),
                         triggers,
-                        trouble: None,
+                        ..Outcome::default()
                     };
                 }
                 Next::Trouble(trouble) => {
                     return Outcome {
-                        machines: 0,
                         wake: expiry,
                         triggers,
                         trouble: Some(trouble),
+                        ..Outcome::default()
                     };
                 }
             }
@@ -137,9 +135,7 @@ impl Controllers {
                     return Next::Wake(None);
                 }
             }
-            if action == Action::DeleteMachine {
-                self.note_deletion(&view.machine, &reason);
-            }
+            let deletion = (action == Action::DeleteMachine).then(|| self.request_deletion(&view.machine, &reason));
             let performed = if defect!(CreationAndDeletionAtOnce) {
                 match self.perform_unless_deleted(&action, view).await {
                     Some(performed) => performed,
@@ -148,6 +144,9 @@ impl Controllers {
             } else {
                 self.executor.perform(&action, view).await
             };
+            if let Some(deletion) = deletion {
+                deletion.answered(performed.as_ref().err());
+            }
             refused |= self.note_attempt(&action, view, &performed);
             match performed {
                 Ok(Done::Nothing) => {}
@@ -212,10 +211,10 @@ impl Controllers {
         self.executor.may_act()
     }
 
-    fn note_deletion(&self, machine: &Machine, reason: &str) {
+    fn request_deletion(&self, machine: &Machine, reason: &str) -> DeletionRequest<'_> {
         let deletions = &self.executor.state.requested_deletions;
         let uid = machine.metadata.uid.clone().unwrap_or_default();
-        deletions.note(Key::of(machine), uid, reason.to_owned());
+        deletions.request(Key::of(machine), uid, reason.to_owned())
     }
 
     /// Records the outcome of an eviction or deletion of a pod; returns whether it was not accepted.

@@ -36,6 +36,9 @@ impl ClusterState {
         let Some(machine) = change.either() else {
             return Vec::new();
         };
+        if change.new.is_none() {
+            self.requested_deletions.forget(&Key::of(&**machine));
+        }
         if change.new.is_none()
             && let Some(target) = &self.target
             && let Some(node) = machine.labels().get(keys::NODE_LABEL)

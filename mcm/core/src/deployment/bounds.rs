@@ -42,24 +42,28 @@ pub struct Bounds {
 impl Bounds {
     /// Whether one machine may be unavailable only because neither surge nor unavailable machines are allowed.
     pub fn are_raised(spec: &MachineDeploymentSpec) -> bool {
+        Self::specified(spec) == Self::default() && Self::of(spec).unavailable > 0
+    }
+
+    /// The bounds as they are written, in machines.
+    fn specified(spec: &MachineDeploymentSpec) -> Self {
         let (surge, unavailable) = given(&spec.strategy);
-        let surge = resolve(&surge, spec.replicas, true).unwrap_or_default();
-        let unavailable = resolve(&unavailable, spec.replicas, false).unwrap_or_default();
-        surge <= 0 && unavailable <= 0 && Self::of(spec).unavailable > 0
+        Self {
+            surge: resolve(&surge, spec.replicas, true).unwrap_or_default().max(0),
+            unavailable: resolve(&unavailable, spec.replicas, false).unwrap_or_default().max(0),
+        }
     }
 
     /// The bounds in the deployment's spec. If both round to zero, one machine may be unavailable, so that the rollout
     /// can progress.
     pub fn of(spec: &MachineDeploymentSpec) -> Self {
-        let (surge, unavailable) = given(&spec.strategy);
-        let surge = resolve(&surge, spec.replicas, true).unwrap_or_default().max(0);
-        let unavailable = resolve(&unavailable, spec.replicas, false).unwrap_or_default().max(0);
-        let neither = surge == 0 && unavailable == 0;
+        let specified = Self::specified(spec);
+        let Self { surge, unavailable } = specified;
         Self {
             surge,
             unavailable: if spec.strategy.type_ == RECREATE || spec.replicas <= 0 {
                 0
-            } else if neither {
+            } else if specified == Self::default() {
                 1
             } else {
                 unavailable.min(i64::from(spec.replicas))
@@ -162,9 +166,21 @@ mod tests {
             ..MachineDeploymentSpec::default()
         };
         assert_eq!(Bounds::of(&spec).unavailable, expected);
-        let neither = given(&spec.strategy) == (IntOrString::Int(0), IntOrString::Int(0));
-        if neither && expected == 1 {
-            assert!(Bounds::are_raised(&spec));
-        }
+    }
+
+    #[rstest]
+    #[case::both_are_zero(rolling(IntOrString::Int(0), text("0%")), 5, true)]
+    #[case::both_round_to_zero(rolling(text("0%"), text("10%")), 5, true)]
+    #[case::surge(rolling(IntOrString::Int(1), IntOrString::Int(0)), 5, false)]
+    #[case::unavailable(rolling(IntOrString::Int(0), IntOrString::Int(1)), 5, false)]
+    #[case::no_replicas(rolling(IntOrString::Int(0), IntOrString::Int(0)), 0, false)]
+    #[case::recreate(recreate(), 5, false)]
+    fn bounds_are_raised(#[case] strategy: Strategy, #[case] replicas: i32, #[case] expected: bool) {
+        let spec = MachineDeploymentSpec {
+            replicas,
+            strategy,
+            ..MachineDeploymentSpec::default()
+        };
+        assert_eq!(Bounds::are_raised(&spec), expected);
     }
 }

@@ -60,7 +60,8 @@ pub struct View {
     pub sets: Vec<Arc<MachineSet>>,
     /// Machines of those sets, in any order.
     pub machines: Vec<Arc<Machine>>,
-    /// Nodes of those machines by their names; `None`: there is no target cluster.
+    /// Nodes of those machines by their names, for lookups: rules iterate over machines, so that the order of nodes does
+    /// not matter. `None`: there is no target cluster.
     pub nodes: Option<HashMap<String, Arc<Node>>>,
     /// Name of a set that could not be created because the name exists.
     pub taken: Option<String>,

@@ -17,7 +17,7 @@ use super::{Reason, Settings, View};
 use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
-use crate::set::{is_active, is_available, is_chosen_for_deletion, rank};
+use crate::set::{is_active, is_available, is_chosen_for_deletion, min_ready_seconds, rank};
 use crate::steps::{Act, Kind, Plan};
 
 /// The draft of one set, with its machines.
@@ -97,11 +97,7 @@ impl SetDraft {
     /// Whether the machine is available, and will not be deleted on the autoscaler's request.
     pub fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
         let is_chosen = is_chosen_for_deletion(&self.set, machine) && !machine.status.is_kept();
-        let min_ready_seconds = if self.honours_min_ready_seconds {
-            self.set.spec.min_ready_seconds
-        } else {
-            0
-        };
+        let min_ready_seconds = min_ready_seconds(&self.set, self.honours_min_ready_seconds);
         !is_chosen && is_available(machine, min_ready_seconds, now).is_ok()
     }
 

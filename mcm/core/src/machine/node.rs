@@ -101,9 +101,8 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
         claim: !is_claimed(pass, node),
         ..NodePatch::default()
     };
-    node_template::add(pass, node, &mut patch);
+    let invalid = node_template::add(pass, node, &mut patch);
     let capacity = node_template::capacity(pass, node);
-    let invalid = node_template::invalid(pass, &patch);
     let node = name.clone();
     let sets_capacity = !capacity.is_empty();
     let action = if sets_capacity {

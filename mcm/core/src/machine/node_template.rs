@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{MachineClass, Phase, keys};
 
-use super::node_template_validation::validated;
+use super::node_template_validation::remove_invalid;
 use super::pass::Pass;
 use super::{Action, NodePatch};
 use crate::event::EventType;
@@ -29,13 +29,13 @@ const OF_PRESERVATION: [&str; 3] = [
 ];
 
 /// Adds the changes that the template requires to `patch`, and removes the taint `instance not ready` from the Node of
-/// a Running machine.
-pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
+/// a Running machine. Returns the event about invalid parts, if the patch applies the template.
+pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) -> Option<Action> {
     let running = pass.phase() == Some(&Phase::Running);
     let known = annotation(node, keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
     let last: Option<NodeTemplateSpec> = known.and_then(|text| serde_json::from_str(text).ok());
     let last = last.map(|template| reduced(&template)).unwrap_or_default();
-    let mut wanted = wanted(pass);
+    let (mut wanted, problems) = wanted(pass);
     let preserved = has_preservation(pass);
     if preserved {
         wanted.postpone(&last);
@@ -61,13 +61,8 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
         patch.taints = Some(taints);
     }
     // The annotation records the applied template, also once the template is empty.
-    let has_template = pass
-        .machine()
-        .spec
-        .node_template
-        .as_ref()
-        .is_some_and(|template| reduced(template) != Reduced::default());
-    if last != wanted || known.is_none() && has_template {
+    let applies = last != wanted || known.is_none() && (wanted != Reduced::default() || !problems.is_empty());
+    if applies {
         let template = wanted.template();
         patch.annotations.insert(
             keys::LAST_APPLIED_TEMPLATE_ANNOTATION.to_owned(),
@@ -83,6 +78,7 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
                 .insert(keys::LAST_APPLIED_CAPACITY_ANNOTATION.to_owned(), text);
         }
     }
+    (applies && !problems.is_empty()).then(|| invalid(&problems))
 }
 
 /// The required changes of the Node's capacity; `None` as a value removes the resource.
@@ -138,26 +134,24 @@ fn has_preservation(pass: &Pass) -> bool {
     status.preservation.is_some() || status.is_preserved()
 }
 
-fn wanted(pass: &Pass) -> Reduced {
+/// The valid part of the machine's template, and what is wrong with the rest.
+fn wanted(pass: &Pass) -> (Reduced, Vec<String>) {
     let template = pass.machine().spec.node_template.as_ref();
-    template
-        .map(|template| reduced(&validated(template).0))
-        .unwrap_or_default()
+    let mut wanted = template.map(reduced).unwrap_or_default();
+    let problems = remove_invalid(&mut wanted.labels, &mut wanted.annotations, &mut wanted.taints);
+    (wanted, problems)
 }
 
-/// The event about the invalid parts of the template, if `patch` applies the rest of it.
-pub(super) fn invalid(pass: &Pass, patch: &NodePatch) -> Option<Action> {
-    let template = pass.machine().spec.node_template.as_ref()?;
-    let applied = patch.annotations.contains_key(keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
-    let problems = validated(template).1;
-    (applied && !problems.is_empty()).then(|| Action::RecordEvent {
+/// The event about the invalid parts of a template.
+fn invalid(problems: &[String]) -> Action {
+    Action::RecordEvent {
         type_: EventType::Warning,
         reason: "InvalidNodeTemplate".to_owned(),
         message: format!(
             "not applied to the Node: spec.nodeTemplate.{}",
             problems.join("; spec.nodeTemplate.")
         ),
-    })
+    }
 }
 
 fn reduced(template: &NodeTemplateSpec) -> Reduced {

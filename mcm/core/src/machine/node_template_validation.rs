@@ -1,47 +1,46 @@
 //! The parts of a node template that an API server would refuse. They are left out and reported, so that they keep neither
 //! the valid parts nor the finalizer from the Node.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Taint;
-use mcm_api::machine::NodeTemplateSpec;
 
 /// The longest name and the longest value.
 const LONGEST: usize = 63;
 /// The longest prefix of a key.
 const LONGEST_PREFIX: usize = 253;
 
-/// The template without invalid labels, annotations and taints, and a sentence about each of those.
-pub(super) fn validated(template: &NodeTemplateSpec) -> (NodeTemplateSpec, Vec<String>) {
-    let (mut valid, mut problems) = (template.clone(), Vec::new());
-    if let Some(labels) = &mut valid.metadata.labels {
-        labels.retain(|key, value| {
-            let problem = key_problem(key).or_else(|| value_problem(value));
-            keep(&mut problems, &format!("metadata.labels[{key:?}]"), problem)
-        });
-    }
-    if let Some(annotations) = &mut valid.metadata.annotations {
-        annotations.retain(|key, _| {
-            keep(
-                &mut problems,
-                &format!("metadata.annotations[{key:?}]"),
-                key_problem(key),
-            )
-        });
-    }
-    if let Some(taints) = &mut valid.spec.taints {
-        taints.retain(|taint| {
-            keep(
-                &mut problems,
-                &format!("spec.taints[{:?}]", taint.key),
-                taint_problem(taint),
-            )
-        });
-    }
-    (valid, problems)
+/// Removes invalid labels, annotations and taints, and returns a sentence about each of them.
+pub(super) fn remove_invalid(
+    labels: &mut BTreeMap<String, String>,
+    annotations: &mut BTreeMap<String, String>,
+    taints: &mut Vec<Taint>,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    labels.retain(|key, value| {
+        let problem = key_problem(key).or_else(|| value_problem(value));
+        keep(&mut problems, || format!("metadata.labels[{key:?}]"), problem)
+    });
+    annotations.retain(|key, _| {
+        keep(
+            &mut problems,
+            || format!("metadata.annotations[{key:?}]"),
+            key_problem(key),
+        )
+    });
+    taints.retain(|taint| {
+        keep(
+            &mut problems,
+            || format!("spec.taints[{:?}]", taint.key),
+            taint_problem(taint),
+        )
+    });
+    problems
 }
 
-fn keep(problems: &mut Vec<String>, field: &str, problem: Option<String>) -> bool {
+fn keep(problems: &mut Vec<String>, field: impl Fn() -> String, problem: Option<String>) -> bool {
     let valid = problem.is_none();
-    problems.extend(problem.map(|problem| format!("{field}: {problem}")));
+    problems.extend(problem.map(|problem| format!("{}: {problem}", field())));
     valid
 }
 
@@ -97,6 +96,7 @@ fn is_subdomain(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcm_api::machine::NodeTemplateSpec;
     use rstest::rstest;
     use serde_json::json;
 
@@ -116,11 +116,12 @@ mod tests {
             ] },
         }))
         .unwrap();
-        let (valid, problems) = validated(&template);
-        let labels: Vec<String> = valid.metadata.labels.unwrap().into_keys().collect();
-        assert_eq!(labels, ["example.com/zone", "pool"]);
-        assert_eq!(valid.metadata.annotations.unwrap().len(), 1);
-        assert_eq!(valid.spec.taints.unwrap().len(), 1);
+        let (metadata, spec) = (template.metadata, template.spec);
+        let (mut labels, mut annotations) = (metadata.labels.unwrap(), metadata.annotations.unwrap());
+        let mut taints = spec.taints.unwrap();
+        let problems = remove_invalid(&mut labels, &mut annotations, &mut taints);
+        assert_eq!(labels.into_keys().collect::<Vec<_>>(), ["example.com/zone", "pool"]);
+        assert_eq!((annotations.len(), taints.len()), (1, 1));
         let fields: Vec<&str> = problems
             .iter()
             .map(|problem| problem.split(": ").next().unwrap())

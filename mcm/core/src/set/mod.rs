@@ -24,7 +24,7 @@ pub use rank::{is_active, rank};
 pub use reason::Reason;
 pub(crate) use replicas::is_chosen_for_deletion;
 pub use status::is_available;
-pub(crate) use status::{INVALID, stamp};
+pub(crate) use status::{INVALID, min_ready_seconds, stamp};
 pub use validation::problems;
 pub(crate) use validation::template_problems;
 

@@ -42,6 +42,11 @@ pub fn is_available(machine: &Machine, min_ready_seconds: i32, now: Timestamp) -
     }
 }
 
+/// How long a machine of the set must be ready to count as available.
+pub(crate) fn min_ready_seconds(set: &MachineSet, honoured: bool) -> i32 {
+    if honoured { set.spec.min_ready_seconds } else { 0 }
+}
+
 /// The status, and the time after which it changes without an event.
 pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (MachineSetStatus, Option<Duration>) {
     let set = &view.set;
@@ -49,11 +54,7 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
     let preserved = |machine: &Machine| machine.status.is_preserved();
     let failed = |machine: &Machine| machine.status.current_status.phase == Some(Phase::Failed);
     let labelled = |machine: &Machine| is_labelled(set, machine);
-    let min_ready_seconds = if view.honours_min_ready_seconds {
-        set.spec.min_ready_seconds
-    } else {
-        0
-    };
+    let min_ready_seconds = min_ready_seconds(set, view.honours_min_ready_seconds);
     let available = |machine: &Machine| is_available(machine, min_ready_seconds, now).is_ok();
     let mut summaries: Vec<MachineSummary> = claimed
         .iter()

@@ -163,6 +163,36 @@ fn a_joining_node_is_claimed_and_gets_its_template_in_one_patch() {
 }
 
 #[test]
+fn invalid_parts_of_a_template_are_reported_and_the_rest_is_applied_once() {
+    let mut wanted = template("pool=a", "", "ok=x:NoSchedule");
+    wanted
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert("team".to_owned(), "a b".to_owned());
+    let plan = decided(&synchronised(wanted.clone(), None, node(&healthy())), minute(2));
+    let applied = template("pool=a", "", "ok=x:NoSchedule");
+    assert_eq!(last_applied(&plan), Some(applied.clone()));
+    let message = plan.actions.iter().find_map(|action| match action {
+        Action::RecordEvent { reason, message, .. } if reason == "InvalidNodeTemplate" => Some(message),
+        _ => None,
+    });
+    assert!(
+        message
+            .is_some_and(|message| message.contains("spec.nodeTemplate.metadata.labels[\"team\"]: the value \"a b\"")),
+        "{plan:#?}"
+    );
+    let mut node = node(&healthy());
+    node.metadata
+        .labels
+        .get_or_insert_default()
+        .insert("pool".to_owned(), "a".to_owned());
+    node.spec.get_or_insert_default().taints = applied.spec.taints.clone();
+    let plan = decided(&synchronised(wanted, Some(&applied), node), minute(2));
+    assert_eq!(actions(&plan), Vec::<String>::new(), "nothing is repeated");
+}
+
+#[test]
 fn a_machine_without_a_template_does_not_patch_its_node() {
     let plan = decided(&running(), minute(2));
     assert_eq!((actions(&plan).len(), plan.reason), (0, Reason::Nothing));
