@@ -13,7 +13,14 @@ const KEY: &str = "x-kubernetes-validations";
 
 /// All rules of a schema. Without rules a check has no cost.
 #[derive(Clone, Default)]
-pub(super) struct Rules(Option<Arc<CompiledSchema>>);
+pub(super) struct Rules(Option<Arc<Compiled>>);
+
+struct Compiled {
+    schema: CompiledSchema,
+    /// The properties of the object that contain all rules. While they are unchanged, no rule has to be evaluated.
+    /// `None`: a rule belongs to the object itself, or uses `oldSelf`, which is evaluated at each update.
+    properties: Option<Vec<String>>,
+}
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,7 +41,10 @@ impl Rules {
         let mut errors = Vec::new();
         compile_errors(schema, &mut String::new(), &mut errors);
         if errors.is_empty() {
-            Ok(Self(Some(Arc::new(compiled))))
+            Ok(Self(Some(Arc::new(Compiled {
+                schema: compiled,
+                properties: properties_with_rules(schema),
+            }))))
         } else {
             Err(errors)
         }
@@ -43,7 +53,12 @@ impl Rules {
     /// The violations by an object that matches its schema.
     pub(super) fn check(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let Some(compiled) = &self.0 else { return Vec::new() };
-        let Err(found) = Validator::new().validate_compiled(compiled, new, old) else {
+        if let (Some(properties), Some(old)) = (&compiled.properties, old)
+            && properties.iter().all(|name| new.get(name) == old.get(name))
+        {
+            return Vec::new();
+        }
+        let Err(found) = Validator::new().validate_compiled(&compiled.schema, new, old) else {
             return Vec::new();
         };
         let mut found = found.into_vec();
@@ -69,6 +84,35 @@ fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key(KEY) || map.values().any(has_rules),
         Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
+}
+
+/// See [`Compiled::properties`].
+fn properties_with_rules(schema: &Value) -> Option<Vec<String>> {
+    let schema = schema.as_object()?;
+    let elsewhere = schema
+        .iter()
+        .any(|(key, part)| key != "properties" && (key == KEY || has_rules(part)));
+    if elsewhere || uses_old_value(schema.get("properties")?) {
+        return None;
+    }
+    let properties = schema.get("properties")?.as_object()?;
+    Some(
+        properties
+            .iter()
+            .filter(|(_, schema)| has_rules(schema))
+            .map(|(name, _)| name.clone())
+            .collect(),
+    )
+}
+
+/// Whether a rule, or the expression of a message, uses `oldSelf`. A description that mentions it only costs an evaluation.
+fn uses_old_value(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.values().any(uses_old_value),
+        Value::Array(items) => items.iter().any(uses_old_value),
+        Value::String(text) => text.contains("oldSelf"),
         _ => false,
     }
 }

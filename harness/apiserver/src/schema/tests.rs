@@ -96,6 +96,32 @@ fn rules_are_evaluated(#[case] new: Value, #[case] old: Option<Value>, #[case] e
     );
 }
 
+/// Only a change of `spec` can change the result of these rules.
+fn with_rules_of_spec() -> StructuralSchema {
+    compile(json!({
+        "spec": {
+            "type": "object",
+            "x-kubernetes-validations": [{"rule": "!has(self.a) || self.a != 'bad'", "message": "a is bad"}],
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        },
+        "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
+    }))
+}
+
+#[rstest]
+#[case::created(json!({"spec": {"a": "bad"}}), None, &["spec: Invalid value: a is bad"])]
+#[case::status_changes(json!({"spec": {"a": "bad"}, "status": {"phase": "x"}}), Some(json!({"spec": {"a": "bad"}})), &[])]
+#[case::spec_changes(json!({"spec": {"a": "bad", "b": "x"}}), Some(json!({"spec": {"a": "bad"}})), &["spec: Invalid value: a is bad"])]
+#[case::becomes_bad(json!({"spec": {"a": "bad"}}), Some(json!({"spec": {}})), &["spec: Invalid value: a is bad"])]
+#[case::appears(json!({"spec": {"a": "bad"}}), Some(json!({})), &["spec: Invalid value: a is bad"])]
+fn rules_are_evaluated_when_what_they_read_changes(
+    #[case] new: Value,
+    #[case] old: Option<Value>,
+    #[case] expected: &[&str],
+) {
+    assert_eq!(texts(&with_rules_of_spec().validate(&new, old.as_ref())), expected);
+}
+
 #[test]
 fn an_invalid_rule_is_rejected() {
     let schema = json!({

@@ -46,11 +46,11 @@ struct Running {
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     running: BTreeMap<String, Running>,
-    /// The first deadline, cached; `None`: it must be recomputed.
+    /// No deadline is before this one, cached; `None`: it must be recomputed.
     first: Cell<Option<Due>>,
 }
 
-/// The first deadline, and the start of the undisturbed time for which it was computed.
+/// A lower bound of all deadlines, and the start of the undisturbed time for which it was computed.
 #[derive(Clone, Copy, Debug)]
 struct Due {
     undisturbed_since: Option<Timestamp>,
@@ -60,7 +60,6 @@ struct Due {
 impl Check for Limits {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
-            self.first.take();
             self.running.remove(uid(machine));
         }
         if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &context.observation.what {
@@ -79,7 +78,6 @@ impl Check for Limits {
             });
         }
         let machine = context.applied("Machine")?;
-        self.first.take();
         self.wait_for_turns(context.at(), context.world);
         let early = self.too_early(machine, context);
         match running(machine, context) {
@@ -104,6 +102,7 @@ impl Check for Limits {
                     last_waited,
                     ..running
                 };
+                self.lower(running.due(context.rules));
                 self.running.insert(uid(machine).to_owned(), running);
             }
             None => drop(self.running.remove(uid(machine))),
@@ -166,6 +165,14 @@ impl Running {
 }
 
 impl Limits {
+    /// Moves the cached bound to a deadline that is earlier. One that moves later or ends leaves it, so that an observation
+    /// costs the same for any number of Machines; `overdue` computes it again when it is reached.
+    fn lower(&mut self, due: Option<Timestamp>) {
+        if let Some(first) = self.first.get_mut() {
+            first.at = first.at.into_iter().chain(due).min();
+        }
+    }
+
     /// Restarts the timeout of each waiting Machine, so that the controller has time to observe that its turn has come.
     fn wait_for_turns(&mut self, now: Timestamp, world: &WorldState) {
         for running in self.running.values_mut() {
