@@ -89,27 +89,42 @@ fn not_during_a_rollout() -> Scenario {
     let usual = long(Pool { maximum: 3, ..pool(3) });
     let story = Scenario::new(
         "preserve_not_during_a_rollout",
-        "During a rollout a failed machine is replaced, regardless of requests and of the maximum.",
+        "During a rollout a failed machine is replaced, regardless of requests and of the maximum; an event and a condition \
+         of the deployment say so.",
     )
     .step(class("class-b", "z1"));
+    let suspended = || {
+        field(
+            "MachineDeployment",
+            POOL,
+            "/status/conditions/2/type",
+            "PreservationSuspended",
+        )
+    };
     settled(story, &[usual])
         .step(preserve("Node", "md-a-2", "when-failed"))
         .step(spec(json!({
             "strategy": { "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Manual" } },
             "template": { "spec": { "class": { "name": "class-b" } } },
         })))
-        .eventually(slack(), observed("MachineDeployment", POOL))
+        .eventually(slack(), all([observed("MachineDeployment", POOL), suspended()]))
         .step(kubelet("md-a-2", KubeletAction::Stop))
         .never(
             replacing(),
             any([phase("md-a-2", Phase::FailedPreserved), preserved(1)]),
         )
         .meanwhile()
-        .eventually(failing() + slack(), machine_gone("md-a-2"))
+        .eventually(
+            failing() + slack(),
+            all([
+                event_count("Machine", "md-a-2", "PreservationRefused", 1),
+                machine_gone("md-a-2"),
+            ]),
+        )
         .step(spec(
             json!({ "strategy": { "type": "RollingUpdate", "inPlaceUpdate": null } }),
         ))
-        .eventually(replacing() + 4 * joining(), rolled(3))
+        .eventually(replacing() + 4 * joining(), all([rolled(3), not(suspended())]))
 }
 
 fn zones() -> Scenario {

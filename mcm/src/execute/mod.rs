@@ -146,7 +146,8 @@ impl ActionExecutor {
                     .record(&self.control, &view.machine, *type_, reason, message)
                     .await?;
             }
-            Action::Observe(metric) => self.metrics.observe(*metric, &view.machine, view.class.as_ref()),
+            // Counted once the whole plan is performed.
+            Action::Observe(_) => {}
         }
         Ok(Done::Nothing)
     }

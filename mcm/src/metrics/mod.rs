@@ -5,6 +5,7 @@
 pub mod http;
 mod owners;
 mod preservation;
+mod preservation_counters;
 mod readiness;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use prometheus_client::registry::Registry;
 
 use self::owners::OwnerCollector;
 use self::preservation::PreservationCollector;
+use self::preservation_counters::PreservationCounters;
 pub use self::readiness::{Activity, Readiness};
 use crate::cache::Cache;
 
@@ -52,6 +54,7 @@ struct Inner {
     driver_errors: Family<ServiceLabels, Counter>,
     frozen: Gauge,
     orphans: Family<OrphanLabels, Counter>,
+    preservations: PreservationCounters,
 }
 
 #[derive(Default)]
@@ -177,7 +180,9 @@ impl Metrics {
             driver_errors: Family::default(),
             frozen: Gauge::default(),
             orphans: Family::default(),
+            preservations: PreservationCounters::default(),
         };
+        inner.preservations.register(&mut registry);
         registry.register(
             "machine_controller_frozen",
             "1 while an API server does not respond and no VM is created or deleted",
@@ -307,12 +312,12 @@ impl Metrics {
         }
     }
 
-    /// Counts machines that a set deleted because their nodes were unhealthy for too long.
     /// A renewal of the Lease began `late`.
     pub(crate) fn observe_renewal(&self, late: Duration) {
         self.0.late_renewals.observe(late.as_secs_f64());
     }
 
+    /// Counts machines that a set deleted because their nodes were unhealthy for too long.
     pub(crate) fn count_stale(&self, machines: usize) {
         self.0.stale.inc_by(u64::try_from(machines).unwrap_or_default());
     }
@@ -361,7 +366,7 @@ impl Metrics {
             .observe(took);
     }
 
-    pub(crate) fn observe(&self, metric: Metric, machine: &Machine, class: Option<&MachineClass>) {
+    pub(crate) fn observe(&self, metric: &Metric, machine: &Machine, class: Option<&MachineClass>) {
         let labels = VmLabels::of(machine, class);
         let (family, duration) = match metric {
             Metric::CreateDuration(duration) => (&self.0.durations.create, duration),
@@ -381,6 +386,9 @@ impl Metrics {
                 self.0.failed_joins.get_or_create(&labels).inc();
                 return;
             }
+            Metric::PreservationStarted(by) => return self.0.preservations.started(machine, by),
+            Metric::PreservationEnded(why) => return self.0.preservations.ended(machine, *why),
+            Metric::PreservationRefused(why) => return self.0.preservations.refused(machine, *why),
         };
         family.get_or_create(&labels).set(duration.as_secs_f64().round());
     }

@@ -2,6 +2,8 @@
 
 use kube::runtime::watcher::Event;
 use mcm_api::machine::CurrentStatus;
+use mcm_api::{PreservedBy, keys};
+use mcm_core::preservation::{Refusal, Release};
 use serde_json::{Value, json};
 
 use super::*;
@@ -25,9 +27,9 @@ fn a_scrape_has_upstreams_names() {
     let cache = Cache::new();
     metrics.show(cache.clone());
     cache.apply(Event::Apply(machine()));
-    metrics.observe(Metric::JoinDuration(Duration::from_millis(41_600)), &machine(), None);
-    metrics.observe(Metric::DrainDuration(Duration::from_secs(90)), &machine(), None);
-    metrics.observe(Metric::FailedJoin, &machine(), None);
+    metrics.observe(&Metric::JoinDuration(Duration::from_millis(41_600)), &machine(), None);
+    metrics.observe(&Metric::DrainDuration(Duration::from_secs(90)), &machine(), None);
+    metrics.observe(&Metric::FailedJoin, &machine(), None);
     metrics.observe_call(
         "fake",
         "CreateMachine",
@@ -111,6 +113,33 @@ fn a_scrape_has_upstreams_metrics_of_sets_and_deployments() {
         !text.contains("mcm_machine_deployment_info_spec_revision_history_limit{"),
         "the limit is not set"
     );
+}
+
+#[test]
+fn preservations_are_counted_by_deployment_and_requester_or_reason() {
+    let metrics = Metrics::new();
+    let mut machine = machine();
+    let labels = machine.metadata.labels.get_or_insert_default();
+    labels.insert(keys::DEPLOYMENT_LABEL.to_owned(), "md".to_owned());
+    for metric in [
+        Metric::PreservationStarted(PreservedBy::Auto),
+        Metric::PreservationStarted(PreservedBy::Node),
+        Metric::PreservationStarted(PreservedBy::Node),
+        Metric::PreservationEnded(Release::Expired),
+        Metric::PreservationRefused(Refusal::MaximumReached),
+    ] {
+        metrics.observe(&metric, &machine, None);
+    }
+    let text = metrics.text();
+    let pool = r#"namespace="default",machine_deployment="md""#;
+    for line in [
+        format!(r#"mcm_preservations_started_total{{{pool},requester="auto"}} 1"#),
+        format!(r#"mcm_preservations_started_total{{{pool},requester="node"}} 2"#),
+        format!(r#"mcm_preservations_ended_total{{{pool},reason="Expired"}} 1"#),
+        format!(r#"mcm_preservations_refused_total{{{pool},reason="MaximumReached"}} 1"#),
+    ] {
+        assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+    }
 }
 
 #[test]

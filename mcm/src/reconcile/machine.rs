@@ -122,6 +122,7 @@ impl Controllers {
         let mut refused = false;
         let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
         let reason = plan.reason.to_string();
+        let mut measured = Vec::new();
         for action in plan.actions {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
@@ -134,6 +135,10 @@ impl Controllers {
                 if pass.permit.is_none() {
                     return Next::Wake(None);
                 }
+            }
+            if let Action::Observe(metric) = action {
+                measured.push(metric);
+                continue;
             }
             let deletion = (action == Action::DeleteMachine).then(|| self.request_deletion(&view.machine, &reason));
             let performed = if defect!(CreationAndDeletionAtOnce) {
@@ -190,6 +195,12 @@ impl Controllers {
             if plan.reason == Reason::ConditionsChanged {
                 self.copies.note(Key::of(&view.machine), self.executor.clock.now());
             }
+        }
+        // Only what happened counts: a plan whose write fails is decided again.
+        for metric in measured {
+            self.executor
+                .metrics
+                .observe(&metric, &view.machine, view.class.as_ref());
         }
         if plan.after_failure {
             let conflict = view.failure.as_ref().is_some_and(|failure| failure.conflict);

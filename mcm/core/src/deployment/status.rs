@@ -13,6 +13,7 @@ use crate::template::template_hash;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
+const SUSPENDED: &str = "PreservationSuspended";
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// The reason of a finished rollout.
 pub(super) const DONE: &str = "NewMachineSetAvailable";
@@ -142,6 +143,7 @@ pub(super) fn progress(
         );
     }
     replica_failure(rollout, newest, status);
+    suspended(rollout, status, complete);
     deadline(rollout, status).filter(|left| !left.is_zero() && !complete)
 }
 
@@ -289,6 +291,32 @@ fn replica_failure(rollout: &RolloutDraft, newest: Option<usize>, status: &mut M
         remove(status, REPLICA_FAILURE);
         status.conditions.push(copied);
     }
+}
+
+/// The condition `PreservationSuspended`: during a rollout failing machines are replaced and not preserved. It exists where
+/// machines would be preserved without a request, and during each rollout that is past its deadline.
+fn suspended(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus, complete: bool) {
+    let late = status
+        .conditions
+        .iter()
+        .any(|known| known.type_ == PROGRESSING && known.reason == LATE);
+    let ledger = Ledger::Deployment(&rollout.view.deployment);
+    if complete || !ledger.is_rolling() || !late && ledger.maximum() == 0 {
+        return remove(status, SUSPENDED);
+    }
+    let (reason, message) = if late {
+        (
+            "RolloutTimedOut",
+            "The rollout has timed out progressing. Until it completes or is rolled back, failing machines are replaced \
+             and not preserved.",
+        )
+    } else {
+        (
+            "RolloutInProgress",
+            "Failing machines are replaced and not preserved until the rollout is complete.",
+        )
+    };
+    put(status, SUSPENDED, "True", reason, message, rollout.now);
 }
 
 fn remove(status: &mut MachineDeploymentStatus, type_: &str) {

@@ -13,6 +13,7 @@ use super::node_patch::NodePatch;
 use super::secret::SecretData;
 use crate::event::EventType;
 use crate::finalizer::finalizer_patch;
+use crate::preservation::{Refusal, Release};
 
 /// One action of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -331,7 +332,7 @@ pub struct BootstrapToken {
 }
 
 /// A measurement of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// From the object's creation to the VM's.
     CreateDuration(Duration),
@@ -345,6 +346,12 @@ pub enum Metric {
     DeleteDuration(Duration),
     /// The machine did not join within its creation timeout.
     FailedJoin,
+    /// A preservation started, requested by this.
+    PreservationStarted(PreservedBy),
+    /// A preservation ended for this reason.
+    PreservationEnded(Release),
+    /// The machine failed and is not preserved, although a user or its deployment requests it.
+    PreservationRefused(Refusal),
 }
 
 /// An action that failed.

@@ -65,6 +65,14 @@ impl Standing {
         }
     }
 
+    /// How many failed machines are preserved without a request.
+    pub(crate) fn maximum(&self) -> usize {
+        match self {
+            Self::Known { maximum, .. } => *maximum,
+            Self::Unknown | Self::Nobody => 0,
+        }
+    }
+
     pub(crate) fn is_rolling(&self) -> bool {
         matches!(self, Self::Known { rolling: true, .. })
     }

@@ -16,7 +16,8 @@ pub use ledger::{Claim, Ledger, Standing};
 pub(crate) use request::AUTOMATIC;
 pub use request::{Asked, Origin, Request, Resolved, resolve};
 pub use rule::{
-    Expiry, Failure, Gate, Release, Situation, Step, Track, on_failure, on_recovery, standing, started_late,
+    Expiry, Failure, Gate, Refusal, Release, Situation, Step, Track, on_failure, on_recovery, refusal, standing,
+    started_late,
 };
 pub use shown::shown;
 pub(crate) use shown::{without_sub_phase, without_sub_phases};

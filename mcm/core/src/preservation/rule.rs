@@ -140,6 +140,23 @@ pub enum Release {
 }
 
 impl Release {
+    /// Every reason.
+    pub const ALL: [Self; 8] = [
+        Self::Expired,
+        Self::Refused,
+        Self::Removed,
+        Self::NotFailed,
+        Self::MaximumLowered,
+        Self::RollingOut,
+        Self::ExpiryRemoved,
+        Self::Off,
+    ];
+
+    /// The reason with that name in a machine's status.
+    pub fn named(reason: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|release| release.reason() == reason)
+    }
+
     /// The CamelCase reason in the machine's status.
     pub fn reason(self) -> &'static str {
         match self {
@@ -184,6 +201,40 @@ pub fn on_failure(now: &Situation, gate: Gate) -> Failure {
         _ if asked || active => Failure::KeepAsked,
         Gate::Open if now.vm => Failure::Keep,
         Gate::Open | Gate::Full | Gate::Nobody => Failure::Replace,
+    }
+}
+
+/// Why a failing machine is not preserved, although a user or its deployment requests it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Refusal {
+    /// A rollout replaces failing machines.
+    #[error("a rollout of its deployment is in progress")]
+    RollingOut,
+    /// As many failed machines are preserved as the deployment allows without a request.
+    #[error("as many failed machines as autoPreserveFailedMax allows are preserved already")]
+    MaximumReached,
+}
+
+impl Refusal {
+    /// The CamelCase reason in metrics.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::RollingOut => "RollingOut",
+            Self::MaximumReached => "MaximumReached",
+        }
+    }
+}
+
+/// Why a machine that is replaced after a failure is not preserved; `None`: neither a user nor its deployment requests it.
+/// `maximum`: how many failed machines its deployment preserves without a request.
+pub fn refusal(now: &Situation, gate: Gate, maximum: usize) -> Option<Refusal> {
+    let asked = now.request.asked().is_some();
+    let automatic = maximum > 0 && now.vm && now.request == Request::None;
+    match gate {
+        _ if now.dialect == Dialect::Off => None,
+        Gate::RollingOut if asked || automatic => Some(Refusal::RollingOut),
+        Gate::Full if automatic => Some(Refusal::MaximumReached),
+        _ => None,
     }
 }
 

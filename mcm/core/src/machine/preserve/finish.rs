@@ -8,7 +8,7 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
 
 use super::super::pass::Pass;
-use super::super::{Action, Plan, Reason};
+use super::super::{Action, Metric, Plan, Reason};
 use super::marks::{Marks, condition, machine_patch, node_patch};
 use super::{Facts, event, is_standalone};
 use crate::event::EventType;
@@ -27,6 +27,7 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
         status: Some(status),
         ..Plan::new(Reason::Preservation(message.clone())).after(Duration::ZERO)
     }
+    .act(Action::Observe(Metric::PreservationEnded(why)))
     .act(event(EventType::Normal, "PreservationEnded", message))
 }
 
@@ -42,7 +43,11 @@ pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation
 
 /// The next step of the cleanup.
 pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
-    let mut actions: Vec<Action> = condition(pass, facts, false, "").into_iter().collect();
+    let why = facts.record.as_ref().and_then(|record| Release::named(&record.reason));
+    let message = why
+        .map(|why| format!("The preservation ended: {why}."))
+        .unwrap_or_default();
+    let mut actions: Vec<Action> = condition(pass, facts, false, &message).into_iter().collect();
     if actions.is_empty() {
         // After the condition is written, the Node is observed again, as it may have changed before.
         actions.extend(node_patch(pass, Marks::None, facts.now.expired_before));

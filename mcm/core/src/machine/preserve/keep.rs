@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
 
 use super::super::pass::Pass;
-use super::super::{Plan, Reason};
+use super::super::{Action, Metric, Plan, Reason};
 use super::marks::{Marks, condition, node_patch};
 use super::{Facts, event, text, with_expiry};
 use crate::event::EventType;
@@ -13,7 +13,9 @@ use crate::event::EventType;
 /// Starts the preservation of a machine that has not failed.
 pub(super) fn start(pass: &Pass, facts: &Facts) -> Plan {
     let mut status = pass.machine().status.clone();
-    status.preservation = Some(facts.entering(pass, PreservationStage::Preserved));
+    let record = facts.entering(pass, PreservationStage::Preserved);
+    let started = Metric::PreservationStarted(record.by.clone());
+    status.preservation = Some(record);
     status.current_status.preserve_expiry_time = None;
     let status = with_expiry(pass, status);
     let text = text(&status);
@@ -21,6 +23,7 @@ pub(super) fn start(pass: &Pass, facts: &Facts) -> Plan {
         status: Some(status),
         ..Plan::new(Reason::Preservation(text.clone())).after(Duration::ZERO)
     }
+    .act(Action::Observe(started))
     .act(event(EventType::Normal, "Preserved", text))
 }
 

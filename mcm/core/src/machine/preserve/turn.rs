@@ -5,10 +5,12 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 
 use super::super::pass::Pass;
-use super::super::{Action, Plan, Reason};
+use super::super::{Action, Metric, Plan, Reason};
 use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
 use crate::event::EventType;
-use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, started_late};
+use crate::preservation::{
+    Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, refusal, started_late,
+};
 
 /// Changes `plan`, which sets the phase Failed: with this write the machine is protected, or it will be replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
@@ -16,22 +18,43 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     let facts = reduced.as_ref().unwrap_or(facts);
     // If the decision does not depend on the owner's list, the list is not asked.
     let settled = on_failure(&facts.now, Gate::Nobody);
+    let mut answer = Gate::Nobody;
     let (verdict, requested) = match settled {
         Failure::Release(_) => (settled, true),
         Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => (settled, false),
         _ => {
             let requested = settled == Failure::KeepAsked;
             match known_gate(pass, requested) {
-                Some(gate) => (on_failure(&facts.now, gate), requested),
+                Some(gate) => {
+                    answer = gate;
+                    (on_failure(&facts.now, gate), requested)
+                }
                 None => return claim(facts, requested),
             }
         }
     };
     match verdict {
-        Failure::Replace => plan,
+        Failure::Replace => replaced(pass, facts, plan, answer),
         Failure::Release(why) => released(pass, facts, plan, why),
         Failure::Keep | Failure::KeepAsked => draining(pass, facts, plan, requested),
     }
+}
+
+/// Explains on the machine why it is not preserved, if that is requested.
+fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, gate: Gate) -> Plan {
+    let Some(why) = refusal(&facts.now, gate, pass.view.ledger.maximum()) else {
+        return plan;
+    };
+    let text = format!("It is not preserved: {why}.");
+    let asked = facts.resolved.request.asked().is_some();
+    let operation = plan.status.as_mut().and_then(|status| status.last_operation.as_mut());
+    if let Some(operation) = operation.filter(|_| asked) {
+        operation.description = format!("{} {text}", operation.description);
+    }
+    let type_ = if asked { EventType::Warning } else { EventType::Normal };
+    let message = format!("{} failed and is replaced. {text}", pass.name());
+    plan.act(Action::Observe(Metric::PreservationRefused(why)))
+        .act(event(type_, "PreservationRefused", message))
 }
 
 /// A machine that failed before its preservation was requested, or before another controller could preserve it; `None`:
@@ -78,6 +101,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, requested: bool) -> Plan {
         pass.name(),
         record.by
     );
+    let started = Metric::PreservationStarted(record.by.clone());
     let mut plan = with_record(plan, Some(record)).after(Duration::ZERO);
     plan.drain = pass.view.drain.reset();
     if defect!(NodeRequestDoesNotWake) && facts.resolved.origin == Origin::Node {
@@ -86,6 +110,8 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, requested: bool) -> Plan {
     if let Some(status) = plan.status.as_mut().filter(|_| !relapse) {
         status.current_status.preserve_expiry_time = None;
     }
+    let started = (!relapse).then_some(Action::Observe(started));
+    plan.actions.extend(started);
     plan.act(event(EventType::Normal, "PreservationStarted", message))
 }
 
@@ -98,6 +124,7 @@ fn released(pass: &Pass, facts: &Facts, plan: Plan, why: Release) -> Plan {
     let status = plan.status.map(|status| super::finish::ended(pass, status, record));
     Plan { status, ..plan }
         .after(Duration::ZERO)
+        .act(Action::Observe(Metric::PreservationEnded(why)))
         .act(event(EventType::Normal, "PreservationEnded", message))
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{Action, NodeView, Plan};
-use mcm_core::preservation::Dialect;
+use mcm_core::event::EventType;
+use mcm_core::machine::{Action, Claimed, Metric, NodeView, Plan};
+use mcm_core::preservation::{Dialect, Gate, Refusal, Release, Standing};
 use rstest::rstest;
 
 use super::lab::{Lab, failing, kept, rolled, stuck};
@@ -173,7 +174,92 @@ fn the_condition_contains_requester_expiry_and_drain_result(#[case] kind: &str, 
             condition.reason.as_deref(),
             condition.message.as_deref()
         ),
-        ("False", Some("Preservation stopped."), Some(""))
+        (
+            "False",
+            Some("Preservation stopped."),
+            Some("The preservation ended: it expired.")
+        )
+    );
+}
+
+/// The plan of a failing machine after its owner's list refused the claim; `request`: the value of its annotation.
+fn refused(gate: Gate, request: Option<&str>, maximum: usize) -> Plan {
+    let mut lab = failing();
+    if let Some(value) = request {
+        lab.request("Machine", value);
+    }
+    if let Standing::Known { maximum: known, .. } = &mut lab.view.ledger {
+        *known = maximum;
+    }
+    lab.view.claim = Some(Claimed {
+        again: request.is_some(),
+        answer: Err(gate),
+    });
+    lab.decide()
+}
+
+#[rstest]
+#[case::asked_in_a_rollout(Gate::RollingOut, Some("when-failed"), 0, Some((Refusal::RollingOut, EventType::Warning)))]
+#[case::now_in_a_rollout(Gate::RollingOut, Some("now"), 1, Some((Refusal::RollingOut, EventType::Warning)))]
+#[case::automatic_in_a_rollout(Gate::RollingOut, None, 1, Some((Refusal::RollingOut, EventType::Normal)))]
+#[case::not_automatic_in_a_rollout(Gate::RollingOut, None, 0, None)]
+#[case::full(Gate::Full, None, 1, Some((Refusal::MaximumReached, EventType::Normal)))]
+#[case::no_automatic_preservation(Gate::Full, None, 0, None)]
+#[case::released_by_the_user(Gate::Full, Some("false"), 1, None)]
+#[case::without_a_list(Gate::Nobody, None, 1, None)]
+fn a_request_that_is_not_honoured_is_explained(
+    #[case] gate: Gate,
+    #[case] request: Option<&str>,
+    #[case] maximum: usize,
+    #[case] expected: Option<(Refusal, EventType)>,
+) {
+    let plan = refused(gate, request, maximum);
+    assert_eq!(written(&plan).0, "Failed");
+    let event = plan.actions.iter().find_map(|action| match action {
+        Action::RecordEvent { type_, reason, message } if reason == "PreservationRefused" => Some((*type_, message)),
+        _ => None,
+    });
+    let counted = plan.actions.iter().find_map(|action| match action {
+        Action::Observe(Metric::PreservationRefused(why)) => Some(*why),
+        _ => None,
+    });
+    assert_eq!(counted, expected.map(|(why, _)| why));
+    assert_eq!(event.map(|(type_, _)| type_), expected.map(|(_, type_)| type_));
+    let text = expected.map(|(why, _)| format!("It is not preserved: {why}."));
+    assert!(
+        text.iter()
+            .all(|text| event.is_some_and(|(_, message)| message.ends_with(text)))
+    );
+    // A user who asked sees the reason in the machine's status as well.
+    let description = plan.status.unwrap().last_operation.unwrap().description;
+    let shown = expected.is_some_and(|(_, type_)| type_ == EventType::Warning);
+    assert_eq!(description.contains("It is not preserved: "), shown, "{description}");
+}
+
+#[test]
+fn the_start_and_the_end_of_a_preservation_are_counted_once() {
+    let mut lab = failing();
+    let mut counted = Vec::new();
+    let mut count = |lab: &mut Lab| {
+        for _ in 0..40 {
+            let plan = lab.decide();
+            counted.extend(plan.actions.iter().filter_map(|action| match action {
+                Action::Observe(metric) => Some(metric.clone()),
+                _ => None,
+            }));
+            lab.carry_out(plan);
+        }
+    };
+    lab.request("Machine", "when-failed");
+    count(&mut lab);
+    lab.now = lab.expiry().unwrap();
+    count(&mut lab);
+    assert_eq!(
+        counted,
+        [
+            Metric::PreservationStarted(PreservedBy::Machine),
+            Metric::PreservationEnded(Release::Expired)
+        ]
     );
 }
 
