@@ -49,6 +49,7 @@ fn pod_view(target: &TargetState, pod: &v1::Pod, specs: &mut BTreeMap<String, Pe
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         daemon: controller.is_some_and(|owner| owner.kind == "DaemonSet"),
+        stateful: controller.is_some_and(|owner| owner.kind == "StatefulSet"),
         mirror: pod.annotations().contains_key("kubernetes.io/config.mirror"),
         finished: matches!(phase, Some("Succeeded" | "Failed")),
         ends: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0),

@@ -130,7 +130,11 @@ fn drained(pass: &Pass, node: &Node) -> Option<Plan> {
     };
     let pods = drain::concerned(pods);
     if limit.forced && !pods.is_empty() {
-        let deletions = drain::deletions(pods);
+        let deletions = if limit.requested {
+            drain::deletions(pods).collect()
+        } else {
+            drain::Removal::of(pass, pods).actions()
+        };
         let plan = drain_ended(pass, node)?;
         return Some(Plan {
             actions: prepare.into_iter().chain(deletions).chain(plan.actions).collect(),
@@ -198,6 +202,8 @@ fn drain_ended(pass: &Pass, node: &Node) -> Option<Plan> {
 
 struct DrainLimit {
     forced: bool,
+    /// Whether a user forces the drain with the label.
+    requested: bool,
     limit: drain::Limit,
 }
 
@@ -216,6 +222,7 @@ fn limit(pass: &Pass, node: &Node) -> DrainLimit {
     let forced = requested || left.is_zero() || drain::is_dead(pass);
     DrainLimit {
         forced,
+        requested,
         limit: drain::Limit {
             left: if forced { FORCED } else { left },
             evictions: pass.settings.max_evict_retries_of(pass.machine()),

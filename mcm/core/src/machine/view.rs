@@ -175,6 +175,8 @@ pub struct Pod {
     pub uid: String,
     /// Whether a DaemonSet controls it.
     pub daemon: bool,
+    /// Whether a StatefulSet controls it.
+    pub stateful: bool,
     /// Whether it is the mirror pod of a static pod.
     pub mirror: bool,
     /// Whether its containers have terminated and will not restart.
@@ -197,6 +199,12 @@ impl Pod {
     /// Whether it is evicted sequentially, because its volumes move with it.
     pub(super) fn moves_volumes(&self) -> bool {
         self.claims && !self.finished
+    }
+
+    /// Whether it must not run twice: its StatefulSet starts the next pod of that name, and its volumes may be attached to
+    /// another VM, as soon as the API does not have it any more.
+    pub(super) fn is_unique(&self) -> bool {
+        (self.stateful || self.claims) && !self.finished
     }
 
     /// A budget of the pod that can never allow an eviction.

@@ -5,6 +5,7 @@
 
 mod defects;
 mod engine;
+mod removal;
 mod round;
 mod volumes;
 
@@ -22,6 +23,7 @@ use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
 
 pub(super) use engine::step;
+pub(super) use removal::Removal;
 pub(super) use round::{Limit, Step};
 
 const TERMINATING: &str = "Terminating";

@@ -9,7 +9,7 @@ use super::super::pass::Pass;
 use super::super::{Plan, Reason};
 use super::keep::settle;
 use super::marks::{Marks, node_patch};
-use super::{DRAINED, Facts, defects};
+use super::{DRAINED, Facts, defects, unanswered};
 
 const NOT_DRAINED: &str = "Preserved node could not be drained.";
 
@@ -44,10 +44,13 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     };
     let pods = concerned(pods);
     let left = left(pass, record);
-    if is_forced(pass) || is_dead(pass) {
+    if is_forced(pass) {
         let mut plan = settle(pass, facts, Some(DRAINED));
         plan.actions.splice(0..0, deletions(pods));
         return plan;
+    }
+    if is_dead(pass) {
+        return unanswered::decide(pass, facts, pods);
     }
     if left.is_zero() {
         let drained = if pods.is_empty() { DRAINED } else { NOT_DRAINED };

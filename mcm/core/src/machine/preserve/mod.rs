@@ -10,6 +10,7 @@ mod finish;
 mod keep;
 mod marks;
 mod turn;
+mod unanswered;
 
 use std::time::Duration;
 

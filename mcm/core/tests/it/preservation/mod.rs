@@ -11,3 +11,4 @@ mod plans;
 mod precedence;
 mod reporting;
 mod table;
+mod unanswered;
