@@ -2,7 +2,11 @@
 //! failure.
 
 use mcm_api::{Phase, keys};
-use scenario::builder::{all, annotate, field, kubelet, not, phase, slack, unchanged};
+use scenario::builder::{
+    all, annotate, drain_timeout, field, kubelet, not, phase, pods, slack, stateful_set, storage_class, unchanged,
+    workload,
+};
+use scenario::expect::PodState;
 use scenario::step::KubeletAction;
 use scenario::{Condition, Scenario, Step};
 use serde_json::{Value, json};
@@ -14,7 +18,12 @@ use crate::regressions::worlds::{self, settled};
 
 /// All scenarios about what survives or follows a preservation.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![leaves_a_cordon(), returns_an_annotation(), fails_again()]
+    vec![
+        leaves_a_cordon(),
+        returns_an_annotation(),
+        fails_again(),
+        keeps_a_pod_that_must_not_run_twice(),
+    ]
 }
 
 fn leaves_a_cordon() -> Scenario {
@@ -107,4 +116,44 @@ fn fails_again() -> Scenario {
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .eventually(failing() + slack(), all([kept("md-a-1"), preserved(1)]))
         .always(slack(), kept("md-a-1"))
+}
+
+/// The kubelet of a preserved machine is cut off. Its VM keeps running, and with it the pod of a StatefulSet with a volume.
+fn keeps_a_pod_that_must_not_run_twice() -> Scenario {
+    let database = |state: PodState| pods("db").are(state);
+    let story = Scenario::new(
+        "preserve_keeps_a_unique_pod",
+        "A preserved machine does not answer: its pod with a volume stays Terminating and no second one starts, until the \
+         kubelet is back.",
+    );
+    settled(story, &[long(worlds::pool(2))])
+        .step(storage_class())
+        .step(stateful_set(workload("db").replicas(1).volume("1Gi")))
+        .eventually(joining() + slack(), database(PodState::Ready).exactly(1))
+        .step(preserve("Node", "md-a-1", "when-failed"))
+        .step(preserve("Node", "md-a-2", "when-failed"))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(
+            2 * failing() + drain_timeout() + slack(),
+            all([
+                kept("md-a-1"),
+                kept("md-a-2"),
+                database(PodState::Terminating).exactly(1),
+            ]),
+        )
+        .always(
+            2 * slack(),
+            all([pods("db").exactly(1), database(PodState::Terminating).exactly(1)]),
+        )
+        .step(kubelet("md-a-1", KubeletAction::Start))
+        .step(kubelet("md-a-2", KubeletAction::Start))
+        .eventually(
+            joining() + 2 * slack(),
+            all([
+                phase("md-a-1", Phase::RunningPreserved),
+                phase("md-a-2", Phase::RunningPreserved),
+                database(PodState::Ready).exactly(1),
+            ]),
+        )
 }
