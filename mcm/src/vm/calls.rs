@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcm_api::{Code, DriverError, MachineName, ProviderId, VmIdentity, keys};
+use mcm_api::{Code, DriverError, GoDuration, Machine, MachineName, ProviderId, VmIdentity, keys};
 use mcm_driver::{Driver, MachineRequest};
 
 use super::error::VmError;
@@ -100,18 +100,23 @@ impl Calls<'_> {
             .await
     }
 
-    /// A driver deletes of a machine without a uid only the VM of its provider id, so that it must be known.
+    /// A driver deletes everything of a machine with a uid, and of another one only the VM of its provider id, which
+    /// must therefore be known.
     async fn delete(&self, request: MachineRequest, machine: String) -> Result<Outcome, VmError> {
-        let request = match self.located(request).await {
+        let located = match request.machine.metadata.uid {
+            Some(_) => Ok(request),
+            None => self.located(request).await,
+        };
+        let request = match located {
             Ok(request) => request,
-            Err(error) if has_code(&error, Code::NotFound) => {
+            Err(error) if has_code(&error, &[Code::NotFound]) => {
                 return Ok(Outcome::Deleted {
                     machine,
                     provider_id: None,
                     last_known_state: None,
                 });
             }
-            Err(error) if has_code(&error, Code::Unimplemented) => {
+            Err(error) if has_code(&error, &[Code::Unimplemented, Code::OutOfRange]) => {
                 return Err(with_hint(error, "give the VM's --provider-id, which mcm vm list shows"));
             }
             Err(error) => return Err(error),
@@ -126,11 +131,9 @@ impl Calls<'_> {
         })
     }
 
-    /// The request with the VM's provider id, node name and state, as the controller records them in the Machine. A
-    /// Machine that has a provider id or a uid is complete.
+    /// The request with the VM's provider id, node name and state, as the controller records them in the Machine.
     async fn located(&self, mut request: MachineRequest) -> Result<MachineRequest, VmError> {
-        let machine = &request.machine;
-        if !machine.spec.provider_id.is_empty() || machine.metadata.uid.is_some() {
+        if !request.machine.spec.provider_id.is_empty() {
             return Ok(request);
         }
         let vm = match self.status(request.clone()).await {
@@ -139,15 +142,7 @@ impl Calls<'_> {
             }
             result => result?,
         };
-        let machine = &mut request.machine;
-        machine.spec.provider_id = vm.provider_id.map(String::from).unwrap_or_default();
-        if let Some(node) = vm.node_name {
-            let labels = machine.metadata.labels.get_or_insert_default();
-            labels.insert(keys::NODE_LABEL.to_owned(), node.into());
-        }
-        if let Some(state) = vm.last_known_state {
-            machine.status.last_known_state = state;
-        }
+        record(&mut request.machine, vm);
         Ok(request)
     }
 
@@ -163,7 +158,7 @@ impl Calls<'_> {
                 Code::DeadlineExceeded,
                 format!(
                     "the driver did not answer within {}: check it, or choose a longer --timeout; the call may still take effect",
-                    mcm_api::GoDuration(limit)
+                    GoDuration(limit)
                 ),
             ))
         });
@@ -177,8 +172,19 @@ impl Calls<'_> {
     }
 }
 
-fn has_code(error: &VmError, code: Code) -> bool {
-    matches!(error, VmError::Call { error, .. } if error.code == code)
+fn record(machine: &mut Machine, vm: VmIdentity) {
+    machine.spec.provider_id = vm.provider_id.map(String::from).unwrap_or_default();
+    if let Some(node) = vm.node_name {
+        let labels = machine.metadata.labels.get_or_insert_default();
+        labels.insert(keys::NODE_LABEL.to_owned(), node.into());
+    }
+    if let Some(state) = vm.last_known_state {
+        machine.status.last_known_state = state;
+    }
+}
+
+fn has_code(error: &VmError, codes: &[Code]) -> bool {
+    matches!(error, VmError::Call { error, .. } if codes.contains(&error.code))
 }
 
 fn with_hint(error: VmError, hint: &str) -> VmError {

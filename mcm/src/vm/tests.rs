@@ -1,1 +1,0 @@
-//! Tables of inputs and errors.
