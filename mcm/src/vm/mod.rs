@@ -16,7 +16,7 @@ mod tests;
 use std::io::Write as _;
 
 pub use error::{InputError, VmError};
-pub use options::{ClassOptions, MachineOptions, OutputFormat, VmCommand};
+pub use options::{ClassFlags, MachineFlags, OutputFormat, VmCommand};
 
 use mcm_driver::client::GrpcDriver;
 

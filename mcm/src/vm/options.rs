@@ -11,20 +11,20 @@ use crate::options::{DriverTlsOptions, Options};
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum VmCommand {
     /// Create the VM of a machine, or find the existing one (CreateMachine)
-    Create(MachineOptions),
+    Create(MachineFlags),
     /// Look up the VM of a machine (GetMachineStatus)
-    Status(MachineOptions),
+    Status(MachineFlags),
     /// List the VMs of a class (ListMachines)
-    List(ClassOptions),
+    List(ClassFlags),
     /// Complete the VM of a machine after its creation (InitializeMachine)
-    Initialize(MachineOptions),
+    Initialize(MachineFlags),
     /// Delete the VM of a machine; succeeds if there is none (DeleteMachine)
-    Delete(MachineOptions),
+    Delete(MachineFlags),
 }
 
 /// Flags of all commands.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
-pub struct ClassOptions {
+pub struct ClassFlags {
     /// Address of the cloud's driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
     #[arg(long, value_name = "ADDRESS")]
     pub driver: Option<String>,
@@ -52,10 +52,10 @@ pub struct ClassOptions {
 
 /// Flags of the commands about one machine.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
-pub struct MachineOptions {
+pub struct MachineFlags {
     /// The flags of all commands.
     #[command(flatten)]
-    pub class: ClassOptions,
+    pub class: ClassFlags,
 
     /// The Machine (YAML or JSON), instead of --machine-name
     #[arg(long, value_name = "FILE", help_heading = "Machine")]
@@ -88,7 +88,7 @@ pub enum OutputFormat {
 
 impl VmCommand {
     /// The flags of all commands.
-    pub(super) fn class(&self) -> &ClassOptions {
+    pub(super) fn class(&self) -> &ClassFlags {
         match self {
             Self::List(class) => class,
             Self::Create(machine) | Self::Status(machine) | Self::Initialize(machine) | Self::Delete(machine) => {
@@ -128,7 +128,7 @@ impl VmCommand {
     }
 }
 
-impl ClassOptions {
+impl ClassFlags {
     /// The flags of the connection, validated, in the form of the controller.
     pub(super) fn connection(&self) -> Result<Options, InputError> {
         let Some(driver) = self.driver.clone().filter(|driver| !driver.is_empty()) else {
@@ -154,7 +154,7 @@ impl ClassOptions {
     }
 }
 
-impl MachineOptions {
+impl MachineFlags {
     fn source(&self) -> Result<MachineSource, InputError> {
         let file = self
             .machine
