@@ -5,7 +5,7 @@
 //! election, metrics and events. It must not contain decisions about machines, nor code for a cloud.
 //!
 //! Each module may use only the modules before it in this order: `options`, `cache`, `metrics`, `cluster`, `memory`,
-//! `view`, `execute`, `reconcile`, `safety`.
+//! `view`, `execute`, `reconcile`, `safety`. `vm`, which is no part of the controller, uses `options` only.
 
 #[macro_use]
 extern crate defects;
@@ -25,6 +25,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod view;
+pub mod vm;
 
 pub use cluster::{Clusters, check_clusters, check_driver, client, from_options};
 pub use error::Error;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clock::{Clock, Seed};
+use mcm::vm::VmCommand;
 use mcm::{Environment, LogFormat, Metrics, Options};
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
@@ -42,10 +43,13 @@ struct Cli {
     options: Options,
 }
 
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 enum Command {
     /// Print the CustomResourceDefinitions as YAML, for kubectl apply -f -
     Crds,
+    /// Create, find, initialize or delete one VM by hand, without a Kubernetes cluster
+    #[command(subcommand)]
+    Vm(VmCommand),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Some(Command::Crds) => print_crds(),
+        Some(Command::Vm(command)) => return vm(&command),
         None => start(cli.options),
     };
     match result {
@@ -87,30 +92,57 @@ fn print_crds() -> anyhow::Result<()> {
         .context("the CRDs cannot be printed")
 }
 
+/// Exit status 2: the input is not usable; 1: a driver call failed.
+fn vm(command: &VmCommand) -> ExitCode {
+    start_log("warn", LogFormat::Text);
+    let result = match runtime() {
+        Ok(runtime) => runtime.block_on(mcm::vm::run(command)),
+        Err(error) => {
+            eprintln!("mcm: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mcm: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
 fn start(options: Options) -> anyhow::Result<()> {
     options.validate_program()?;
-    start_log(&options);
-    // Single-threaded: the controllers are one future, and waking other threads for their requests has no benefit.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("the runtime cannot be created")?;
+    start_log(detail(options.v), options.log_format);
+    let runtime = runtime()?;
     let result = runtime.block_on(serve(options));
     runtime.shutdown_background();
     result
 }
 
-fn start_log(options: &Options) {
-    let detail = match options.v {
+/// Single-threaded: the controllers are one future, and waking other threads for their requests has no benefit.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime cannot be created")
+}
+
+/// The log filter of a verbosity.
+fn detail(verbosity: i32) -> &'static str {
+    match verbosity {
         0..=1 => "info",
         2..=4 => "info,mcm=debug,mcm_driver=debug,mcm_core=debug",
         _ => "debug,mcm=trace,mcm_driver=trace,mcm_core=trace",
-    };
+    }
+}
+
+fn start_log(detail: &str, format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(detail));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    let lines = match options.log_format {
+    let lines = match format {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };

@@ -23,3 +23,4 @@ mod replay;
 mod roles;
 mod scenarios;
 mod shrink;
+mod vm;

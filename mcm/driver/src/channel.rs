@@ -41,7 +41,13 @@ pub struct AddressError {
 /// Why a connection failed: one sentence that names what to check.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct ConnectError(String);
+pub struct ConnectError(String);
+
+impl From<AddressError> for ConnectError {
+    fn from(error: AddressError) -> Self {
+        Self(error.to_string())
+    }
+}
 
 impl From<FileError> for ConnectError {
     fn from(error: FileError) -> Self {
@@ -89,6 +95,14 @@ fn open(address: &str, tls: Option<Tls>, limit: Option<Duration>) -> Result<Chan
 /// If it is not.
 pub fn check_address(address: &str, tls: Option<&Tls>) -> Result<(), AddressError> {
     Dialler::new(address, tls.cloned()).map(drop)
+}
+
+/// Connects to the driver at `address`, with TLS if `tls` is given, and closes the connection.
+///
+/// # Errors
+/// If the address is invalid, or nothing at it accepts the connection.
+pub async fn check_connection(address: &str, tls: Option<Tls>) -> Result<(), ConnectError> {
+    Arc::new(Dialler::new(address, tls)?).dial().await.map(drop)
 }
 
 /// Whether the address requires TLS.

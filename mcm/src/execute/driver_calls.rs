@@ -56,6 +56,10 @@ impl ActionExecutor {
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
             CallKind::Delete => Answer::Delete(self.timed(call, driver.delete_machine(request)).await),
             CallKind::DeleteStale => Answer::DeleteStale(self.timed(call, driver.delete_machine(request)).await),
+            CallKind::List => Answer::List(
+                self.timed(call, driver.list_machines(request.class, request.secret))
+                    .await,
+            ),
             CallKind::Update => Answer::Update {
                 spec: call.class.provider_spec.to_string(),
                 result: self
@@ -127,6 +131,7 @@ fn operation(kind: CallKind) -> &'static str {
         CallKind::Create => "CreateMachine",
         CallKind::Initialize => "InitializeMachine",
         CallKind::Delete | CallKind::DeleteStale => "DeleteMachine",
+        CallKind::List => "ListMachines",
         CallKind::Update => "UpdateMachine",
     }
 }

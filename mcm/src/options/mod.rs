@@ -506,6 +506,20 @@ impl Options {
         (!self.driver_tls.is_empty()).then(|| self.driver_tls.tls_files())
     }
 
+    /// Validates the flags of the driver only.
+    ///
+    /// # Errors
+    /// All violations at once.
+    pub(crate) fn validate_driver(&self) -> Result<(), OptionsError> {
+        let mut violations = Vec::new();
+        self.driver_violations(&mut violations);
+        if violations.is_empty() {
+            Ok(())
+        } else {
+            Err(OptionsError(violations))
+        }
+    }
+
     fn driver_violations(&self, violations: &mut Vec<String>) {
         match (self.driver.is_empty(), self.driver_listen) {
             (false, Some(address)) => {

@@ -283,6 +283,8 @@ pub enum CallKind {
     Delete,
     /// DeleteMachine; answered by [`Answer::DeleteStale`](super::Answer::DeleteStale).
     DeleteStale,
+    /// ListMachines.
+    List,
     /// UpdateMachine.
     Update,
 }

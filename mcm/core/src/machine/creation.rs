@@ -3,12 +3,14 @@
 //! Each creation first asks the cloud for the machine's VM, so that it finds what an earlier process did before it
 //! died. VM, label and phase follow, each derived from the state so far.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeAddress;
-use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, ProviderId, State, VmIdentity, keys};
+use mcm_api::{Code, DriverError, MachineName, MachineStatus, Operation, Phase, ProviderId, State, VmIdentity, keys};
 
 use super::defects;
+use super::existing;
 use super::last_step::{LastStep, StepText};
 use super::pass::Pass;
 use super::problem::{before_timeout, problem};
@@ -101,7 +103,11 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             _ => failed(pass, "GetMachineStatus", error),
         },
         Some(Answer::Create(Ok(vm))) => created(pass, vm, call),
+        Some(Answer::Create(Err(error))) if existing::needs_list(pass, error) => {
+            call(CallKind::List, machine.clone(), Reason::LookForExistingVm)
+        }
         Some(Answer::Create(Err(error))) => failed(pass, "CreateMachine", error),
+        Some(Answer::List(listed)) => already_exists(pass, listed.as_ref().ok(), call),
         Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
         Some(Answer::Initialize(Err(error))) => match error.code {
             Code::Unimplemented | Code::NotFound => initialized(pass, None),
@@ -135,6 +141,17 @@ fn recorded(pass: &Pass) -> VmIdentity {
         provider_id: ProviderId::new(pass.machine().spec.provider_id.as_str()),
         node_name: pass.node_name().cloned(),
         ..VmIdentity::default()
+    }
+}
+
+/// CreateMachine failed with AlreadyExists: adopts the VM if it is listed, and otherwise reports the failure.
+fn already_exists(pass: &Pass, listed: Option<&BTreeMap<ProviderId, MachineName>>, call: &MakeCall) -> Plan {
+    let Some(error) = existing::creation_error(pass) else {
+        return call(CallKind::Status, pass.machine().clone(), Reason::AskForVm);
+    };
+    match listed.and_then(|listed| existing::adopted(pass.name(), error, listed)) {
+        Some(vm) => found(pass, &vm, Some(call)),
+        None => failed(pass, "CreateMachine", error),
     }
 }
 

@@ -11,6 +11,7 @@ mod deletion;
 mod deletion_note;
 mod drain;
 mod drain_memory;
+mod existing;
 mod health;
 mod in_place;
 mod last_step;

@@ -37,6 +37,9 @@ pub enum Reason {
     /// The answer shows what earlier attempts created.
     #[error("the cloud is asked whether the machine has a VM")]
     AskForVm,
+    /// CreateMachine failed with AlreadyExists, and the driver has no GetMachineStatus.
+    #[error("the cloud already has a VM: the VMs of the class are listed to find it")]
+    LookForExistingVm,
     /// There is no VM.
     #[error("the machine has no VM: one is created")]
     CreateVm,

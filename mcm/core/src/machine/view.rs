@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use mcm_api::{
-    Code, DriverError, Machine, MachineClass, MachineName, MachineStatus, NodeName, Operation, Phase, VmIdentity,
+    Code, DriverError, Machine, MachineClass, MachineName, MachineStatus, NodeName, Operation, Phase, ProviderId,
+    VmIdentity,
 };
 
 use super::action::Failure;
@@ -262,6 +263,8 @@ pub enum Answer {
     /// GetVolumeIDs, once for each PersistentVolume: the cloud's volume ID by volume name; empty if the cloud has none
     /// or the call failed.
     VolumeIds(BTreeMap<String, String>),
+    /// ListMachines.
+    List(Result<BTreeMap<ProviderId, MachineName>, DriverError>),
     /// UpdateMachine.
     Update {
         /// The JSON of the provider spec that was to be applied.
@@ -278,7 +281,8 @@ impl Answer {
             Self::Status(answer) => answer.as_ref().is_err_and(|error| error.code != Code::NotFound),
             Self::Create(answer) | Self::Initialize(answer) => answer.is_err(),
             Self::Delete(answer) | Self::DeleteStale(answer) => answer.is_err(),
-            Self::VolumeIds(_) => false,
+            // The failure that led to a list counts.
+            Self::VolumeIds(_) | Self::List(_) => false,
             Self::Update { result, .. } => result.is_err(),
         }
     }

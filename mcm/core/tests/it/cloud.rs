@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcm_api::{Code, DriverError, NodeName, ProviderId, VmIdentity};
+use mcm_api::{Code, DriverError, MachineName, NodeName, ProviderId, VmIdentity};
 use mcm_core::machine::{Answer, CallKind, CloudCall};
 
 /// The VMs of one machine, and the errors of the next calls.
@@ -12,6 +12,8 @@ pub struct Cloud {
     pub vms: BTreeMap<String, bool>,
     /// Errors of the next calls of each kind; `true`: the call fails after its effect.
     pub errors: Vec<(CallKind, Code, bool)>,
+    /// A driver without GetMachineStatus, whose second creation fails with AlreadyExists.
+    pub without_status: bool,
     created: usize,
 }
 
@@ -23,6 +25,11 @@ impl Cloud {
         let failure = error.map(|(_, code, _)| DriverError::new(code, "injected"));
         let machine = call.machine.metadata.name.as_deref().unwrap_or_default();
         match call.kind {
+            CallKind::Status if self.without_status => Answer::Status(Err(DriverError::new(Code::Unimplemented, ""))),
+            CallKind::Create if self.without_status && !self.vms.is_empty() => {
+                Answer::Create(Err(DriverError::new(Code::AlreadyExists, "a VM of that name exists")))
+            }
+            CallKind::List => Answer::List(failure.map_or_else(|| Ok(self.listed(machine)), Err)),
             CallKind::Status => Answer::Status(failure.map_or_else(|| self.found(machine), Err)),
             CallKind::Create => {
                 let vm = effective.then(|| self.create(machine));
@@ -52,6 +59,11 @@ impl Cloud {
         let provider_id = format!("fakecloud:///z1/vm-{}", self.created);
         self.vms.insert(provider_id.clone(), false);
         identity(provider_id, machine)
+    }
+
+    fn listed(&self, machine: &str) -> BTreeMap<ProviderId, MachineName> {
+        let entry = |id: &String| Some((ProviderId::new(id.as_str())?, MachineName::new(machine)?));
+        self.vms.keys().filter_map(entry).collect()
     }
 
     fn found(&self, machine: &str) -> Result<VmIdentity, DriverError> {

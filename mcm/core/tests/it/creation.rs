@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::NodeAddress;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{
-    Code, DriverError, GoDuration, NodeName, NodeTemplate, Operation, Phase, ProviderId, State, VmIdentity, keys,
+    Code, DriverError, GoDuration, MachineName, NodeName, NodeTemplate, Operation, Phase, ProviderId, State,
+    VmIdentity, keys,
 };
 use mcm_core::machine::{
     Action, Answer, CallKind, Failure, MachinePatch, NodeView, Reason, Settings, TokenView, View, decide,
@@ -230,6 +231,39 @@ fn a_failed_creation_is_retried_after_the_period_of_its_code(
         status.current_status.preserve_expiry_time.is_some(),
         "a failed call does not end a preservation"
     );
+}
+
+/// The answers of a pass of a driver whose CreateMachine reports an existing VM, and the next step.
+#[rstest]
+#[case::with_status_calls(Code::NotFound, None, &[], "CrashLoopBackOff")]
+#[case::without(Code::Unimplemented, None, &["call List"], "")]
+#[case::listed(
+    Code::Unimplemented,
+    Some(Ok("worker-x7k2p")),
+    &["patch node=worker-x7k2p priority=3 provider=fakecloud:///z1/1", "call Initialize"],
+    ""
+)]
+#[case::of_another_machine(Code::Unimplemented, Some(Ok("worker-other")), &[], "CrashLoopBackOff")]
+#[case::without_lists(Code::Unimplemented, Some(Err(Code::Unimplemented)), &[], "CrashLoopBackOff")]
+fn an_existing_vm_is_adopted_if_it_has_the_tags_of_the_class_and_otherwise_reported(
+    #[case] status: Code,
+    #[case] listed: Option<Result<&str, Code>>,
+    #[case] expected: &[&str],
+    #[case] phase: &str,
+) {
+    let mut view = answered(new_machine(), Answer::Status(Err(error(status))));
+    view.answers.push(Answer::Create(Err(error(Code::AlreadyExists))));
+    let id = ProviderId::new("fakecloud:///z1/1");
+    let entry = |name: &str| id.clone().zip(MachineName::new(name)).into_iter().collect();
+    view.answers
+        .extend(listed.map(|listed| Answer::List(listed.map(entry).map_err(error))));
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), expected);
+    assert_eq!(written(&plan).0, phase);
+    if phase == "CrashLoopBackOff" {
+        assert_eq!(written(&plan).2, "AlreadyExists");
+        assert_eq!(plan.wake, Some(mins(3)));
+    }
 }
 
 #[rstest]

@@ -55,6 +55,19 @@ fn a_creation_that_fails_three_times_creates_one_vm() {
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
+#[test]
+fn a_lost_creation_by_a_driver_without_status_calls_is_adopted() {
+    let mut world = World::new(Settings::default());
+    world.cloud.without_status = true;
+    world.cloud.errors = vec![(CallKind::Create, Code::Unavailable, true)];
+    settle(&mut world, "Running");
+    assert_eq!(world.cloud.vms.len(), 1);
+    insta::assert_snapshot!(world.narrative.join("\n"));
+    world.delete();
+    settle(&mut world, "deleted");
+    assert!(world.cloud.vms.is_empty());
+}
+
 /// One machine lifecycle in the order of `seed`: the controller crashes between any two actions or decides on a stale
 /// view, cloud calls fail before or after their effect, and the node joins and a user deletes the machine at any time.
 fn run_lifecycle(seed: u64, settings: Settings) -> Result<String, String> {

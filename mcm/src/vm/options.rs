@@ -1,0 +1,185 @@
+//! The commands and flags of `mcm vm`, and the files that they name.
+
+use clap::{Args, Subcommand, ValueEnum};
+use mcm_api::GoDuration;
+
+use super::error::InputError;
+use super::input::{Action, MachineSource, Source, Sources};
+use crate::options::{DriverTlsOptions, Options};
+
+/// A command about VMs.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum VmCommand {
+    /// Create the VM of a machine, or find the existing one (CreateMachine)
+    Create(MachineFlags),
+    /// Look up the VM of a machine (GetMachineStatus)
+    Status(MachineFlags),
+    /// List the VMs of a class (ListMachines)
+    List(ClassFlags),
+    /// Complete the VM of a machine after its creation (InitializeMachine)
+    Initialize(MachineFlags),
+    /// Delete the VM of a machine; succeeds if there is none (DeleteMachine)
+    Delete(MachineFlags),
+}
+
+/// Flags of all commands.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct ClassFlags {
+    /// Address of the cloud's driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub driver: Option<String>,
+
+    /// The MachineClass (YAML or JSON)
+    #[arg(long, value_name = "FILE")]
+    pub class: Option<String>,
+
+    /// A Secret that the class names (YAML or JSON); repeat it if the class names two
+    #[arg(long = "secret", value_name = "FILE")]
+    pub secrets: Vec<String>,
+
+    /// How long a call may take (duration); by default 10m for create and 2m for the others, as in the controller
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<GoDuration>,
+
+    /// Format of the result
+    #[arg(long, short = 'o', value_enum, default_value_t)]
+    pub output: OutputFormat,
+
+    /// TLS to the driver.
+    #[command(flatten)]
+    pub driver_tls: DriverTlsOptions,
+}
+
+/// Flags of the commands about one machine.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct MachineFlags {
+    /// The flags of all commands.
+    #[command(flatten)]
+    pub class: ClassFlags,
+
+    /// The Machine (YAML or JSON), instead of --machine-name
+    #[arg(long, value_name = "FILE", help_heading = "Machine")]
+    pub machine: Option<String>,
+
+    /// Name of the machine
+    #[arg(long, value_name = "NAME", help_heading = "Machine")]
+    pub machine_name: Option<String>,
+
+    /// Namespace of --machine-name; by default that of the class
+    #[arg(long, value_name = "NAMESPACE", help_heading = "Machine")]
+    pub namespace: Option<String>,
+
+    /// Provider id of the VM; by default spec.providerID of --machine
+    #[arg(long, value_name = "ID", help_heading = "Machine")]
+    pub provider_id: Option<String>,
+}
+
+/// The format of a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// One line, or a table.
+    #[default]
+    Text,
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+impl VmCommand {
+    /// The flags of all commands.
+    pub(super) fn class(&self) -> &ClassFlags {
+        match self {
+            Self::List(class) => class,
+            Self::Create(machine) | Self::Status(machine) | Self::Initialize(machine) | Self::Delete(machine) => {
+                &machine.class
+            }
+        }
+    }
+
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Self::Create(_) => Action::Create,
+            Self::Status(_) => Action::Status,
+            Self::List(_) => Action::List,
+            Self::Initialize(_) => Action::Initialize,
+            Self::Delete(_) => Action::Delete,
+        }
+    }
+
+    /// Reads the files that the flags name.
+    pub(super) fn sources(&self) -> Result<Sources, InputError> {
+        let class = self.class();
+        let machine = match self {
+            Self::List(_) => None,
+            Self::Create(machine) | Self::Status(machine) | Self::Initialize(machine) | Self::Delete(machine) => {
+                Some(machine.source()?)
+            }
+        };
+        Ok(Sources {
+            class: class.class.as_deref().map(|path| read("--class", path)).transpose()?,
+            secrets: class
+                .secrets
+                .iter()
+                .map(|path| read("--secret", path))
+                .collect::<Result<_, _>>()?,
+            machine,
+        })
+    }
+}
+
+impl ClassFlags {
+    /// The flags of the connection, validated, in the form of the controller.
+    pub(super) fn connection(&self) -> Result<Options, InputError> {
+        let Some(driver) = self.driver.clone().filter(|driver| !driver.is_empty()) else {
+            return Err(InputError::Missing {
+                flag: "--driver",
+                fix: "give the address of the cloud's driver as grpc://HOST:PORT or grpcs://HOST:PORT".to_owned(),
+            });
+        };
+        if self.timeout.is_some_and(|timeout| timeout.0.is_zero()) {
+            return Err(InputError::Value {
+                flag: "--timeout",
+                value: "0s".to_owned(),
+                reason: "no call can succeed: choose 1s or more".to_owned(),
+            });
+        }
+        let options = Options {
+            driver,
+            driver_tls: self.driver_tls.clone(),
+            ..Options::default()
+        };
+        options.validate_driver()?;
+        Ok(options)
+    }
+}
+
+impl MachineFlags {
+    fn source(&self) -> Result<MachineSource, InputError> {
+        let file = self
+            .machine
+            .as_deref()
+            .map(|path| read("--machine", path))
+            .transpose()?;
+        Ok(MachineSource {
+            file,
+            name: self.machine_name.clone(),
+            namespace: self.namespace.clone(),
+            provider_id: self.provider_id.clone(),
+        })
+    }
+}
+
+fn read(flag: &'static str, path: &str) -> Result<Source, InputError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Source {
+            path: path.to_owned(),
+            text,
+        }),
+        Err(error) => Err(InputError::Value {
+            flag,
+            value: path.to_owned(),
+            reason: format!("the file cannot be read: {error}"),
+        }),
+    }
+}
