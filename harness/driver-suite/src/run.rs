@@ -1,0 +1,104 @@
+//! Runs cases one after another and deletes what they create.
+
+use std::time::Duration;
+
+use clock::Clock;
+use mcm_api::{Machine, MachineName, ProviderId};
+use tokio_util::sync::CancellationToken;
+
+use crate::cases::{Case, Stop, Verdict};
+use crate::{CaseResult, Leftover, Outcome, Report, Session};
+
+/// Why a case of a stopped run has no result.
+const STOPPED: &str = "the run was stopped";
+
+/// Runs `cases` in this order. After each case, also a failed or stopped one, its machines are deleted; at the end, the
+/// VMs that remain are deleted by their provider ids. `on_result` receives each result. When `stop` is cancelled, the
+/// run ends after the cleanup.
+pub async fn run(
+    session: &Session,
+    cases: &[Case],
+    stop: &CancellationToken,
+    mut on_result: impl FnMut(&CaseResult),
+) -> Report {
+    // Without a list, only the machines of the run are checked at the end.
+    *session.before.lock() = session.list().await.unwrap_or_default();
+    let clock = Clock::wall();
+    let mut report = Report::default();
+    for case in cases {
+        if stop.is_cancelled() {
+            break;
+        }
+        let start = clock.now();
+        let first = session.machines().len();
+        let verdict = tokio::select! {
+            verdict = case.run(session) => verdict,
+            () = stop.cancelled() => Err(Stop::Skipped(STOPPED.to_owned())),
+        };
+        delete_all(session, &session.machines()[first..]).await;
+        let result = CaseResult {
+            name: case.name,
+            rule: case.rule,
+            outcome: outcome(session, verdict),
+            duration: Duration::try_from(clock.now().duration_since(start)).unwrap_or_default(),
+        };
+        on_result(&result);
+        report.results.push(result);
+    }
+    report.stopped = stop.is_cancelled();
+    report.leftovers = remove_leftovers(session).await;
+    report
+}
+
+/// Errors of a driver may contain secrets, which no report may contain.
+fn outcome(session: &Session, verdict: Verdict) -> Outcome {
+    match verdict {
+        Ok(()) => Outcome::Passed,
+        Err(Stop::Failed(reason)) => Outcome::Failed(session.redact(&reason)),
+        Err(Stop::Skipped(reason)) => Outcome::Skipped(session.redact(&reason)),
+    }
+}
+
+/// Failures show in the search for leftovers.
+async fn delete_all(session: &Session, machines: &[Machine]) {
+    for machine in machines {
+        let _ = session.delete(machine).await;
+    }
+}
+
+/// The VMs of this run that still exist.
+pub(crate) async fn find_leftovers(session: &Session) -> Vec<Leftover> {
+    if let Ok(vms) = session.list().await {
+        let own = vms.into_iter().filter(|(_, machine)| session.owns(machine));
+        return own.map(|(id, machine)| leftover(Some(id), machine)).collect();
+    }
+    let mut leftovers = Vec::new();
+    for machine in session.machines() {
+        let vm = crate::session::existing(session.status(&machine).await);
+        let name = machine.metadata.name.as_deref().and_then(MachineName::new);
+        if let (Ok(vm), Some(name)) = (vm, name) {
+            leftovers.push(leftover(vm.provider_id, name));
+        }
+    }
+    leftovers
+}
+
+fn leftover(provider_id: Option<ProviderId>, machine: MachineName) -> Leftover {
+    Leftover { provider_id, machine }
+}
+
+/// Deletes what remains by provider id. Returns the VMs that remain nevertheless.
+async fn remove_leftovers(session: &Session) -> Vec<Leftover> {
+    let leftovers = find_leftovers(session).await;
+    if leftovers.is_empty() {
+        return leftovers;
+    }
+    for leftover in &leftovers {
+        let mut machine = session.machine();
+        machine.metadata.name = Some(leftover.machine.to_string());
+        machine.metadata.uid = None;
+        machine.spec.provider_id = leftover.provider_id.as_deref().unwrap_or_default().to_owned();
+        let _ = session.delete(&machine).await;
+    }
+    find_leftovers(session).await
+}
