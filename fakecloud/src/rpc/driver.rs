@@ -60,7 +60,9 @@ fn check_provider(class: &MachineClass) -> Result<(), DriverError> {
         None | Some("" | PROVIDER) => Ok(()),
         Some(other) => Err(DriverError::new(
             Code::InvalidArgument,
-            format!("the machine class has provider {other:?}, and this driver serves {PROVIDER:?}: correct the provider"),
+            format!(
+                "the machine class has provider {other:?}, and this driver serves {PROVIDER:?}: correct the provider"
+            ),
         )),
     }
 }

@@ -151,8 +151,7 @@ fn read_class(path: &Path) -> Result<MachineClass, InputError> {
         kind: "MachineClass",
     };
     let object = source.read()?;
-    let mut class: MachineClass =
-        serde_json::from_value(object).map_err(|error| source.invalid(error.to_string()))?;
+    let mut class: MachineClass = serde_json::from_value(object).map_err(|error| source.invalid(error.to_string()))?;
     if class.provider.as_deref().unwrap_or_default().is_empty() {
         return Err(source.missing("provider", "enter the name of your driver's provider"));
     }
@@ -175,14 +174,16 @@ fn read_secret(path: &Path) -> Result<BTreeMap<String, ByteString>, InputError> 
     };
     let object = source.read()?;
     // The parser's text may quote a value.
-    let secret: Secret = serde_json::from_value(object).map_err(|_| {
-        source.invalid("data must map keys to Base64, and stringData must map keys to text".to_owned())
-    })?;
+    let secret: Secret = serde_json::from_value(object)
+        .map_err(|_| source.invalid("data must map keys to Base64, and stringData must map keys to text".to_owned()))?;
     let mut data = secret.data.unwrap_or_default();
     let texts = secret.string_data.unwrap_or_default().into_iter();
     data.extend(texts.map(|(key, text)| (key, ByteString(text.into_bytes()))));
     if data.is_empty() {
-        return Err(source.missing("data", "enter the credentials that your driver needs, in data or stringData"));
+        return Err(source.missing(
+            "data",
+            "enter the credentials that your driver needs, in data or stringData",
+        ));
     }
     Ok(data)
 }

@@ -25,7 +25,9 @@ fn rename(value: &mut Value, cluster: &str) -> bool {
             renamed
         }
         // Every item, so no short circuit.
-        Value::Array(items) => items.iter_mut().fold(false, |renamed, item| rename(item, cluster) | renamed),
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |renamed, item| rename(item, cluster) | renamed),
         Value::String(text) => match other_tag(text, cluster) {
             Some(other) => {
                 *text = other;

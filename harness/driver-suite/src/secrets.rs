@@ -13,11 +13,7 @@ const SHORTEST_LINE: usize = 12;
 
 /// The key of a value that `text` contains: as it is, a line of it, or in Base64. Values that are part of `public` do
 /// not count.
-pub(crate) fn exposed_key<'a>(
-    text: &str,
-    secret: &'a BTreeMap<String, ByteString>,
-    public: &str,
-) -> Option<&'a str> {
+pub(crate) fn exposed_key<'a>(text: &str, secret: &'a BTreeMap<String, ByteString>, public: &str) -> Option<&'a str> {
     let exposed = |value: &ByteString| {
         forms(value)
             .iter()
@@ -43,7 +39,11 @@ fn forms(value: &ByteString) -> Vec<String> {
     let mut forms = Vec::new();
     if let Ok(text) = std::str::from_utf8(&value.0) {
         let text = text.trim();
-        forms.extend(Some(text).filter(|text| text.len() >= SHORTEST_VALUE).map(str::to_owned));
+        forms.extend(
+            Some(text)
+                .filter(|text| text.len() >= SHORTEST_VALUE)
+                .map(str::to_owned),
+        );
         let lines = text.lines().map(str::trim);
         forms.extend(lines.filter(|line| line.len() >= SHORTEST_LINE).map(str::to_owned));
     }

@@ -168,7 +168,8 @@ impl Session {
     pub(crate) async fn create_with(&self, machine: &Machine, inputs: &Inputs) -> Result<VmIdentity, CallError> {
         self.register(machine);
         let request = self.request(machine, inputs);
-        self.answer(Call::CreateMachine, self.driver.create_machine(request)).await
+        self.answer(Call::CreateMachine, self.driver.create_machine(request))
+            .await
     }
 
     /// CreateMachine of a client that gives up after `patience`. The answer is lost.
@@ -180,7 +181,10 @@ impl Session {
 
     fn register(&self, machine: &Machine) {
         let mut machines = self.machines.lock();
-        if machines.iter().all(|known| known.metadata.name != machine.metadata.name) {
+        if machines
+            .iter()
+            .all(|known| known.metadata.name != machine.metadata.name)
+        {
             machines.push(machine.clone());
         }
     }
@@ -237,7 +241,10 @@ impl Session {
         let name = machine.metadata.name.as_deref().unwrap_or_default();
         match self.list().await {
             Ok(vms) => Ok(Some(
-                vms.into_iter().filter(|(_, of)| *of == name).map(|(id, _)| id).collect(),
+                vms.into_iter()
+                    .filter(|(_, of)| *of == name)
+                    .map(|(id, _)| id)
+                    .collect(),
             )),
             Err(error) if error.is_unimplemented() => Ok(None),
             Err(error) => Err(error),
@@ -265,7 +272,9 @@ impl Session {
         while let Some(finder) = self.finder(machine).await? {
             if waited >= self.limits.settle {
                 let limit = self.limits.settle;
-                return Err(Stop::Failed(format!("{limit:?} after a successful DeleteMachine {finder}")));
+                return Err(Stop::Failed(format!(
+                    "{limit:?} after a successful DeleteMachine {finder}"
+                )));
             }
             waited += pause().await;
         }
@@ -276,7 +285,12 @@ impl Session {
     pub(crate) async fn has_only(&self, machine: &Machine, expected: &ProviderId) -> Verdict {
         match existing(self.status(machine).await) {
             Ok(vm) if vm.provider_id.as_ref() == Some(expected) => {}
-            Ok(vm) => return stop(format!("GetMachineStatus finds {}, expected VM {expected}", name_of(&vm))),
+            Ok(vm) => {
+                return stop(format!(
+                    "GetMachineStatus finds {}, expected VM {expected}",
+                    name_of(&vm)
+                ));
+            }
             Err(error) if error.is_unimplemented() => {}
             Err(error) => return stop(format!("VM {expected} exists, but {error}")),
         }
@@ -286,7 +300,10 @@ impl Session {
         match listed.as_slice() {
             [id] if id == expected => Ok(()),
             [] => stop(format!("ListMachines does not contain VM {expected}")),
-            ids => stop(format!("ListMachines contains {}, expected only VM {expected}", names(ids))),
+            ids => stop(format!(
+                "ListMachines contains {}, expected only VM {expected}",
+                names(ids)
+            )),
         }
     }
 

@@ -77,35 +77,35 @@ pub(super) async fn secrets(session: &Session) -> Verdict {
     }
 }
 
-/// Inputs that a driver should refuse. Their Secrets contain values that appear in no other text.
+/// Inputs that a driver should refuse: valid and invalid Secrets with invalid classes, and invalid Secrets with the
+/// valid class. Invalid Secrets contain values that appear in no other text.
 fn suspicious_inputs(session: &Session) -> Vec<Inputs> {
+    let valid = &session.inputs;
     let marked = |key: &str| ByteString(format!("secret-value-of-{key}-{}", session.other_name()).into_bytes());
-    let mut valid_secret = session.inputs.clone();
-    let user_data = keys::USER_DATA_KEY.to_owned();
-    valid_secret.secret.insert(user_data.clone(), marked(&user_data));
+    let user_data = (keys::USER_DATA_KEY.to_owned(), marked(keys::USER_DATA_KEY));
 
-    let mut invalid_spec = valid_secret.clone();
-    invalid_spec.class.provider_spec = json!("not a provider spec");
-    let mut empty_spec = valid_secret.clone();
-    empty_spec.class.provider_spec = json!({});
-    let mut other_provider = valid_secret;
-    other_provider.class.provider = Some(session.other_name());
-
-    let mut invalid_secret = session.inputs.clone();
+    let mut invalid_secret = valid.clone();
     for (key, value) in &mut invalid_secret.secret {
         *value = marked(key);
     }
-    // Only one key, so that a driver that looks for another one may print what it has.
-    let mut incomplete_secret = session.inputs.clone();
-    incomplete_secret.secret.clear();
-    incomplete_secret.secret.insert(user_data.clone(), marked(&user_data));
-    vec![
-        invalid_spec,
-        empty_spec,
-        other_provider,
-        invalid_secret,
-        incomplete_secret,
-    ]
+    invalid_secret.secret.extend([user_data.clone()]);
+    // Without the credentials, so that a driver that looks for them may print what it has.
+    let mut incomplete_secret = valid.clone();
+    incomplete_secret.secret = [user_data].into();
+
+    let mut all = Vec::new();
+    for inputs in [valid, &invalid_secret] {
+        for invalid_spec in [json!("not a provider spec"), json!({})] {
+            let mut invalid_class = inputs.clone();
+            invalid_class.class.provider_spec = invalid_spec;
+            all.push(invalid_class);
+        }
+        let mut other_provider = inputs.clone();
+        other_provider.class.provider = Some(session.other_name());
+        all.push(other_provider);
+    }
+    all.extend([invalid_secret, incomplete_secret]);
+    all
 }
 
 async fn failures(session: &Session, inputs: &Inputs) -> Vec<CallError> {

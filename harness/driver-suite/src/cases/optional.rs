@@ -20,9 +20,9 @@ pub(super) async fn initialize(session: &Session) -> Verdict {
         }
     }
     match session.status(&machine).await {
-        Err(error @ CallError::Failed { .. }) if !error.is_unimplemented() => Err(Stop::Failed(format!(
-            "after a successful InitializeMachine {error}"
-        ))),
+        Err(error @ CallError::Failed { .. }) if !error.is_unimplemented() => {
+            Err(Stop::Failed(format!("after a successful InitializeMachine {error}")))
+        }
         Err(error @ CallError::NoAnswer { .. }) => Err(error.into()),
         _ => Ok(()),
     }

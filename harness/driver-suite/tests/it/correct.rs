@@ -78,7 +78,12 @@ async fn two_runs_at_once_do_not_disturb_each_other() {
 #[tokio::test]
 async fn a_stopped_run_cleans_up_and_is_not_green() {
     let cloud = cloud(Config::default());
-    let session = Session::new(Arc::new(cloud.driver()), fakecloud_inputs(), SHORT, "stopped".to_owned());
+    let session = Session::new(
+        Arc::new(cloud.driver()),
+        fakecloud_inputs(),
+        SHORT,
+        "stopped".to_owned(),
+    );
     let stop = CancellationToken::new();
     let report = driver_suite::run(&session, CASES, &stop, |_| stop.cancel()).await;
     assert!(report.stopped && !report.is_green(), "{report:#?}");

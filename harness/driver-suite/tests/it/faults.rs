@@ -25,7 +25,7 @@ async fn run(fault: Fault) -> Report {
 #[case::list_ignores_tags(Fault::ListIgnoresTags, &["list-other-cluster"], "another cluster contains VM")]
 #[case::delete_missing_fails(
     Fault::DeleteMissingFails,
-    &["delete-repeated", "delete-unknown", "delete-by-provider-id"],
+    &["delete-repeated", "delete-unknown"],
     "DeleteMachine failed with NotFound"
 )]
 #[case::delete_leaves_vm(
@@ -70,7 +70,10 @@ async fn a_planted_fault_fails_the_cases_of_its_rule(
 async fn a_list_without_machine_names_fails() {
     let report = run(Fault::ListNamesVms).await;
     let reason = reason(&report, "list-created");
-    assert!(reason.contains("ListMachines does not contain VM fakecloud:///"), "{reason}");
+    assert!(
+        reason.contains("ListMachines does not contain VM fakecloud:///"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -87,7 +90,10 @@ async fn vms_that_cannot_be_deleted_are_reported_with_their_names() {
     let report = run(Fault::DeleteLeavesVm).await;
     assert!(!report.leftovers.is_empty());
     let text = report.leftovers[0].to_string();
-    assert!(text.starts_with("VM fakecloud:///local-1/") && text.contains(" of machine suite-"), "{text}");
+    assert!(
+        text.starts_with("VM fakecloud:///local-1/") && text.contains(" of machine suite-"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

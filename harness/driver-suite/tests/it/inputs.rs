@@ -14,13 +14,17 @@ const SECRET: &str = "kind: Secret\nstringData: {token: secret-value}\n";
 #[case::a_class_of_another_kind("kind: Machine\n", SECRET, "kind is \"Machine\", expected MachineClass")]
 #[case::no_provider("kind: MachineClass\nproviderSpec: {}\n", SECRET, "provider is missing: enter")]
 #[case::no_provider_spec("kind: MachineClass\nprovider: p\n", SECRET, "providerSpec is missing: enter")]
-#[case::no_name("kind: MachineClass\nprovider: p\nproviderSpec: {}\n", SECRET, "metadata.name is missing")]
-#[case::no_yaml("kind: [\n", SECRET, "not a MachineClass in YAML: line ")]
+#[case::no_name(
+    "kind: MachineClass\nprovider: p\nproviderSpec: {}\n",
+    SECRET,
+    "metadata.name is missing"
+)]
+#[case::no_yaml("kind: [\n", SECRET, "at line 1")]
 #[case::an_invalid_field("kind: MachineClass\nmetadata: 1\n", SECRET, "not a MachineClass in YAML: ")]
 #[case::a_secret_of_another_kind(CLASS, CLASS, "kind is \"MachineClass\", expected Secret")]
 #[case::an_empty_secret(CLASS, "kind: Secret\n", "data is missing: enter")]
 #[case::no_base64(CLASS, "kind: Secret\ndata: {token: secret-value}\n", "data must map keys to Base64")]
-#[case::an_invalid_secret(CLASS, "kind: Secret\nstringData: secret-value: {\n", "not a Secret in YAML: line ")]
+#[case::an_invalid_secret(CLASS, "kind: Secret\nstringData: secret-value: {\n", "at line 2")]
 fn an_unusable_file_is_reported_in_one_line(#[case] class: &str, #[case] secret: &str, #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (class_file, secret_file) = (folder.path().join("class.yaml"), folder.path().join("secret.yaml"));
@@ -28,14 +32,20 @@ fn an_unusable_file_is_reported_in_one_line(#[case] class: &str, #[case] secret:
     fs::write(&secret_file, secret).unwrap();
     let error = Inputs::read(&class_file, &secret_file).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
-    assert!(error.starts_with("--class ") || error.starts_with("--secret "), "{error}");
+    assert!(
+        error.starts_with("--class ") || error.starts_with("--secret "),
+        "{error}"
+    );
     assert!(!error.contains('\n') && !error.contains("secret-value"), "{error}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let error = Inputs::read(&example("nowhere.yaml"), &example("secret.yaml")).unwrap_err();
-    assert!(error.to_string().contains("nowhere.yaml: cannot read the file"), "{error}");
+    assert!(
+        error.to_string().contains("nowhere.yaml: cannot read the file"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -90,7 +90,10 @@ impl Driver for Planted {
         match self.fault {
             Fault::SecondVm => {
                 let mut copies = self.copies.lock();
-                let copy = copies.entry(name(&request)).and_modify(|count| *count += 1).or_insert(0);
+                let copy = copies
+                    .entry(name(&request))
+                    .and_modify(|count| *count += 1)
+                    .or_insert(0);
                 if *copy > 0 {
                     request.machine.metadata.name = Some(format!("{}{COPY}{copy}", name(&request)));
                 }
@@ -171,7 +174,11 @@ impl Driver for Planted {
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         if self.fault == Fault::ForeignVolumes {
-            return Ok(specs.into_iter().filter_map(|spec| spec.csi).map(|csi| csi.volume_handle).collect());
+            return Ok(specs
+                .into_iter()
+                .filter_map(|spec| spec.csi)
+                .map(|csi| csi.volume_handle)
+                .collect());
         }
         self.inner.get_volume_ids(specs).await
     }
