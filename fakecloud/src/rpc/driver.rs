@@ -138,3 +138,24 @@ impl Driver for FakeDriver {
             .await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::its_own(Some("fakecloud"), true)]
+    #[case::none(None, true)]
+    #[case::empty(Some(""), true)]
+    #[case::another(Some("aws"), false)]
+    fn classes_of_other_providers_are_refused(#[case] provider: Option<&str>, #[case] accepted: bool) {
+        let class = MachineClass {
+            provider: provider.map(str::to_owned),
+            ..MachineClass::default()
+        };
+        let code = check_provider(&class).map_err(|error| error.code);
+        assert_eq!(code, if accepted { Ok(()) } else { Err(Code::InvalidArgument) });
+    }
+}

@@ -1,13 +1,11 @@
 //! Runs cases one after another and deletes what they create.
 
-use std::time::Duration;
-
-use clock::Clock;
 use mcm_api::{Machine, MachineName, ProviderId};
 use tokio_util::sync::CancellationToken;
 
 use crate::cases::{Case, Stop, Verdict};
-use crate::{CaseResult, Leftover, Outcome, Report, Session};
+use crate::session::{Stopwatch, existing};
+use crate::{CallError, CaseResult, Leftover, Outcome, Report, Session};
 
 /// Why a case of a stopped run has no result.
 const STOPPED: &str = "the run was stopped";
@@ -23,13 +21,12 @@ pub async fn run(
 ) -> Report {
     // Without a list, only the machines of the run are checked at the end.
     *session.before.lock() = session.list().await.unwrap_or_default();
-    let clock = Clock::wall();
     let mut report = Report::default();
     for case in cases {
         if stop.is_cancelled() {
             break;
         }
-        let start = clock.now();
+        let stopwatch = Stopwatch::start();
         let first = session.machines().len();
         let verdict = tokio::select! {
             verdict = case.run(session) => verdict,
@@ -40,7 +37,7 @@ pub async fn run(
             name: case.name,
             rule: case.rule,
             outcome: outcome(session, verdict),
-            duration: Duration::try_from(clock.now().duration_since(start)).unwrap_or_default(),
+            duration: stopwatch.elapsed(),
         };
         on_result(&result);
         report.results.push(result);
@@ -74,10 +71,12 @@ pub(crate) async fn find_leftovers(session: &Session) -> Vec<Leftover> {
     }
     let mut leftovers = Vec::new();
     for machine in session.machines() {
-        let vm = crate::session::existing(session.status(&machine).await);
         let name = machine.metadata.name.as_deref().and_then(MachineName::new);
-        if let (Ok(vm), Some(name)) = (vm, name) {
-            leftovers.push(leftover(vm.provider_id, name));
+        match (existing(session.status(&machine).await), name) {
+            (Ok(vm), Some(name)) => leftovers.push(leftover(vm.provider_id, name)),
+            // The next machine would take as long.
+            (Err(CallError::NoAnswer { .. }), _) => break,
+            _ => {}
         }
     }
     leftovers

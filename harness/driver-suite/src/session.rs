@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use clock::{NoEntropy, Seed};
+use clock::{Clock, NoEntropy, Seed};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::machine::ClassSpec;
@@ -268,15 +268,15 @@ impl Session {
 
     /// Waits until no call finds a VM of the machine.
     pub(crate) async fn wait_until_gone(&self, machine: &Machine) -> Verdict {
-        let mut waited = Duration::ZERO;
+        let waiting = Stopwatch::start();
         while let Some(finder) = self.finder(machine).await? {
-            if waited >= self.limits.settle {
+            if waiting.elapsed() >= self.limits.settle {
                 let limit = self.limits.settle;
                 return Err(Stop::Failed(format!(
                     "{limit:?} after a successful DeleteMachine {finder}"
                 )));
             }
-            waited += pause().await;
+            pause().await;
         }
         Ok(())
     }
@@ -309,13 +309,13 @@ impl Session {
 
     /// The listed VMs of a machine, after waiting for the first.
     async fn wait_until_listed(&self, machine: &Machine) -> Result<Option<Vec<ProviderId>>, CallError> {
-        let mut waited = Duration::ZERO;
+        let waiting = Stopwatch::start();
         loop {
             let listed = self.listed_vms(machine).await?;
-            if listed.as_ref().is_none_or(|ids| !ids.is_empty()) || waited >= self.limits.settle {
+            if listed.as_ref().is_none_or(|ids| !ids.is_empty()) || waiting.elapsed() >= self.limits.settle {
                 return Ok(listed);
             }
-            waited += pause().await;
+            pause().await;
         }
     }
 }
@@ -347,7 +347,27 @@ fn stop(reason: String) -> Verdict {
     Err(Stop::Failed(reason))
 }
 
-async fn pause() -> Duration {
+/// The pause between two checks whether something took effect.
+pub(crate) async fn pause() {
     tokio::time::sleep(POLL_INTERVAL).await;
-    POLL_INTERVAL
+}
+
+/// Measures a duration, including that of calls.
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    clock: Clock,
+    start: jiff::Timestamp,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        let clock = Clock::wall();
+        let start = clock.now();
+        Self { clock, start }
+    }
+
+    /// Zero if the clock was set back.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Duration::try_from(self.clock.now().duration_since(self.start)).unwrap_or_default()
+    }
 }

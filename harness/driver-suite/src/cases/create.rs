@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcm_api::ProviderId;
+use mcm_api::{Machine, ProviderId};
 use mcm_driver::{Code, VmIdentity};
 
 use super::{Stop, Verdict};
@@ -71,7 +71,7 @@ pub(super) async fn lost_response(session: &Session) -> Verdict {
 }
 
 /// Repeats the creation while another one is pending.
-async fn create_eventually(session: &Session, machine: &mcm_api::Machine) -> Result<VmIdentity, Stop> {
+async fn create_eventually(session: &Session, machine: &Machine) -> Result<VmIdentity, Stop> {
     for _ in 0..REPETITIONS {
         match session.create(machine).await {
             Err(error) if is_pending(&error) => tokio::time::sleep(Duration::from_secs(1)).await,
@@ -96,14 +96,18 @@ fn is_pending(error: &CallError) -> bool {
 }
 
 fn same(first: &VmIdentity, second: &VmIdentity) -> Verdict {
-    if first.provider_id == second.provider_id && first.node_name == second.node_name {
-        return Ok(());
+    if first.provider_id != second.provider_id {
+        let (first, second) = (name_of(first), name_of(second));
+        return Err(Stop::Failed(format!(
+            "CreateMachine returned {first}, and {second} for the same machine"
+        )));
     }
-    Err(Stop::Failed(format!(
-        "CreateMachine returned {}, and then {} with node name {:?} instead of {:?}",
-        name_of(first),
-        name_of(second),
-        second.node_name.as_deref().unwrap_or_default(),
-        first.node_name.as_deref().unwrap_or_default(),
-    )))
+    if first.node_name != second.node_name {
+        return Err(Stop::Failed(format!(
+            "CreateMachine returned the node name {:?}, and {:?} for the same machine",
+            first.node_name.as_deref().unwrap_or_default(),
+            second.node_name.as_deref().unwrap_or_default(),
+        )));
+    }
+    Ok(())
 }

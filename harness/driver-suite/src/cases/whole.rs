@@ -1,10 +1,8 @@
 //! Rules about all calls, and about the run as a whole.
 
-use std::time::Duration;
-
 use super::{Stop, Verdict};
 use crate::run::find_leftovers;
-use crate::session::RANDOM_PREFIX;
+use crate::session::{RANDOM_PREFIX, Stopwatch, pause};
 use crate::{CallError, Session};
 
 /// Calls everything once. Failures other than a missing answer belong to other cases.
@@ -50,18 +48,16 @@ pub(super) async fn leftovers(session: &Session) -> Verdict {
 }
 
 async fn wait_until_none_is_left(session: &Session) -> Verdict {
-    let mut waited = Duration::ZERO;
+    let waiting = Stopwatch::start();
     loop {
         let left = find_leftovers(session).await;
         if left.is_empty() {
             return Ok(());
         }
-        if waited >= session.limits.settle {
+        if waiting.elapsed() >= session.limits.settle {
             let left: Vec<String> = left.iter().map(ToString::to_string).collect();
             return Err(Stop::Failed(format!("left after DeleteMachine: {}", left.join(", "))));
         }
-        let pause = Duration::from_millis(100);
-        tokio::time::sleep(pause).await;
-        waited += pause;
+        pause().await;
     }
 }

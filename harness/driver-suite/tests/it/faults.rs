@@ -1,18 +1,24 @@
 //! Every planted fault fails the case of its rule, and no case of another rule.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clock::{Clock, Seed};
-use driver_suite::Report;
+use driver_suite::{CASES, Limits, Report, Session, random_prefix};
 use fakecloud::{Config, Fakecloud};
 use rstest::rstest;
+use tokio_util::sync::CancellationToken;
 
 use crate::planted::{Fault, Planted};
-use crate::{fakecloud_inputs, reason, run_all};
+use crate::{SHORT, fakecloud_inputs, reason, run_all};
+
+fn planted(fault: Fault) -> Planted {
+    let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
+    Planted::new(fault, Arc::new(cloud.driver()))
+}
 
 async fn run(fault: Fault) -> Report {
-    let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
-    run_all(Planted::new(fault, Arc::new(cloud.driver())), fakecloud_inputs()).await
+    run_all(planted(fault), fakecloud_inputs()).await
 }
 
 #[rstest]
@@ -20,6 +26,11 @@ async fn run(fault: Fault) -> Report {
     Fault::SecondVm,
     &["create-repeated", "create-concurrent", "create-lost-response", "leftovers"],
     "CreateMachine returned VM"
+)]
+#[case::remembers_late(
+    Fault::RemembersLate,
+    &["create-concurrent", "create-lost-response", "leftovers"],
+    "for the same machine"
 )]
 #[case::status_internal(Fault::StatusInternal, &["status-unknown"], "Internal: machine default/suite-")]
 #[case::list_ignores_tags(Fault::ListIgnoresTags, &["list-other-cluster"], "another cluster contains VM")]
@@ -78,10 +89,19 @@ async fn a_list_without_machine_names_fails() {
 
 #[tokio::test]
 async fn a_missing_answer_fails_within_the_limit() {
-    let report = run(Fault::NoAnswer).await;
+    let limits = Limits {
+        call: Duration::from_millis(300),
+        ..SHORT
+    };
+    let driver = Arc::new(planted(Fault::NoAnswer));
+    let session = Session::new(driver, fakecloud_inputs(), limits, random_prefix().unwrap());
+    let report = driver_suite::run(&session, CASES, &CancellationToken::new(), |_| {}).await;
     for case in ["status-unknown", "deadlines"] {
         let reason = reason(&report, case);
-        assert!(reason.contains("GetMachineStatus did not answer within 2s"), "{reason}");
+        assert!(
+            reason.contains("GetMachineStatus did not answer within 300ms"),
+            "{reason}"
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
@@ -16,6 +17,9 @@ use parking_lot::Mutex;
 pub enum Fault {
     /// Every CreateMachine creates a VM.
     SecondVm,
+    /// CreateMachine remembers the VM only shortly after its creation: a client that gives up or repeats the call before
+    /// that gets a second VM.
+    RemembersLate,
     /// GetMachineStatus fails with Internal if there is no VM.
     StatusInternal,
     /// ListMachines ignores the tags.
@@ -55,6 +59,8 @@ pub struct Planted {
     inner: Arc<dyn Driver>,
     /// How many VMs a machine got beyond its first; each is a machine of its own in `inner`.
     copies: Mutex<BTreeMap<String, u32>>,
+    /// The machines whose VM is remembered, and which of its VMs it is.
+    remembered: Mutex<BTreeMap<String, u32>>,
     initialized: AtomicU32,
     tagged: Mutex<Option<MachineClass>>,
 }
@@ -65,9 +71,30 @@ impl Planted {
             fault,
             inner,
             copies: Mutex::default(),
+            remembered: Mutex::default(),
             initialized: AtomicU32::new(0),
             tagged: Mutex::default(),
         }
+    }
+
+    /// The number of the machine's next VM, from 0.
+    fn next_copy(&self, machine: &str) -> u32 {
+        let mut copies = self.copies.lock();
+        *copies
+            .entry(machine.to_owned())
+            .and_modify(|count| *count += 1)
+            .or_insert(0)
+    }
+
+    async fn create_and_remember_late(&self, mut request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let machine = name(&request);
+        let known = self.remembered.lock().get(&machine).copied();
+        let copy = known.unwrap_or_else(|| self.next_copy(&machine));
+        rename(&mut request, copy);
+        let answer = self.inner.create_machine(request).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.remembered.lock().insert(machine, copy);
+        answer
     }
 
     async fn has_vm(&self, request: &MachineRequest) -> bool {
@@ -83,21 +110,23 @@ fn name(request: &MachineRequest) -> String {
     request.machine.metadata.name.clone().unwrap_or_default()
 }
 
+/// Makes a request that of the machine's VM with this number.
+fn rename(request: &mut MachineRequest, copy: u32) {
+    if copy > 0 {
+        request.machine.metadata.name = Some(format!("{}{COPY}{copy}", name(request)));
+    }
+}
+
 /// Decoration of one call; otherwise the inner driver answers.
 #[async_trait]
 impl Driver for Planted {
     async fn create_machine(&self, mut request: MachineRequest) -> Result<VmIdentity, DriverError> {
         match self.fault {
             Fault::SecondVm => {
-                let mut copies = self.copies.lock();
-                let copy = copies
-                    .entry(name(&request))
-                    .and_modify(|count| *count += 1)
-                    .or_insert(0);
-                if *copy > 0 {
-                    request.machine.metadata.name = Some(format!("{}{COPY}{copy}", name(&request)));
-                }
+                let copy = self.next_copy(&name(&request));
+                rename(&mut request, copy);
             }
+            Fault::RemembersLate => return self.create_and_remember_late(request).await,
             Fault::AcceptsOtherProviders => request.class.provider = None,
             _ => {}
         }
