@@ -4,7 +4,7 @@ use mcm_api::{Machine, MachineName, ProviderId};
 use tokio_util::sync::CancellationToken;
 
 use crate::cases::{Case, Stop, Verdict};
-use crate::session::{Stopwatch, existing};
+use crate::session::{Stopwatch, existing, pause};
 use crate::{CallError, CaseResult, Leftover, Outcome, Report, Session};
 
 /// Why a case of a stopped run has no result.
@@ -64,7 +64,7 @@ async fn delete_all(session: &Session, machines: &[Machine]) {
 }
 
 /// The VMs of this run that still exist.
-pub(crate) async fn find_leftovers(session: &Session) -> Vec<Leftover> {
+async fn find_leftovers(session: &Session) -> Vec<Leftover> {
     if let Ok(vms) = session.list().await {
         let own = vms.into_iter().filter(|(_, machine)| session.owns(machine));
         return own.map(|(id, machine)| leftover(Some(id), machine)).collect();
@@ -82,13 +82,25 @@ pub(crate) async fn find_leftovers(session: &Session) -> Vec<Leftover> {
     leftovers
 }
 
+/// The VMs of this run that still exist after the time that a cloud may take for deletions.
+pub(crate) async fn wait_for_leftovers(session: &Session) -> Vec<Leftover> {
+    let waiting = Stopwatch::start();
+    loop {
+        let left = find_leftovers(session).await;
+        if left.is_empty() || waiting.elapsed() >= session.limits.settle {
+            return left;
+        }
+        pause().await;
+    }
+}
+
 fn leftover(provider_id: Option<ProviderId>, machine: MachineName) -> Leftover {
     Leftover { provider_id, machine }
 }
 
 /// Deletes what remains by provider id. Returns the VMs that remain nevertheless.
 async fn remove_leftovers(session: &Session) -> Vec<Leftover> {
-    let leftovers = find_leftovers(session).await;
+    let leftovers = wait_for_leftovers(session).await;
     if leftovers.is_empty() {
         return leftovers;
     }
@@ -99,5 +111,5 @@ async fn remove_leftovers(session: &Session) -> Vec<Leftover> {
         machine.spec.provider_id = leftover.provider_id.as_deref().unwrap_or_default().to_owned();
         let _ = session.delete(&machine).await;
     }
-    find_leftovers(session).await
+    wait_for_leftovers(session).await
 }

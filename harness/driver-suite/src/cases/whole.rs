@@ -1,8 +1,8 @@
 //! Rules about all calls, and about the run as a whole.
 
 use super::{Stop, Verdict};
-use crate::run::find_leftovers;
-use crate::session::{RANDOM_PREFIX, Stopwatch, pause};
+use crate::run::wait_for_leftovers;
+use crate::session::RANDOM_PREFIX;
 use crate::{CallError, Session};
 
 /// Calls everything once. Failures other than a missing answer belong to other cases.
@@ -29,7 +29,11 @@ fn answered(error: Option<CallError>) -> Verdict {
 
 /// The machines of all other cases are deleted by now. A deletion may take a while in the cloud.
 pub(super) async fn leftovers(session: &Session) -> Verdict {
-    wait_until_none_is_left(session).await?;
+    let left = wait_for_leftovers(session).await;
+    if !left.is_empty() {
+        let left: Vec<String> = left.iter().map(ToString::to_string).collect();
+        return Err(Stop::Failed(format!("left after DeleteMachine: {}", left.join(", "))));
+    }
     let now = match session.list().await {
         Err(error) if error.is_unimplemented() => return Ok(()),
         listed => listed?,
@@ -44,20 +48,5 @@ pub(super) async fn leftovers(session: &Session) -> Verdict {
         Some((id, machine)) => Err(Stop::Failed(format!(
             "VM {id} of machine {machine} was listed before the run and is gone: the driver deleted it, or its owner did"
         ))),
-    }
-}
-
-async fn wait_until_none_is_left(session: &Session) -> Verdict {
-    let waiting = Stopwatch::start();
-    loop {
-        let left = find_leftovers(session).await;
-        if left.is_empty() {
-            return Ok(());
-        }
-        if waiting.elapsed() >= session.limits.settle {
-            let left: Vec<String> = left.iter().map(ToString::to_string).collect();
-            return Err(Stop::Failed(format!("left after DeleteMachine: {}", left.join(", "))));
-        }
-        pause().await;
     }
 }
