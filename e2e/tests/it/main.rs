@@ -9,6 +9,7 @@ mod campaigns;
 mod command_line;
 mod crashes;
 mod determinism;
+mod driver_suite;
 mod drydock;
 mod embedded;
 mod existing;

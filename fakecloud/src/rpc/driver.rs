@@ -11,7 +11,7 @@ use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_api::{MachineClass, MachineName, ProviderId};
 use mcm_driver::{Driver, MachineRequest};
 
-use super::migration;
+use super::migration::{self, PROVIDER};
 use crate::Fakecloud;
 use crate::model::{Cloud, Creation, Reply};
 
@@ -54,9 +54,23 @@ impl FakeDriver {
     }
 }
 
+/// Refuses the classes of other providers. Tools that call the cloud without a controller may leave the provider out.
+fn check_provider(class: &MachineClass) -> Result<(), DriverError> {
+    match class.provider.as_deref() {
+        None | Some("" | PROVIDER) => Ok(()),
+        Some(other) => Err(DriverError::new(
+            Code::InvalidArgument,
+            format!(
+                "the machine class has provider {other:?}, and this driver serves {PROVIDER:?}: correct the provider"
+            ),
+        )),
+    }
+}
+
 #[async_trait]
 impl Driver for FakeDriver {
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        check_provider(&request.class)?;
         let client = caller();
         let begun = self
             .cloud
@@ -77,16 +91,19 @@ impl Driver for FakeDriver {
     }
 
     async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        check_provider(&request.class)?;
         self.call(|cloud, client, now| cloud.initialize_machine(&request, client, now))
             .await
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        check_provider(&request.class)?;
         self.call(|cloud, client, now| cloud.delete_machine(&request, client, now))
             .await
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        check_provider(&request.class)?;
         self.call(|cloud, client, now| cloud.machine_status(&request, client, now))
             .await
     }
@@ -96,6 +113,7 @@ impl Driver for FakeDriver {
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
+        check_provider(&class)?;
         self.call(|cloud, client, now| cloud.list_machines(&class, &secret, client, now))
             .await
     }
@@ -114,8 +132,30 @@ impl Driver for FakeDriver {
     }
 
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        check_provider(&request.class)?;
         let last_applied = last_applied.as_deref();
         self.call(|cloud, client, now| cloud.update_machine(&request, last_applied, client, now))
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::its_own(Some("fakecloud"), true)]
+    #[case::none(None, true)]
+    #[case::empty(Some(""), true)]
+    #[case::another(Some("aws"), false)]
+    fn classes_of_other_providers_are_refused(#[case] provider: Option<&str>, #[case] accepted: bool) {
+        let class = MachineClass {
+            provider: provider.map(str::to_owned),
+            ..MachineClass::default()
+        };
+        let code = check_provider(&class).map_err(|error| error.code);
+        assert_eq!(code, if accepted { Ok(()) } else { Err(Code::InvalidArgument) });
     }
 }

@@ -5,6 +5,7 @@
 mod chaos;
 mod crash;
 mod doctor;
+mod driver;
 mod durations;
 mod faults;
 mod files;
@@ -55,6 +56,8 @@ enum Command {
     Faults(faults::Faults),
     /// Lists the scenarios and where they run
     List(list::List),
+    /// Tests drivers of clouds against the contract
+    Driver(driver::DriverCommand),
     /// Reports which stages can run here, and what is missing for the others
     Doctor,
     /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
@@ -132,6 +135,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
         Command::List(list) => list.execute(&scenarios()),
+        Command::Driver(driver) => driver.execute(),
         Command::Doctor => doctor::execute(),
         Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),

@@ -2,6 +2,7 @@
 //!
 //! The module `cli` prints the progress of runs.
 
+pub mod driver;
 pub mod folder;
 pub mod json;
 pub mod junit;

@@ -1,0 +1,115 @@
+//! Runs cases one after another and deletes what they create.
+
+use mcm_api::{Machine, MachineName, ProviderId};
+use tokio_util::sync::CancellationToken;
+
+use crate::cases::{Case, Stop, Verdict};
+use crate::session::{Stopwatch, existing, pause};
+use crate::{CallError, CaseResult, Leftover, Outcome, Report, Session};
+
+/// Why a case of a stopped run has no result.
+const STOPPED: &str = "the run was stopped";
+
+/// Runs `cases` in this order. After each case, also a failed or stopped one, its machines are deleted; at the end, the
+/// VMs that remain are deleted by their provider ids. `on_result` receives each result. When `stop` is cancelled, the
+/// run ends after the cleanup.
+pub async fn run(
+    session: &Session,
+    cases: &[Case],
+    stop: &CancellationToken,
+    mut on_result: impl FnMut(&CaseResult),
+) -> Report {
+    // Without a list, only the machines of the run are checked at the end.
+    *session.before.lock() = session.list().await.unwrap_or_default();
+    let mut report = Report::default();
+    for case in cases {
+        if stop.is_cancelled() {
+            break;
+        }
+        let stopwatch = Stopwatch::start();
+        let first = session.machines().len();
+        let verdict = tokio::select! {
+            verdict = case.run(session) => verdict,
+            () = stop.cancelled() => Err(Stop::Skipped(STOPPED.to_owned())),
+        };
+        delete_all(session, &session.machines()[first..]).await;
+        let result = CaseResult {
+            name: case.name,
+            rule: case.rule,
+            outcome: outcome(session, verdict),
+            duration: stopwatch.elapsed(),
+        };
+        on_result(&result);
+        report.results.push(result);
+    }
+    report.stopped = stop.is_cancelled();
+    report.leftovers = remove_leftovers(session).await;
+    report
+}
+
+/// Errors of a driver may contain secrets, which no report may contain.
+fn outcome(session: &Session, verdict: Verdict) -> Outcome {
+    match verdict {
+        Ok(()) => Outcome::Passed,
+        Err(Stop::Failed(reason)) => Outcome::Failed(session.redact(&reason)),
+        Err(Stop::Skipped(reason)) => Outcome::Skipped(session.redact(&reason)),
+    }
+}
+
+/// Failures show in the search for leftovers.
+async fn delete_all(session: &Session, machines: &[Machine]) {
+    for machine in machines {
+        let _ = session.delete(machine).await;
+    }
+}
+
+/// The VMs of this run that still exist.
+async fn find_leftovers(session: &Session) -> Vec<Leftover> {
+    if let Ok(vms) = session.list().await {
+        let own = vms.into_iter().filter(|(_, machine)| session.owns(machine));
+        return own.map(|(id, machine)| leftover(Some(id), machine)).collect();
+    }
+    let mut leftovers = Vec::new();
+    for machine in session.machines() {
+        let name = machine.metadata.name.as_deref().and_then(MachineName::new);
+        match (existing(session.status(&machine).await), name) {
+            (Ok(vm), Some(name)) => leftovers.push(leftover(vm.provider_id, name)),
+            // The next machine would take as long.
+            (Err(CallError::NoAnswer { .. }), _) => break,
+            _ => {}
+        }
+    }
+    leftovers
+}
+
+/// The VMs of this run that still exist after the time that a cloud may take for deletions.
+pub(crate) async fn wait_for_leftovers(session: &Session) -> Vec<Leftover> {
+    let waiting = Stopwatch::start();
+    loop {
+        let left = find_leftovers(session).await;
+        if left.is_empty() || waiting.elapsed() >= session.limits.settle {
+            return left;
+        }
+        pause().await;
+    }
+}
+
+fn leftover(provider_id: Option<ProviderId>, machine: MachineName) -> Leftover {
+    Leftover { provider_id, machine }
+}
+
+/// Deletes what remains by provider id. Returns the VMs that remain nevertheless.
+async fn remove_leftovers(session: &Session) -> Vec<Leftover> {
+    let leftovers = wait_for_leftovers(session).await;
+    if leftovers.is_empty() {
+        return leftovers;
+    }
+    for leftover in &leftovers {
+        let mut machine = session.machine();
+        machine.metadata.name = Some(leftover.machine.to_string());
+        machine.metadata.uid = None;
+        machine.spec.provider_id = leftover.provider_id.as_deref().unwrap_or_default().to_owned();
+        let _ = session.delete(&machine).await;
+    }
+    wait_for_leftovers(session).await
+}

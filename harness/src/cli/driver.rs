@@ -1,0 +1,281 @@
+//! `drydock driver test`: runs the contract suite against a driver, and prints and writes the results.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use driver_suite::{CASES, Case, CaseResult, Inputs, Limits, Outcome as Verdict, Report, Session, random_prefix};
+use mcm_api::GoDuration;
+use mcm_api::cloud::Code;
+use mcm_driver::Driver as _;
+use mcm_driver::channel::is_encrypted;
+use mcm_driver::client::GrpcDriver;
+use mcm_driver::tls::{Tls, TlsFiles};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+use super::output::say;
+use super::{Ended, Outcome, Usage, block_on, interrupted, near};
+use crate::report::driver::write;
+
+/// The maximum length of `--prefix`: a machine name with it must fit into a label.
+const LONGEST_PREFIX: usize = 40;
+
+#[derive(Args, Debug)]
+pub(super) struct DriverCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Runs the contract suite against a driver: creates and deletes about thirty VMs of a class
+    ///
+    /// Each case checks one rule of docs/using/writing-a-driver.md, and deletes the VMs that it creates, also after a
+    /// failure and after Ctrl-C. Exit status: 0 all rules hold, 1 a case failed or a VM is left over, 2 the suite
+    /// cannot run.
+    Test(Test),
+}
+
+#[derive(Args, Debug)]
+struct Test {
+    /// Address of the driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "list")]
+    driver: Option<String>,
+
+    /// A MachineClass in YAML, whose provider spec contains the tag kubernetes.io/cluster/NAME of a test cluster
+    #[arg(long, value_name = "FILE", required_unless_present = "list")]
+    class: Option<PathBuf>,
+
+    /// The class's Secret in YAML, with data or stringData
+    #[arg(long, value_name = "FILE", required_unless_present = "list")]
+    secret: Option<PathBuf>,
+
+    /// Limit for the answer of a call. The contract allows ten minutes for CreateMachine and two for others, which
+    /// are the upper bounds of this flag
+    #[arg(long, value_name = "DURATION", default_value = "60s")]
+    timeout: GoDuration,
+
+    /// How long the cloud may take until a created VM is listed, and until a deleted VM is gone
+    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    settle: GoDuration,
+
+    /// Begin of the names of the suite's machines; must differ between runs against one cloud [default: random]
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+
+    /// Runs only this case; can be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+
+    /// Writes the results as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Lists the cases and their rules instead of running them
+    #[arg(long)]
+    list: bool,
+
+    /// TLS to the driver.
+    #[command(flatten)]
+    tls: TlsArguments,
+}
+
+/// The same flags as those of `mcm`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "TLS to the driver, with --driver grpcs://HOST:PORT")]
+struct TlsArguments {
+    /// Accepted authorities of the driver's certificate (PEM)
+    #[arg(long = "driver-tls-ca", value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// Client certificate for the driver (PEM)
+    #[arg(long = "driver-tls-cert", value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// Private key of --driver-tls-cert (PEM)
+    #[arg(long = "driver-tls-key", value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Name that the driver's certificate must contain [default: the host in --driver]
+    #[arg(long = "driver-tls-server-name", value_name = "NAME")]
+    server_name: Option<String>,
+}
+
+impl DriverCommand {
+    pub(super) fn execute(self) -> Ended {
+        let Action::Test(test) = self.action;
+        test.execute()
+    }
+}
+
+impl Test {
+    fn execute(self) -> Ended {
+        let cases = selected(&self.only)?;
+        if self.list {
+            list(&cases);
+            return Ok(Outcome::Passed);
+        }
+        // clap requires the three flags without --list.
+        let address = self.driver.clone().unwrap_or_default();
+        let (class, secret) = (self.class.clone(), self.secret.clone());
+        let inputs = Inputs::read(&class.unwrap_or_default(), &secret.unwrap_or_default())?;
+        let prefix = self.prefix()?;
+        let limits = Limits {
+            call: positive("timeout", self.timeout)?,
+            settle: self.settle.0,
+        };
+        let report = block_on(async {
+            let driver = self.connect(&address)?;
+            reach(&driver, &address, limits.call).await?;
+            let session = Session::new(Arc::new(driver), inputs, limits, prefix);
+            Ok::<_, Usage>(run(&session, &cases).await)
+        })??;
+        summarise(&report);
+        if let Some(file) = &self.junit {
+            let error = |error| Usage(format!("--junit {}: cannot write the file: {error}", file.display()));
+            write(file, &report).map_err(error)?;
+        }
+        Ok(if report.is_green() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        })
+    }
+
+    fn prefix(&self) -> Result<String, Usage> {
+        let Some(prefix) = &self.prefix else {
+            return Ok(random_prefix()?);
+        };
+        let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let begins = prefix.starts_with(|letter: char| letter.is_ascii_lowercase());
+        if begins && prefix.len() <= LONGEST_PREFIX && prefix.bytes().all(known) {
+            return Ok(prefix.clone());
+        }
+        Err(Usage(format!(
+            "--prefix {prefix:?} cannot begin a machine name: use up to {LONGEST_PREFIX} lower-case letters, digits and \
+             dashes, beginning with a letter"
+        )))
+    }
+
+    fn connect(&self, address: &str) -> Result<GrpcDriver<Channel>, Usage> {
+        let connected = match self.tls.read(address)? {
+            Some(tls) => GrpcDriver::connect_tls(address, tls),
+            None => GrpcDriver::connect(address),
+        };
+        connected.map_err(|error| Usage(format!("--driver: {error}")))
+    }
+}
+
+impl TlsArguments {
+    /// `None`: a connection without TLS.
+    fn read(&self, address: &str) -> Result<Option<Tls>, Usage> {
+        let given = self.ca.is_some() || self.cert.is_some() || self.key.is_some() || self.server_name.is_some();
+        if !given && !is_encrypted(address) {
+            return Ok(None);
+        }
+        let file = |flag: &str, file: &Option<PathBuf>| {
+            let missing = || {
+                Usage(format!(
+                    "--driver-tls-{flag} is missing: TLS to the driver needs --driver-tls-ca, -cert and -key"
+                ))
+            };
+            file.clone().ok_or_else(missing)
+        };
+        Ok(Some(Tls {
+            files: TlsFiles {
+                ca: file("ca", &self.ca)?,
+                cert: file("cert", &self.cert)?,
+                key: file("key", &self.key)?,
+            },
+            server_name: self.server_name.clone(),
+        }))
+    }
+}
+
+/// The cases of these names, in the order in which they run; without names all.
+fn selected(names: &[String]) -> Result<Vec<Case>, Usage> {
+    if let Some(unknown) = names.iter().find(|name| CASES.iter().all(|case| case.name != **name)) {
+        let near = near(CASES.iter().map(|case| case.name), unknown);
+        return Err(Usage(match near.as_slice() {
+            [] => format!("--only: there is no case {unknown:?}; `drydock driver test --list` lists them"),
+            near => format!("--only: there is no case {unknown:?}; near it are: {}", near.join(", ")),
+        }));
+    }
+    let cases = CASES
+        .iter()
+        .filter(|case| names.is_empty() || names.iter().any(|name| name == case.name));
+    Ok(cases.copied().collect())
+}
+
+fn positive(flag: &str, duration: GoDuration) -> Result<Duration, Usage> {
+    match duration.0 {
+        Duration::ZERO => Err(Usage(format!("--{flag} must be longer than 0s, for example 60s"))),
+        duration => Ok(duration),
+    }
+}
+
+/// Fails if nothing answers at the address. Every other failure belongs to a case.
+async fn reach(driver: &GrpcDriver<Channel>, address: &str, limit: Duration) -> Result<(), Usage> {
+    match tokio::time::timeout(limit, driver.get_volume_ids(Vec::new())).await {
+        Ok(Err(error)) if error.code == Code::Unavailable => Err(Usage(format!(
+            "--driver {address} cannot be reached: {}: start the driver, or correct the address",
+            error.message
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Runs the cases; Ctrl-C ends the run after its cleanup.
+async fn run(session: &Session, cases: &[Case]) -> Report {
+    let stop = CancellationToken::new();
+    let interrupt = stop.clone();
+    let waiting = tokio::spawn(async move {
+        interrupted().await;
+        eprintln!("stopping: the VMs of this run are deleted first");
+        interrupt.cancel();
+    });
+    let report = driver_suite::run(session, cases, &stop, print).await;
+    waiting.abort();
+    report
+}
+
+fn list(cases: &[Case]) {
+    let width = width();
+    for case in cases {
+        say!("{:width$}  {}", case.name, case.rule);
+    }
+}
+
+fn print(result: &CaseResult) {
+    let (verdict, text) = match &result.outcome {
+        Verdict::Passed => ("ok", format!("{:.2} s", result.duration.as_secs_f64())),
+        Verdict::Failed(reason) => ("FAIL", one_line(reason)),
+        Verdict::Skipped(reason) => ("skip", one_line(reason)),
+    };
+    say!("{verdict:4}  {:width$}  {text}", result.name, width = width());
+}
+
+/// The width of the column with all names.
+fn width() -> usize {
+    CASES.iter().map(|case| case.name.len()).max().unwrap_or_default()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn summarise(report: &Report) {
+    for leftover in &report.leftovers {
+        say!("left over: {leftover}: delete it in the cloud");
+    }
+    let (failed, skipped) = (report.failed().count(), report.skipped().count());
+    let seconds: Duration = report.results.iter().map(|result| result.duration).sum();
+    say!(
+        "{} passed, {failed} failed, {skipped} skipped in {:.1} s{}",
+        report.results.len() - failed - skipped,
+        seconds.as_secs_f64(),
+        if report.stopped { "; stopped" } else { "" }
+    );
+}
