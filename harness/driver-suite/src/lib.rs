@@ -7,15 +7,18 @@
 mod call;
 mod cases;
 mod input;
+mod leftovers;
 mod ownership;
 mod report;
 mod run;
 mod secrets;
 mod session;
+mod verdict;
 
 pub use call::{Call, CallError};
-pub use cases::{CASES, Case, CaseFuture, Stop, Verdict};
+pub use cases::{CASES, Case, CaseFuture};
 pub use input::{InputError, Inputs};
 pub use report::{CaseResult, Leftover, Outcome, Report};
 pub use run::run;
 pub use session::{Limits, Session, random_prefix};
+pub use verdict::{Stop, Verdict};

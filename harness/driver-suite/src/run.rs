@@ -1,11 +1,13 @@
 //! Runs cases one after another and deletes what they create.
 
-use mcm_api::{Machine, MachineName, ProviderId};
+use mcm_api::Machine;
 use tokio_util::sync::CancellationToken;
 
-use crate::cases::{Case, Stop, Verdict};
-use crate::session::{Stopwatch, existing, pause};
-use crate::{CallError, CaseResult, Leftover, Outcome, Report, Session};
+use crate::cases::Case;
+use crate::leftovers::wait_for_leftovers;
+use crate::session::Stopwatch;
+use crate::verdict::{Stop, Verdict};
+use crate::{CaseResult, Leftover, Outcome, Report, Session};
 
 /// Why a case of a stopped run has no result.
 const STOPPED: &str = "the run was stopped";
@@ -61,41 +63,6 @@ async fn delete_all(session: &Session, machines: &[Machine]) {
     for machine in machines {
         let _ = session.delete(machine).await;
     }
-}
-
-/// The VMs of this run that still exist.
-async fn find_leftovers(session: &Session) -> Vec<Leftover> {
-    if let Ok(vms) = session.list().await {
-        let own = vms.into_iter().filter(|(_, machine)| session.owns(machine));
-        return own.map(|(id, machine)| leftover(Some(id), machine)).collect();
-    }
-    let mut leftovers = Vec::new();
-    for machine in session.machines() {
-        let name = machine.metadata.name.as_deref().and_then(MachineName::new);
-        match (existing(session.status(&machine).await), name) {
-            (Ok(vm), Some(name)) => leftovers.push(leftover(vm.provider_id, name)),
-            // The next machine would take as long.
-            (Err(CallError::NoAnswer { .. }), _) => break,
-            _ => {}
-        }
-    }
-    leftovers
-}
-
-/// The VMs of this run that still exist after the time that a cloud may take for deletions.
-pub(crate) async fn wait_for_leftovers(session: &Session) -> Vec<Leftover> {
-    let waiting = Stopwatch::start();
-    loop {
-        let left = find_leftovers(session).await;
-        if left.is_empty() || waiting.elapsed() >= session.limits.settle {
-            return left;
-        }
-        pause().await;
-    }
-}
-
-fn leftover(provider_id: Option<ProviderId>, machine: MachineName) -> Leftover {
-    Leftover { provider_id, machine }
 }
 
 /// Deletes what remains by provider id. Returns the VMs that remain nevertheless.

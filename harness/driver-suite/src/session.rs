@@ -13,9 +13,10 @@ use mcm_api::{Machine, MachineName, ProviderId, keys};
 use mcm_driver::{Code, Driver, DriverError, MachineRequest, VmIdentity};
 use parking_lot::Mutex;
 
-use crate::cases::{Stop, Verdict};
+use crate::call::{Call, CallError};
+use crate::input::Inputs;
 use crate::secrets::{exposed_key, redact};
-use crate::{Call, CallError, Inputs};
+use crate::verdict::{Stop, Verdict};
 
 /// The interval between two checks whether a deletion or a list took effect.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
 //! Rules about all calls, and about the run as a whole.
 
 use super::{Stop, Verdict};
-use crate::run::wait_for_leftovers;
+use crate::leftovers::wait_for_leftovers;
 use crate::session::RANDOM_PREFIX;
 use crate::{CallError, Session};
 
