@@ -4,7 +4,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::InputError;
-use super::input::Source;
+
+/// A file.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// As in the flag.
+    pub path: String,
+    pub text: String,
+}
 
 /// What a file must contain.
 #[derive(Clone, Copy, Debug)]
