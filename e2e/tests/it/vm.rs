@@ -1,6 +1,6 @@
 //! One VM by hand: `mcm vm` against a fake cloud on loopback, without a Kubernetes cluster.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -39,11 +39,10 @@ impl Cloud {
         let mut process = program("fakecloud")
             .args(["serve", "--without-kubelets", "--address=127.0.0.1:0"])
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let streams: [Box<dyn Read>; 1] = [Box::new(process.stderr.take().unwrap())];
-        let mut lines = streams.into_iter().flat_map(|stream| BufReader::new(stream).lines());
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let address = lines.find_map(|line| Some(line.unwrap().split_once("as a driver: ")?.1.trim().to_owned()));
         let folder = tempfile::tempdir().unwrap();
         let mut secret = scenario::fixtures::secret("default");
@@ -140,7 +139,7 @@ fn a_machine_without_a_vm_has_no_status_and_is_deleted_repeatedly() {
         let deleted = cloud.vm("delete", &["--machine-name=m-1"]).succeeded();
         assert_eq!(deleted, "deleted: the machine m-1 has no VM\n");
     }
-    assert_eq!(cloud.vm("list", &[]).succeeded(), "the class small has no VMs\n");
+    assert_eq!(cloud.vm("list", &[]).succeeded(), "the class class-a has no VMs\n");
 }
 
 #[test]
