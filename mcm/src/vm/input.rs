@@ -4,7 +4,7 @@ use mcm_api::machine::ClassSpec;
 use mcm_api::{GROUP, Machine, MachineClass, keys};
 use mcm_driver::MachineRequest;
 
-use super::document::{self, Expected, field};
+use super::document::{self, Expected, Source, field};
 use super::error::InputError;
 use super::secret;
 
@@ -16,14 +16,6 @@ pub(super) enum Action {
     List,
     Initialize,
     Delete,
-}
-
-/// A file.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    /// As in the flag.
-    pub path: String,
-    pub text: String,
 }
 
 /// The flags and files of a command.

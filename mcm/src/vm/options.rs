@@ -3,8 +3,9 @@
 use clap::{Args, Subcommand, ValueEnum};
 use mcm_api::GoDuration;
 
+use super::document::Source;
 use super::error::InputError;
-use super::input::{Action, MachineSource, Source, Sources};
+use super::input::{Action, MachineSource, Sources};
 use crate::options::{DriverTlsOptions, Options};
 
 /// A command about VMs.

@@ -7,9 +7,8 @@ use k8s_openapi::api::core::v1::SecretReference;
 use mcm_api::MachineClass;
 use serde_json::{Map, Value};
 
-use super::document::{self, Expected, field, text};
+use super::document::{self, Expected, Source, field, text};
 use super::error::InputError;
-use super::input::Source;
 
 /// The data of Secrets, merged.
 pub(super) type Data = BTreeMap<String, ByteString>;

@@ -6,7 +6,8 @@ mod output;
 
 use clap::{Command, FromArgMatches, Subcommand};
 
-use super::input::{MachineSource, Source, Sources};
+use super::document::Source;
+use super::input::{MachineSource, Sources};
 use super::options::VmCommand;
 
 /// A credential that must not appear in any output.
