@@ -49,7 +49,7 @@ enum Command {
     Crds,
     /// Create, find, initialize or delete one VM by hand, without a Kubernetes cluster
     #[command(subcommand)]
-    Vm(VmCommand),
+    Vm(Box<VmCommand>),
 }
 
 fn main() -> ExitCode {

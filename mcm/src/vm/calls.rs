@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use mcm_api::{Code, DriverError, GoDuration, Machine, MachineName, ProviderId, VmIdentity, keys};
 use mcm_driver::{Driver, MachineRequest};
 
@@ -39,7 +40,15 @@ pub(super) enum Outcome {
 }
 
 /// Performs the calls of a job; each may take `timeout`.
-pub(super) async fn perform(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Result<Outcome, VmError> {
+pub(super) fn perform(
+    driver: &dyn Driver,
+    job: Job,
+    timeout: Option<Duration>,
+) -> BoxFuture<'_, Result<Outcome, VmError>> {
+    Box::pin(outcome(driver, job, timeout))
+}
+
+async fn outcome(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Result<Outcome, VmError> {
     let calls = Calls {
         driver,
         secret: job.request.secret.clone(),

@@ -1,16 +1,27 @@
 //! The one Kubernetes object in a file.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::InputError;
 
 /// A file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Source {
     /// As in the flag.
     pub path: String,
     pub text: String,
+}
+
+/// Prints only the path, because the text may be a Secret.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a file must contain.
