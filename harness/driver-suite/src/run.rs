@@ -71,7 +71,7 @@ async fn remove_leftovers(session: &Session) -> Vec<Leftover> {
     if leftovers.is_empty() {
         return leftovers;
     }
-    for leftover in &leftovers {
+    for leftover in leftovers.iter().filter(|leftover| leftover.provider_id.is_some()) {
         let mut machine = session.machine();
         machine.metadata.name = Some(leftover.machine.to_string());
         machine.metadata.uid = None;

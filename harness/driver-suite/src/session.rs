@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use clock::{Clock, NoEntropy, Seed};
+use clock::{Clock, NoEntropy, Seed, Stream};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::machine::ClassSpec;
@@ -18,8 +18,9 @@ use crate::input::Inputs;
 use crate::secrets::{exposed_key, redact};
 use crate::verdict::{Stop, Verdict};
 
-/// The interval between two checks whether a deletion or a list took effect.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The bounds of the pause between two checks whether a deletion or a list took effect; it grows, to spare the cloud.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The bootstrap token in the user data of the suite's machines; no cluster accepts it.
 const BOOTSTRAP_TOKEN: &str = "drydck.0123456789abcdef";
@@ -61,7 +62,10 @@ pub struct Session {
     pub(crate) inputs: Inputs,
     pub(crate) limits: Limits,
     prefix: String,
-    created: AtomicU32,
+    /// The number of machines.
+    named: AtomicU32,
+    /// Draws uids, which must differ between runs even with the same prefix: a driver may derive client tokens from them.
+    uids: Mutex<Stream>,
     /// The machines for which CreateMachine was called.
     machines: Mutex<Vec<Machine>>,
     /// The VMs of the class before the run.
@@ -70,25 +74,29 @@ pub struct Session {
 
 impl Session {
     /// A run whose machines have names that begin with `prefix`, which no other run may use.
-    pub fn new(driver: Arc<dyn Driver>, inputs: Inputs, limits: Limits, prefix: String) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The operating system provides no randomness.
+    pub fn new(driver: Arc<dyn Driver>, inputs: Inputs, limits: Limits, prefix: String) -> Result<Self, NoEntropy> {
+        Ok(Self {
             driver,
             inputs,
             limits,
             prefix,
-            created: AtomicU32::new(0),
+            named: AtomicU32::new(0),
+            uids: Mutex::new(Seed::from_entropy()?.stream("driver-suite/uids")),
             machines: Mutex::default(),
             before: Mutex::default(),
-        }
+        })
     }
 
     /// A machine with a new name and uid.
     pub(crate) fn machine(&self) -> Machine {
-        let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.named.fetch_add(1, Ordering::Relaxed) + 1;
         let class = &self.inputs.class.metadata;
         let mut machine = Machine::default();
         let name = format!("{}-{number}", self.prefix);
-        machine.metadata.uid = Some(format!("{name}-uid"));
+        machine.metadata.uid = Some(self.uids.lock().uuid());
         machine.metadata.name = Some(name);
         machine.metadata.namespace = class.namespace.clone();
         machine.spec.class = ClassSpec {
@@ -191,7 +199,11 @@ impl Session {
     }
 
     pub(crate) async fn initialize(&self, machine: &Machine) -> Result<VmIdentity, CallError> {
-        let request = self.request(machine, &self.inputs);
+        self.initialize_with(machine, &self.inputs).await
+    }
+
+    pub(crate) async fn initialize_with(&self, machine: &Machine, inputs: &Inputs) -> Result<VmIdentity, CallError> {
+        let request = self.request(machine, inputs);
         self.answer(Call::InitializeMachine, self.driver.initialize_machine(request))
             .await
     }
@@ -277,7 +289,7 @@ impl Session {
                     "{limit:?} after a successful DeleteMachine {finder}"
                 )));
             }
-            pause().await;
+            waiting.pause().await;
         }
         Ok(())
     }
@@ -316,7 +328,7 @@ impl Session {
             if listed.as_ref().is_none_or(|ids| !ids.is_empty()) || waiting.elapsed() >= self.limits.settle {
                 return Ok(listed);
             }
-            pause().await;
+            waiting.pause().await;
         }
     }
 }
@@ -348,11 +360,6 @@ fn stop(reason: String) -> Verdict {
     Err(Stop::Failed(reason))
 }
 
-/// The pause between two checks whether something took effect.
-pub(crate) async fn pause() {
-    tokio::time::sleep(POLL_INTERVAL).await;
-}
-
 /// Measures a duration, including that of calls.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
@@ -365,6 +372,12 @@ impl Stopwatch {
         let clock = Clock::wall();
         let start = clock.now();
         Self { clock, start }
+    }
+
+    /// Waits until the next check whether something took effect.
+    pub(crate) async fn pause(&self) {
+        let pause = (self.elapsed() / 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        self.clock.sleep(pause).await;
     }
 
     /// Zero if the clock was set back.

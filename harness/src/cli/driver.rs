@@ -30,7 +30,7 @@ pub(super) struct DriverCommand {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs the contract suite against a driver: creates and deletes about thirty VMs of a class
+    /// Runs the contract suite against a driver: creates and deletes about twenty VMs of a class
     ///
     /// Each case checks one rule of docs/using/writing-a-driver.md, and deletes the VMs that it creates, also after a
     /// failure and after Ctrl-C. Exit status: 0 all rules hold, 1 a case failed or a VM is left over, 2 the suite
@@ -129,7 +129,7 @@ impl Test {
         let report = block_on(async {
             let driver = self.connect(&address)?;
             reach(&driver, &address, limits.call).await?;
-            let session = Session::new(Arc::new(driver), inputs, limits, prefix);
+            let session = Session::new(Arc::new(driver), inputs, limits, prefix)?;
             Ok::<_, Usage>(run(&session, &cases).await)
         })??;
         summarise(&report);

@@ -113,6 +113,7 @@ async fn failures(session: &Session, inputs: &Inputs) -> Vec<CallError> {
     [
         session.create_with(&machine, inputs).await.err(),
         session.status_with(&machine, inputs).await.err(),
+        session.initialize_with(&machine, inputs).await.err(),
         session.list_with(inputs).await.err(),
         session.delete_with(&machine, inputs).await.err(),
     ]

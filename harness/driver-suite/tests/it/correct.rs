@@ -64,7 +64,7 @@ async fn the_rust_skeleton_is_green() {
 #[tokio::test]
 async fn two_runs_at_once_do_not_disturb_each_other() {
     let driver = Arc::new(cloud(Config::default()).driver());
-    let session = || Session::new(driver.clone(), fakecloud_inputs(), SHORT, random_prefix().unwrap());
+    let session = || Session::new(driver.clone(), fakecloud_inputs(), SHORT, random_prefix().unwrap()).unwrap();
     let (one, other) = (session(), session());
     let stop = CancellationToken::new();
     let (one, other) = tokio::join!(
@@ -83,7 +83,8 @@ async fn a_stopped_run_cleans_up_and_is_not_green() {
         fakecloud_inputs(),
         SHORT,
         "stopped".to_owned(),
-    );
+    )
+    .unwrap();
     let stop = CancellationToken::new();
     let report = driver_suite::run(&session, CASES, &stop, |_| stop.cancel()).await;
     assert!(report.stopped && !report.is_green(), "{report:#?}");

@@ -94,7 +94,7 @@ async fn a_missing_answer_fails_within_the_limit() {
         ..SHORT
     };
     let driver = Arc::new(planted(Fault::NoAnswer));
-    let session = Session::new(driver, fakecloud_inputs(), limits, random_prefix().unwrap());
+    let session = Session::new(driver, fakecloud_inputs(), limits, random_prefix().unwrap()).unwrap();
     let report = driver_suite::run(&session, CASES, &CancellationToken::new(), |_| {}).await;
     for case in ["status-unknown", "deadlines"] {
         let reason = reason(&report, case);

@@ -43,7 +43,7 @@ const SHORT: Limits = Limits {
 
 /// A session with a driver in this process.
 fn session(driver: impl Driver + 'static, inputs: Inputs) -> Session {
-    Session::new(Arc::new(driver), inputs, SHORT, random_prefix().unwrap())
+    Session::new(Arc::new(driver), inputs, SHORT, random_prefix().unwrap()).unwrap()
 }
 
 /// Runs all cases.
