@@ -11,13 +11,12 @@ mod leftovers;
 mod ownership;
 mod report;
 mod run;
-mod secrets;
 mod session;
 mod verdict;
 
 pub use call::{Call, CallError};
 pub use cases::{CASES, Case, CaseFuture};
-pub use input::{InputError, Inputs};
+pub use input::Inputs;
 pub use report::{CaseResult, Leftover, Outcome, Report};
 pub use run::run;
 pub use session::{Limits, Session, random_prefix};

@@ -12,10 +12,10 @@ use mcm_api::machine::ClassSpec;
 use mcm_api::{Machine, MachineName, ProviderId, keys};
 use mcm_driver::{Code, Driver, DriverError, MachineRequest, VmIdentity};
 use parking_lot::Mutex;
+use request_files::{Data, exposed_key, redact};
 
 use crate::call::{Call, CallError};
 use crate::input::Inputs;
-use crate::secrets::{exposed_key, redact};
 use crate::verdict::{Stop, Verdict};
 
 /// The bounds of the pause between two checks whether a deletion or a list took effect; it grows, to spare the cloud.
@@ -125,7 +125,7 @@ impl Session {
     }
 
     /// The key of a secret value in `text`.
-    pub(crate) fn exposed_key<'a>(&self, text: &str, secret: &'a BTreeMap<String, ByteString>) -> Option<&'a str> {
+    pub(crate) fn exposed_key<'a>(&self, text: &str, secret: &'a Data) -> Option<&'a str> {
         exposed_key(text, secret, &self.public())
     }
 

@@ -48,9 +48,9 @@ struct Test {
     #[arg(long, value_name = "FILE", required_unless_present = "list")]
     class: Option<PathBuf>,
 
-    /// The class's Secret in YAML, with data or stringData
+    /// The Secret that the class names, in YAML, with data or stringData; given twice if it names two
     #[arg(long, value_name = "FILE", required_unless_present = "list")]
-    secret: Option<PathBuf>,
+    secret: Vec<PathBuf>,
 
     /// Limit for the answer of a call. The contract allows ten minutes for CreateMachine and two for others, which
     /// are the upper bounds of this flag
@@ -119,8 +119,7 @@ impl Test {
         }
         // clap requires the three flags without --list.
         let address = self.driver.clone().unwrap_or_default();
-        let (class, secret) = (self.class.clone(), self.secret.clone());
-        let inputs = Inputs::read(&class.unwrap_or_default(), &secret.unwrap_or_default())?;
+        let inputs = Inputs::read(&self.class.clone().unwrap_or_default(), &self.secret)?;
         let prefix = self.prefix()?;
         let limits = Limits {
             call: positive("timeout", self.timeout)?,

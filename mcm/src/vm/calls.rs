@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use mcm_api::{Code, DriverError, GoDuration, Machine, MachineName, ProviderId, VmIdentity, keys};
 use mcm_driver::{Driver, MachineRequest};
+use request_files::{Data, redact};
 
 use super::error::VmError;
 use super::input::{Action, Job};
-use super::secret::{Data, redacted};
 
 /// As in the controller: some clouds take minutes for a creation.
 const CREATE_TIMEOUT: Duration = Duration::from_mins(10);
@@ -172,13 +172,17 @@ impl Calls<'_> {
             ))
         });
         answer.map_err(|mut error| {
-            error.message = redacted(&error.message, &self.secret);
+            error.message = one_line(&redact(&error.message, &self.secret, ""));
             VmError::Call {
                 call,
                 error: Box::new(error),
             }
         })
     }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn record(machine: &mut Machine, vm: VmIdentity) {

@@ -1,6 +1,7 @@
 //! Errors of `mcm vm`. Each is one line, and none contains secret data.
 
 use mcm_api::DriverError;
+use request_files::FileError;
 
 use crate::OptionsError;
 
@@ -26,18 +27,9 @@ pub enum InputError {
         /// The error and the fix.
         reason: String,
     },
-    /// A field of a file is not usable.
-    #[error("{flag}={path}: {field}: {reason}")]
-    Field {
-        /// The flag.
-        flag: &'static str,
-        /// Its file.
-        path: String,
-        /// The path of the field.
-        field: String,
-        /// The error and the fix.
-        reason: String,
-    },
+    /// A file is not usable.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The flags of the driver are not usable.
     #[error("{0}")]
     Driver(String),

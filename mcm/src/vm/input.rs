@@ -3,10 +3,9 @@
 use mcm_api::machine::ClassSpec;
 use mcm_api::{GROUP, Machine, MachineClass, keys};
 use mcm_driver::MachineRequest;
+use request_files::{Expected, Source, class, document, field, merged, typed};
 
-use super::document::{self, Expected, Source, field};
 use super::error::InputError;
-use super::secret;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +42,6 @@ pub(super) struct Job {
     pub request: MachineRequest,
 }
 
-const CLASS: Expected = Expected {
-    flag: "--class",
-    api_version: "machine.sapcloud.io/v1alpha1",
-    kind: keys::MACHINE_CLASS,
-};
 const MACHINE: Expected = Expected {
     flag: "--machine",
     api_version: "machine.sapcloud.io/v1alpha1",
@@ -59,31 +53,13 @@ const LONGEST_NAME: usize = 253;
 /// The request of a command.
 pub(super) fn job(action: Action, sources: &Sources) -> Result<Job, InputError> {
     let class = class(sources.class.as_ref())?;
-    let secret = secret::merged(&class, &sources.secrets)?;
+    let secret = merged(&class, &sources.secrets)?;
     let machine = match &sources.machine {
         Some(source) => machine(source, &class)?,
         None => Machine::default(),
     };
     let request = MachineRequest { machine, class, secret };
     Ok(Job { action, request })
-}
-
-fn class(source: Option<&Source>) -> Result<MachineClass, InputError> {
-    let source = source.ok_or_else(|| InputError::Missing {
-        flag: CLASS.flag,
-        fix: "give the file of the MachineClass".to_owned(),
-    })?;
-    let document = document::read(source, CLASS)?;
-    let class: MachineClass = document::typed(document, source, CLASS)?;
-    if class.provider.as_deref().is_none_or(str::is_empty) {
-        let fix = "it is missing: name the provider of the driver, for example provider: fakecloud";
-        return Err(field(source, CLASS, "provider", fix));
-    }
-    if class.provider_spec.is_null() {
-        let fix = "it is missing: describe the VM as the driver documents it";
-        return Err(field(source, CLASS, "providerSpec", fix));
-    }
-    Ok(class)
 }
 
 fn machine(source: &MachineSource, class: &MachineClass) -> Result<Machine, InputError> {
@@ -118,8 +94,7 @@ fn machine_of_file(file: &Source, source: &MachineSource, class: &MachineClass) 
             reason: "it applies to --machine-name only: set metadata.namespace in the file of --machine".to_owned(),
         });
     }
-    let document = document::read(file, MACHINE)?;
-    let machine: Machine = document::typed(document, file, MACHINE)?;
+    let machine: Machine = typed(document(file, MACHINE)?, file, MACHINE)?;
     let (named, given) = (
         &machine.spec.class.name,
         class.metadata.name.as_deref().unwrap_or_default(),
@@ -127,7 +102,7 @@ fn machine_of_file(file: &Source, source: &MachineSource, class: &MachineClass) 
     if named != given {
         let reason =
             format!("the machine is of the class {named:?}, and --class is {given:?}: give the file of its class");
-        return Err(field(file, MACHINE, "spec.class.name", &reason));
+        return Err(field(file, MACHINE, "spec.class.name", &reason).into());
     }
     Ok(machine)
 }

@@ -1,15 +1,13 @@
 //! `mcm vm`: one VM by hand, through the driver and without a Kubernetes cluster.
 //!
-//! Files and flags become a request in pure functions (`input`, `document`, `secret`), the calls are thin (`calls`), and
+//! Files and flags become a request in pure functions (`input` and the crate `request-files`), the calls are thin (`calls`), and
 //! their results become text (`output`). Secret data leaves this module in requests only.
 
 mod calls;
-mod document;
 mod error;
 mod input;
 mod options;
 mod output;
-mod secret;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use mcm_api::GoDuration;
 
-use super::document::Source;
+use request_files::Source;
+
 use super::error::InputError;
 use super::input::{Action, MachineSource, Sources};
 use crate::options::{DriverTlsOptions, Options};
@@ -118,11 +119,15 @@ impl VmCommand {
             }
         };
         Ok(Sources {
-            class: class.class.as_deref().map(|path| read("--class", path)).transpose()?,
+            class: class
+                .class
+                .as_deref()
+                .map(|path| Source::read("--class", path))
+                .transpose()?,
             secrets: class
                 .secrets
                 .iter()
-                .map(|path| read("--secret", path))
+                .map(|path| Source::read("--secret", path))
                 .collect::<Result<_, _>>()?,
             machine,
         })
@@ -160,7 +165,7 @@ impl MachineFlags {
         let file = self
             .machine
             .as_deref()
-            .map(|path| read("--machine", path))
+            .map(|path| Source::read("--machine", path))
             .transpose()?;
         Ok(MachineSource {
             file,
@@ -168,19 +173,5 @@ impl MachineFlags {
             namespace: self.namespace.clone(),
             provider_id: self.provider_id.clone(),
         })
-    }
-}
-
-fn read(flag: &'static str, path: &str) -> Result<Source, InputError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Source {
-            path: path.to_owned(),
-            text,
-        }),
-        Err(error) => Err(InputError::Value {
-            flag,
-            value: path.to_owned(),
-            reason: format!("the file cannot be read: {error}"),
-        }),
     }
 }

@@ -7,33 +7,30 @@ use rstest::rstest;
 
 use crate::example;
 
-const CLASS: &str = "kind: MachineClass\nmetadata: {name: a}\nprovider: p\nproviderSpec: {}\n";
-const SECRET: &str = "kind: Secret\nstringData: {token: secret-value}\n";
+const CLASS: &str = "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClass\nmetadata: {name: a}\nprovider: p\n\
+                     providerSpec: {}\nsecretRef: {name: s}\n";
+const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {token: secret-value}\n";
 
 #[rstest]
-#[case::a_class_of_another_kind("kind: Machine\n", SECRET, "kind is \"Machine\", expected MachineClass")]
-#[case::no_provider("kind: MachineClass\nproviderSpec: {}\n", SECRET, "provider is missing: enter")]
-#[case::no_provider_spec("kind: MachineClass\nprovider: p\n", SECRET, "providerSpec is missing: enter")]
-#[case::no_name(
-    "kind: MachineClass\nprovider: p\nproviderSpec: {}\n",
-    SECRET,
-    "metadata.name is missing"
-)]
+#[case::another_kind(SECRET, SECRET, "contains a Secret of v1: give a MachineClass")]
+#[case::no_provider(&CLASS.replace("provider: p", ""), SECRET, "provider: it is missing: name")]
+#[case::no_provider_spec(&CLASS.replace("providerSpec: {}", ""), SECRET, "providerSpec: it is missing: describe")]
+#[case::no_name(&CLASS.replace("name: a", ""), SECRET, "metadata.name: it is missing")]
 #[case::no_yaml("kind: [\n", SECRET, "at line 1")]
-#[case::an_invalid_field("kind: MachineClass\nmetadata: 1\n", SECRET, "not a MachineClass in YAML: ")]
-#[case::a_secret_of_another_kind(CLASS, CLASS, "kind is \"MachineClass\", expected Secret")]
-#[case::an_empty_secret(CLASS, "kind: Secret\n", "data is missing: enter")]
-#[case::no_base64(CLASS, "kind: Secret\ndata: {token: secret-value}\n", "data must map keys to Base64")]
+#[case::an_invalid_field(&CLASS.replace("provider: p", "provider: [p]"), SECRET, "not a valid MachineClass: ")]
+#[case::a_secret_of_another_kind(CLASS, CLASS, "give a Secret of v1")]
+#[case::another_secret(CLASS, &SECRET.replace("name: s", "name: other"), "the class a names the Secret s in secretRef")]
+#[case::no_base64(CLASS, &SECRET.replace("stringData", "data"), "data.token: it is not base64")]
 #[case::an_invalid_secret(CLASS, "kind: Secret\nstringData: secret-value: {\n", "at line 2")]
 fn an_unusable_file_is_reported_in_one_line(#[case] class: &str, #[case] secret: &str, #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (class_file, secret_file) = (folder.path().join("class.yaml"), folder.path().join("secret.yaml"));
     fs::write(&class_file, class).unwrap();
     fs::write(&secret_file, secret).unwrap();
-    let error = Inputs::read(&class_file, &secret_file).unwrap_err().to_string();
+    let error = Inputs::read(&class_file, &[secret_file]).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(
-        error.starts_with("--class ") || error.starts_with("--secret "),
+        ["--class=", "--secret"].iter().any(|flag| error.starts_with(flag)),
         "{error}"
     );
     assert!(!error.contains('\n') && !error.contains("secret-value"), "{error}");
@@ -41,9 +38,9 @@ fn an_unusable_file_is_reported_in_one_line(#[case] class: &str, #[case] secret:
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Inputs::read(&example("nowhere.yaml"), &example("secret.yaml")).unwrap_err();
+    let error = Inputs::read(&example("nowhere.yaml"), &[example("secret.yaml")]).unwrap_err();
     assert!(
-        error.to_string().contains("nowhere.yaml: cannot read the file"),
+        error.to_string().contains("nowhere.yaml: the file cannot be read"),
         "{error}"
     );
 }
@@ -53,8 +50,15 @@ fn string_data_takes_precedence_over_data() {
     let folder = tempfile::tempdir().unwrap();
     let (class, secret) = (folder.path().join("class.yaml"), folder.path().join("secret.yaml"));
     fs::write(&class, CLASS).unwrap();
-    fs::write(&secret, "kind: Secret\ndata: {a: YQ==, b: Yg==}\nstringData: {b: c}\n").unwrap();
-    let inputs = Inputs::read(&class, &secret).unwrap();
+    fs::write(
+        &secret,
+        SECRET.replace(
+            "stringData: {token: secret-value}",
+            "data: {a: YQ==, b: Yg==}\nstringData: {b: c}",
+        ),
+    )
+    .unwrap();
+    let inputs = Inputs::read(&class, &[secret]).unwrap();
     assert_eq!(inputs.secret["a"].0, b"a");
     assert_eq!(inputs.secret["b"].0, b"c");
     assert_eq!(inputs.class.metadata.namespace.as_deref(), Some("default"));

@@ -25,14 +25,14 @@ fn example(file: &str) -> PathBuf {
 fn skeleton_inputs() -> Inputs {
     Inputs::read(
         &example("driver-rust/machine-class.yaml"),
-        &example("driver-rust/secret.yaml"),
+        &[example("driver-rust/secret.yaml")],
     )
     .unwrap()
 }
 
 /// The inputs of fakecloud.
 fn fakecloud_inputs() -> Inputs {
-    Inputs::read(&example("machine-class.yaml"), &example("secret.yaml")).unwrap()
+    Inputs::read(&example("machine-class.yaml"), &[example("secret.yaml")]).unwrap()
 }
 
 /// Limits for a driver that has no reason to be slow.

@@ -188,7 +188,7 @@ async fn a_command_makes_its_calls(#[case] action: Action, #[case] sources: Sour
     Action::Create,
     "create",
     DriverError::new(Code::Unauthenticated, format!("rejected:\n  token={PLANTED}\n")),
-    "CreateMachine failed: Unauthenticated: rejected: token=[token]"
+    "CreateMachine failed: Unauthenticated: rejected: token=<token>"
 )]
 #[tokio::test]
 async fn a_failed_call_is_one_line_with_its_code(

@@ -5,8 +5,8 @@ mod input;
 mod output;
 
 use clap::{Command, FromArgMatches, Subcommand};
+use request_files::Source;
 
-use super::document::Source;
 use super::input::{MachineSource, Sources};
 use super::options::VmCommand;
 

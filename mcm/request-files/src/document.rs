@@ -5,14 +5,35 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::error::InputError;
+use crate::FileError;
 
 /// A file.
 #[derive(Clone)]
-pub(super) struct Source {
+pub struct Source {
     /// As in the flag.
     pub path: String,
+    /// Its content.
     pub text: String,
+}
+
+impl Source {
+    /// Reads the file that `flag` names.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(flag: &'static str, path: &str) -> Result<Self, FileError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self {
+                path: path.to_owned(),
+                text,
+            }),
+            Err(error) => Err(FileError::File {
+                flag,
+                path: path.to_owned(),
+                reason: format!("the file cannot be read: {error}"),
+            }),
+        }
+    }
 }
 
 /// Prints only the path, because the text may be a Secret.
@@ -26,18 +47,23 @@ impl fmt::Debug for Source {
 
 /// What a file must contain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub struct Expected {
     /// The flag that names the file.
     pub flag: &'static str,
+    /// The object's `apiVersion`.
     pub api_version: &'static str,
+    /// The object's `kind`.
     pub kind: &'static str,
 }
 
 /// The object of a file, with a name. Errors never contain text of the file, which may be a Secret.
-pub(super) fn read(source: &Source, expected: Expected) -> Result<Value, InputError> {
-    let wrong = |reason: String| InputError::Value {
+///
+/// # Errors
+/// The file is not YAML with one object of that kind.
+pub fn document(source: &Source, expected: Expected) -> Result<Value, FileError> {
+    let wrong = |reason: String| FileError::File {
         flag: expected.flag,
-        value: source.path.clone(),
+        path: source.path.clone(),
         reason,
     };
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(&source.text).map_err(|error| {
@@ -61,25 +87,25 @@ pub(super) fn read(source: &Source, expected: Expected) -> Result<Value, InputEr
 }
 
 /// The object as its type.
-pub(super) fn typed<T: DeserializeOwned>(
-    document: Value,
-    source: &Source,
-    expected: Expected,
-) -> Result<T, InputError> {
-    serde_json::from_value(document).map_err(|error| InputError::Value {
+///
+/// # Errors
+/// A field has another type.
+pub fn typed<T: DeserializeOwned>(document: Value, source: &Source, expected: Expected) -> Result<T, FileError> {
+    serde_json::from_value(document).map_err(|error| FileError::File {
         flag: expected.flag,
-        value: source.path.clone(),
+        path: source.path.clone(),
         reason: format!("the file is not a valid {}: {error}", expected.kind),
     })
 }
 
 /// The text at a JSON pointer.
-pub(super) fn text<'a>(document: &'a Value, pointer: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(document: &'a Value, pointer: &str) -> Option<&'a str> {
     document.pointer(pointer).and_then(Value::as_str)
 }
 
-pub(super) fn field(source: &Source, expected: Expected, field: &str, reason: &str) -> InputError {
-    InputError::Field {
+/// The error about a field of the file.
+pub fn field(source: &Source, expected: Expected, field: &str, reason: &str) -> FileError {
+    FileError::Field {
         flag: expected.flag,
         path: source.path.clone(),
         field: field.to_owned(),

@@ -1,4 +1,4 @@
-//! The data of the Secrets that a class names, and its removal from error texts.
+//! The data of the Secrets that a class names.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,17 @@ use k8s_openapi::api::core::v1::SecretReference;
 use mcm_api::MachineClass;
 use serde_json::{Map, Value};
 
-use super::document::{self, Expected, Source, field, text};
-use super::error::InputError;
+use crate::document::text;
+use crate::{Expected, FileError, Source, document, field};
 
 /// The data of Secrets, merged.
-pub(super) type Data = BTreeMap<String, ByteString>;
+pub type Data = BTreeMap<String, ByteString>;
 
 const SECRET: Expected = Expected {
     flag: "--secret",
     api_version: "v1",
     kind: "Secret",
 };
-
-/// Shorter values are not credentials, and occur in texts by chance.
-const SHORTEST_REDACTED: usize = 4;
 
 /// A Secret of a file.
 struct Secret<'a> {
@@ -32,7 +29,10 @@ struct Secret<'a> {
 }
 
 /// The data of `secretRef`, and over it that of `credentialsSecretRef`, as in the controller.
-pub(super) fn merged(class: &MachineClass, sources: &[Source]) -> Result<Data, InputError> {
+///
+/// # Errors
+/// A file is not a Secret, or the class does not name it; or the class names a Secret without a file.
+pub fn merged(class: &MachineClass, sources: &[Source]) -> Result<Data, FileError> {
     let secrets = sources.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let references = references(class);
     let mut data = Data::new();
@@ -54,21 +54,6 @@ pub(super) fn merged(class: &MachineClass, sources: &[Source]) -> Result<Data, I
         Some(secret) => Err(not_named(class, &references, secret)),
         None => Ok(data),
     }
-}
-
-/// Replaces values of the Secrets in a text of the driver, and joins its lines.
-pub(super) fn redacted(message: &str, secret: &Data) -> String {
-    let mut text = message.to_owned();
-    for (key, value) in secret {
-        let Ok(value) = std::str::from_utf8(&value.0) else {
-            continue;
-        };
-        let value = value.trim();
-        if value.len() >= SHORTEST_REDACTED {
-            text = text.replace(value, &format!("[{key}]"));
-        }
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The references of a class that have a name, with their fields.
@@ -97,8 +82,8 @@ impl Secret<'_> {
     }
 }
 
-fn read(source: &Source) -> Result<Secret<'_>, InputError> {
-    let document = document::read(source, SECRET)?;
+fn read(source: &Source) -> Result<Secret<'_>, FileError> {
+    let document = document(source, SECRET)?;
     let mut data = Data::new();
     for (key, value) in entries(&document, "data", source)? {
         // The error of the decoder contains the value.
@@ -123,7 +108,7 @@ fn read(source: &Source) -> Result<Secret<'_>, InputError> {
     })
 }
 
-fn entries<'a>(document: &'a Value, name: &str, source: &Source) -> Result<Vec<(&'a String, &'a Value)>, InputError> {
+fn entries<'a>(document: &'a Value, name: &str, source: &Source) -> Result<Vec<(&'a String, &'a Value)>, FileError> {
     match document.get(name) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Object(entries)) => Ok(Map::iter(entries).collect()),
@@ -135,8 +120,8 @@ fn class_name(class: &MachineClass) -> &str {
     class.metadata.name.as_deref().unwrap_or_default()
 }
 
-fn not_given(class: &MachineClass, field: &str, reference: &SecretReference) -> InputError {
-    InputError::Missing {
+fn not_given(class: &MachineClass, field: &str, reference: &SecretReference) -> FileError {
+    FileError::Missing {
         flag: "--secret",
         fix: format!(
             "the class {} names the Secret {} in {field}: give its file",
@@ -146,7 +131,7 @@ fn not_given(class: &MachineClass, field: &str, reference: &SecretReference) -> 
     }
 }
 
-fn not_named(class: &MachineClass, references: &[(&str, &SecretReference)], secret: &Secret) -> InputError {
+fn not_named(class: &MachineClass, references: &[(&str, &SecretReference)], secret: &Secret) -> FileError {
     let named: Vec<_> = references.iter().map(|(_, reference)| name_of(reference)).collect();
     let fix = match named.is_empty() {
         true => "which names none: remove --secret, or add secretRef to the class".to_owned(),
@@ -165,10 +150,10 @@ fn not_named(class: &MachineClass, references: &[(&str, &SecretReference)], secr
     )
 }
 
-fn secret_error(secret: &Secret, reason: String) -> InputError {
-    InputError::Value {
+fn secret_error(secret: &Secret, reason: String) -> FileError {
+    FileError::File {
         flag: SECRET.flag,
-        value: secret.source.path.clone(),
+        path: secret.source.path.clone(),
         reason,
     }
 }

@@ -1,10 +1,10 @@
-//! Finds secret values in texts of a driver.
-
-use std::collections::BTreeMap;
+//! Finds and replaces secret values in texts of a driver.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
+
+use crate::Data;
 
 /// Shorter values appear in texts by chance.
 const SHORTEST_VALUE: usize = 6;
@@ -13,7 +13,7 @@ const SHORTEST_LINE: usize = 12;
 
 /// The key of a value that `text` contains: as it is, a line of it, or in Base64. Values that are part of `public` do
 /// not count.
-pub(crate) fn exposed_key<'a>(text: &str, secret: &'a BTreeMap<String, ByteString>, public: &str) -> Option<&'a str> {
+pub fn exposed_key<'a>(text: &str, secret: &'a Data, public: &str) -> Option<&'a str> {
     let exposed = |value: &ByteString| {
         forms(value)
             .iter()
@@ -23,8 +23,8 @@ pub(crate) fn exposed_key<'a>(text: &str, secret: &'a BTreeMap<String, ByteStrin
     found.map(|(key, _)| key.as_str())
 }
 
-/// `text` with all secret values replaced.
-pub(crate) fn redact(text: &str, secret: &BTreeMap<String, ByteString>, public: &str) -> String {
+/// `text` with all secret values replaced, except values that are part of `public`.
+pub fn redact(text: &str, secret: &Data, public: &str) -> String {
     let mut text = text.to_owned();
     for (key, value) in secret {
         for form in forms(value).iter().filter(|form| !public.contains(form.as_str())) {
@@ -56,11 +56,13 @@ fn forms(value: &ByteString) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use rstest::rstest;
 
     use super::*;
 
-    fn secret() -> BTreeMap<String, ByteString> {
+    fn secret() -> Data {
         let value = |text: &str| ByteString(text.as_bytes().to_vec());
         BTreeMap::from([
             ("token".to_owned(), value("s3cr3t-token\n")),
