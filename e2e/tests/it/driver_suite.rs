@@ -167,9 +167,9 @@ fn the_list_has_every_case_with_its_rule() {
     &["--driver-tls-ca=a", "--driver-tls-cert=a", "--driver-tls-key=a"],
     "grpcs:// only"
 )]
-#[case::a_missing_class("grpc://127.0.0.1:1", &["--class=nowhere.yaml"], "--class nowhere.yaml: cannot read")]
-#[case::a_class_as_secret("grpc://127.0.0.1:1", &["--secret=class.yaml"], "expected Secret")]
-#[case::a_class_without_provider("grpc://127.0.0.1:1", &["--class=class.yaml"], "provider is missing: enter")]
+#[case::a_missing_class("grpc://127.0.0.1:1", &["--class=nowhere.yaml"], "--class=nowhere.yaml: the file cannot be read")]
+#[case::a_class_as_secret("grpc://127.0.0.1:1", &["--secret=class.yaml"], "give a Secret of v1")]
+#[case::a_class_without_provider("grpc://127.0.0.1:1", &["--class=class.yaml"], "provider: it is missing: name")]
 #[case::a_mistyped_case("grpc://127.0.0.1:1", &["--only=delete-repeat"], "near it are: delete-repeated")]
 #[case::an_invalid_prefix("grpc://127.0.0.1:1", &["--prefix=A_B"], "lower-case letters")]
 #[case::no_time("grpc://127.0.0.1:1", &["--timeout=0s"], "--timeout must be longer than 0s")]
@@ -180,15 +180,14 @@ fn invalid_input_fails_with_one_line_and_status_2(
 ) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let class = "apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineClass\nmetadata: {name: a}\nproviderSpec: {}\n\
+                 secretRef: {name: s}\n";
+    write("class.yaml", class);
+    write("valid.yaml", &format!("{class}provider: p\n"));
     write(
-        "class.yaml",
-        "kind: MachineClass\nmetadata: {name: a}\nproviderSpec: {}\n",
+        "secret.yaml",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n",
     );
-    write(
-        "valid.yaml",
-        "kind: MachineClass\nmetadata: {name: a}\nprovider: p\nproviderSpec: {}\n",
-    );
-    write("secret.yaml", "kind: Secret\nstringData: {a: b}\n");
     let mut arguments = vec!["driver", "test", "--driver", address];
     for (flag, file) in [
         ("--class=", "--class=valid.yaml"),
