@@ -1,49 +1,19 @@
 //! `drydock driver test`: the contract suite against processes, its report, and invalid input.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
 use rstest::rstest;
 
-use crate::drydock::{drydock, drydock_program, printed};
+use crate::drydock::{drydock, printed};
+use crate::programs::{Running, program};
 
-/// A driver; killed when dropped.
-struct Driver {
-    child: Child,
-    /// `HOST:PORT`.
-    address: String,
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Driver {
-    /// Starts a program beside `drydock`, and waits for its address after `serves on `.
-    fn start(program: &str, arguments: &[&str], folder: &Path) -> Self {
-        drydock_program();
-        let mut command = Command::new(beside_drydock(program));
-        command.args(arguments).current_dir(folder);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts");
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let (_, rest) = line.split_once("serves on ").expect("the program serves");
-        let address = rest.split(';').next().unwrap_or_default().trim().to_owned();
-        Self { child, address }
-    }
-}
-
-fn beside_drydock(program: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_drydock")).with_file_name(program)
+/// Starts a driver; returns its `HOST:PORT`.
+fn driver(name: &str, arguments: &[&str], folder: &Path) -> (Running, String) {
+    let mut command = program(name);
+    let (running, address) = Running::announced(command.args(arguments).current_dir(folder), "serves on ");
+    let address = address.split(';').next().unwrap_or_default().to_owned();
+    (running, address)
 }
 
 /// A file below `examples/`.
@@ -67,8 +37,8 @@ fn test(folder: &Path, objects: &str, address: &str, more: &[&str]) -> Output {
 #[test]
 fn the_rust_skeleton_is_green_and_the_report_has_every_case() {
     let folder = tempfile::tempdir().unwrap();
-    let driver = Driver::start("skeleton-driver", &["127.0.0.1:0"], folder.path());
-    let address = format!("grpc://{}", driver.address);
+    let (_running, address) = driver("skeleton-driver", &["127.0.0.1:0"], folder.path());
+    let address = format!("grpc://{}", address);
     let output = test(folder.path(), "driver-rust/", &address, &["--junit", "driver.xml"]);
     let text = printed(&output);
     assert!(output.status.success(), "{text}");
@@ -87,8 +57,7 @@ fn the_rust_skeleton_is_green_and_the_report_has_every_case() {
 #[test]
 fn fakecloud_over_mutual_tls_is_green() {
     let folder = tempfile::tempdir().unwrap();
-    drydock_program();
-    let issued = Command::new(beside_drydock("fakecloud"))
+    let issued = program("fakecloud")
         .args(["certificates", "--namespace=default", "--name=cloud", "--output=tls"])
         .current_dir(folder.path())
         .status();
@@ -101,14 +70,14 @@ fn fakecloud_over_mutual_tls_is_green() {
         "--tls-key=tls/server.key",
         "--tls-client-ca=tls/ca.crt",
     ];
-    let driver = Driver::start("fakecloud", &serve, folder.path());
+    let (_running, address) = driver("fakecloud", &serve, folder.path());
     let tls = [
         "--driver-tls-ca=tls/ca.crt",
         "--driver-tls-cert=tls/client.crt",
         "--driver-tls-key=tls/client.key",
         "--driver-tls-server-name=cloud.default.svc",
     ];
-    let address = format!("grpcs://{}", driver.address);
+    let address = format!("grpcs://{}", address);
     let output = test(folder.path(), "", &address, &tls);
     assert!(output.status.success(), "{}", printed(&output));
     assert!(
@@ -127,8 +96,8 @@ fn a_driver_that_breaks_a_rule_fails_with_status_1() {
         "--address=127.0.0.1:0",
         "--duplicate-creates=two",
     ];
-    let driver = Driver::start("fakecloud", &serve, folder.path());
-    let address = format!("grpc://{}", driver.address);
+    let (_running, address) = driver("fakecloud", &serve, folder.path());
+    let address = format!("grpc://{}", address);
     let only = [
         "--only",
         "create-repeated",

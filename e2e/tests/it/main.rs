@@ -18,6 +18,7 @@ mod inert;
 mod nodes;
 mod preservation_consumers;
 mod product;
+mod programs;
 mod registration;
 mod regressions;
 mod replay;

@@ -1,9 +1,8 @@
 //! A driver that registers itself over mutual TLS creates and deletes VMs like a dialled one, and nothing is
 //! lost when it dies.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -15,37 +14,16 @@ use serde_json::{Value, json};
 use stage::ports::free_port;
 
 use crate::drydock::drydock_program;
+use crate::programs::{Running, program};
 
 /// How long a step may take on a loaded computer.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A process; killed when dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn program(name: &str) -> Command {
-    Command::new(Path::new(env!("CARGO_BIN_EXE_drydock")).with_file_name(name))
-}
-
 /// Starts a control plane; returns it with its kubeconfig.
 fn control_plane() -> (Running, PathBuf) {
     let mut up = drydock_program();
-    up.args(["up", "--without=mcm,fakecloud"]).stdout(Stdio::piped());
-    let mut running = Running(up.spawn().unwrap());
-    let output = BufReader::new(running.0.stdout.take().unwrap());
-    let line = output
-        .lines()
-        .map(Result::unwrap)
-        .find(|line| line.contains("export KUBECONFIG="));
-    let line = line.expect("the path of its kubeconfig");
-    let path = line.split_once('=').unwrap().1.into();
-    (running, path)
+    let (running, path) = Running::announced(up.args(["up", "--without=mcm,fakecloud"]), "export KUBECONFIG=");
+    (running, path.into())
 }
 
 /// Certificates of both sides, from `fakecloud certificates`.
@@ -74,8 +52,7 @@ fn mcm(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
 }
 
 fn started(mut command: Command, folder: &Path) -> Running {
-    command.current_dir(folder).stderr(Stdio::null()).stdout(Stdio::null());
-    Running(command.spawn().unwrap())
+    Running::start(command.current_dir(folder))
 }
 
 fn driver(folder: &Path, kubeconfig: &Path, port: u16) -> Running {

@@ -1,30 +1,17 @@
 //! One VM by hand: `mcm vm` against a fake cloud on loopback, without a Kubernetes cluster.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
 use serde_json::Value;
+
+use crate::programs::{Running, program};
 
 /// A credential of the Secret that must not appear in any output.
 const PLANTED: &str = "planted-credential";
 
-/// A fake cloud and the files of a class; the process is killed when this is dropped.
+/// A fake cloud and the files of a class.
 struct Cloud {
-    process: Child,
+    _running: Running,
     address: String,
     folder: tempfile::TempDir,
-}
-
-impl Drop for Cloud {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn program(name: &str) -> Command {
-    Command::new(Path::new(env!("CARGO_BIN_EXE_drydock")).with_file_name(name))
 }
 
 /// What a command printed, and its exit status.
@@ -36,14 +23,9 @@ struct Ended {
 
 impl Cloud {
     fn start() -> Self {
-        let mut process = program("fakecloud")
-            .args(["serve", "--without-kubelets", "--address=127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines.find_map(|line| Some(line.unwrap().split_once("as a driver: ")?.1.trim().to_owned()));
+        let mut serve = program("fakecloud");
+        serve.args(["serve", "--without-kubelets", "--address=127.0.0.1:0"]);
+        let (running, address) = Running::announced(&mut serve, "as a driver: ");
         let folder = tempfile::tempdir().unwrap();
         let mut secret = scenario::fixtures::secret("default");
         secret["stringData"]["apiToken"] = PLANTED.into();
@@ -54,8 +36,8 @@ impl Cloud {
             std::fs::write(folder.path().join(file), object.to_string()).unwrap();
         }
         Self {
-            process,
-            address: address.unwrap(),
+            _running: running,
+            address,
             folder,
         }
     }
@@ -154,10 +136,10 @@ fn unusable_input_and_an_unreachable_driver_end_with_status_two() {
         "{swapped}"
     );
     let files = ["--class=class.yaml", "--secret=secret.yaml"];
-    let nobody = cloud.run(&[&["vm", "list", "--driver=grpc://127.0.0.1:1"], &files[..]].concat());
-    let nobody = nobody.failed(2);
+    let absent = cloud.run(&[&["vm", "list", "--driver=grpc://127.0.0.1:1"], &files[..]].concat());
+    let absent = absent.failed(2);
     assert!(
-        nobody.starts_with("mcm: no driver answers at grpc://127.0.0.1:1"),
-        "{nobody}"
+        absent.starts_with("mcm: no driver answers at grpc://127.0.0.1:1"),
+        "{absent}"
     );
 }

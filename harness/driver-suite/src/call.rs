@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use mcm_driver::{Code, DriverError};
+use mcm_driver::{CALL_LIMIT, CREATE_LIMIT, Code, DriverError};
 
 /// A call of the driver contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ impl Call {
     /// The duration after which `mcm` gives up.
     pub fn contract_limit(self) -> Duration {
         match self {
-            Self::CreateMachine => Duration::from_mins(10),
-            _ => Duration::from_mins(2),
+            Self::CreateMachine => CREATE_LIMIT,
+            _ => CALL_LIMIT,
         }
     }
 }

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use driver_suite::{CASES, Case, CaseResult, Inputs, Limits, Outcome as Verdict, Report, Session, random_prefix};
+use mcm::DriverTlsOptions;
 use mcm_api::GoDuration;
-use mcm_api::cloud::Code;
-use mcm_driver::Driver as _;
-use mcm_driver::channel::is_encrypted;
+use mcm_driver::channel::check_connection;
 use mcm_driver::client::GrpcDriver;
-use mcm_driver::tls::{Tls, TlsFiles};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
@@ -79,28 +77,7 @@ struct Test {
 
     /// TLS to the driver.
     #[command(flatten)]
-    tls: TlsArguments,
-}
-
-/// The same flags as those of `mcm`.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "TLS to the driver, with --driver grpcs://HOST:PORT")]
-struct TlsArguments {
-    /// Accepted authorities of the driver's certificate (PEM)
-    #[arg(long = "driver-tls-ca", value_name = "FILE")]
-    ca: Option<PathBuf>,
-
-    /// Client certificate for the driver (PEM)
-    #[arg(long = "driver-tls-cert", value_name = "FILE")]
-    cert: Option<PathBuf>,
-
-    /// Private key of --driver-tls-cert (PEM)
-    #[arg(long = "driver-tls-key", value_name = "FILE")]
-    key: Option<PathBuf>,
-
-    /// Name that the driver's certificate must contain [default: the host in --driver]
-    #[arg(long = "driver-tls-server-name", value_name = "NAME")]
-    server_name: Option<String>,
+    tls: DriverTlsOptions,
 }
 
 impl DriverCommand {
@@ -126,8 +103,7 @@ impl Test {
             settle: self.settle.0,
         };
         let report = block_on(async {
-            let driver = self.connect(&address)?;
-            reach(&driver, &address, limits.call).await?;
+            let driver = self.connect(&address).await?;
             let session = Session::new(Arc::new(driver), inputs, limits, prefix)?;
             Ok::<_, Usage>(run(&session, &cases).await)
         })??;
@@ -158,38 +134,17 @@ impl Test {
         )))
     }
 
-    fn connect(&self, address: &str) -> Result<GrpcDriver<Channel>, Usage> {
-        let connected = match self.tls.read(address)? {
+    async fn connect(&self, address: &str) -> Result<GrpcDriver<Channel>, Usage> {
+        let tls = self.tls.validate(address).map_err(|error| Usage(error.0.join("; ")))?;
+        check_connection(address, tls.clone()).await.map_err(|error| {
+            Usage(format!(
+                "--driver {address} cannot be reached: {error}: start the driver, or correct the address"
+            ))
+        })?;
+        Ok(match tls {
             Some(tls) => GrpcDriver::connect_tls(address, tls),
             None => GrpcDriver::connect(address),
-        };
-        connected.map_err(|error| Usage(format!("--driver: {error}")))
-    }
-}
-
-impl TlsArguments {
-    /// `None`: a connection without TLS.
-    fn read(&self, address: &str) -> Result<Option<Tls>, Usage> {
-        let given = self.ca.is_some() || self.cert.is_some() || self.key.is_some() || self.server_name.is_some();
-        if !given && !is_encrypted(address) {
-            return Ok(None);
-        }
-        let file = |flag: &str, file: &Option<PathBuf>| {
-            let missing = || {
-                Usage(format!(
-                    "--driver-tls-{flag} is missing: TLS to the driver needs --driver-tls-ca, -cert and -key"
-                ))
-            };
-            file.clone().ok_or_else(missing)
-        };
-        Ok(Some(Tls {
-            files: TlsFiles {
-                ca: file("ca", &self.ca)?,
-                cert: file("cert", &self.cert)?,
-                key: file("key", &self.key)?,
-            },
-            server_name: self.server_name.clone(),
-        }))
+        }?)
     }
 }
 
@@ -212,17 +167,6 @@ fn positive(flag: &str, duration: GoDuration) -> Result<Duration, Usage> {
     match duration.0 {
         Duration::ZERO => Err(Usage(format!("--{flag} must be longer than 0s, for example 60s"))),
         duration => Ok(duration),
-    }
-}
-
-/// Fails if nothing answers at the address. Every other failure belongs to a case.
-async fn reach(driver: &GrpcDriver<Channel>, address: &str, limit: Duration) -> Result<(), Usage> {
-    match tokio::time::timeout(limit, driver.get_volume_ids(Vec::new())).await {
-        Ok(Err(error)) if error.code == Code::Unavailable => Err(Usage(format!(
-            "--driver {address} cannot be reached: {}: start the driver, or correct the address",
-            error.message
-        ))),
-        _ => Ok(()),
     }
 }
 
@@ -250,8 +194,8 @@ fn list(cases: &[Case]) {
 fn print(result: &CaseResult) {
     let (verdict, text) = match &result.outcome {
         Verdict::Passed => ("ok", format!("{:.2} s", result.duration.as_secs_f64())),
-        Verdict::Failed(reason) => ("FAIL", one_line(reason)),
-        Verdict::Skipped(reason) => ("skip", one_line(reason)),
+        Verdict::Failed(reason) => ("FAIL", reason.clone()),
+        Verdict::Skipped(reason) => ("skip", reason.clone()),
     };
     say!("{verdict:4}  {:width$}  {text}", result.name, width = width());
 }
@@ -259,10 +203,6 @@ fn print(result: &CaseResult) {
 /// The width of the column with all names.
 fn width() -> usize {
     CASES.iter().map(|case| case.name.len()).max().unwrap_or_default()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn summarise(report: &Report) {

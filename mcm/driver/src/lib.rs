@@ -15,6 +15,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
@@ -31,6 +32,13 @@ pub mod proto {
 
 /// `proto/driver.proto` as an encoded `FileDescriptorSet`, for reflection.
 pub const DESCRIPTOR: &[u8] = include_bytes!("proto/descriptor.bin");
+
+/// How long a client waits for CreateMachine, since some clouds take minutes. The call then counts as DeadlineExceeded, and
+/// may still take effect.
+pub const CREATE_LIMIT: Duration = Duration::from_mins(10);
+
+/// How long a client waits for every other call.
+pub const CALL_LIMIT: Duration = Duration::from_mins(2);
 
 /// The input of a call about one machine.
 #[derive(Clone)]

@@ -11,8 +11,8 @@ const SHORTEST_VALUE: usize = 6;
 /// Shorter lines of a value, such as `runcmd:`, may appear in texts by chance.
 const SHORTEST_LINE: usize = 12;
 
-/// The key of a value that `text` contains: as it is, a line of it, or in Base64. Values that are part of `public` do
-/// not count.
+/// The key of the first value that occurs in `text`, where the value is unchanged, one of its lines, or in Base64. Values
+/// that are part of `public` do not count.
 pub fn exposed_key<'a>(text: &str, secret: &'a Data, public: &str) -> Option<&'a str> {
     let exposed = |value: &ByteString| {
         forms(value)
@@ -23,7 +23,7 @@ pub fn exposed_key<'a>(text: &str, secret: &'a Data, public: &str) -> Option<&'a
     found.map(|(key, _)| key.as_str())
 }
 
-/// `text` with all secret values replaced, except values that are part of `public`.
+/// `text` in one line, with all secret values replaced by their keys, except values that are part of `public`.
 pub fn redact(text: &str, secret: &Data, public: &str) -> String {
     let mut text = text.to_owned();
     for (key, value) in secret {
@@ -31,7 +31,7 @@ pub fn redact(text: &str, secret: &Data, public: &str) -> String {
             text = text.replace(form.as_str(), &format!("<{key}>"));
         }
     }
-    text
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The texts by which a value is recognized, the longest first.

@@ -7,16 +7,9 @@ use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use kube::ResourceExt;
 use mcm_api::{Code, DriverError, MachineClass};
 use mcm_core::machine::{Answer, CallKind, CloudCall};
-use mcm_driver::MachineRequest;
+use mcm_driver::{CALL_LIMIT, CREATE_LIMIT, MachineRequest};
 
 use super::ActionExecutor;
-
-/// The timeout of a driver call, which then fails with DeadlineExceeded.
-const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// The timeout of CreateMachine. Some clouds take minutes. While the result of a creation is unknown, a deletion waits
-/// for it, because it cannot know whether there is a VM to delete.
-const CREATE_TIMEOUT: Duration = Duration::from_mins(10);
 
 impl ActionExecutor {
     /// The cloud's names of volumes; empty if the driver returns none. A drain does not wait for the detachment of such
@@ -27,7 +20,7 @@ impl ActionExecutor {
     ) -> BTreeMap<String, String> {
         let calls = volumes.iter().map(|(name, spec)| async move {
             let call = self.driver.get_volume_ids(vec![spec.clone()]);
-            let ids = match tokio::time::timeout(DRIVER_TIMEOUT, call).await {
+            let ids = match tokio::time::timeout(CALL_LIMIT, call).await {
                 Ok(Ok(ids)) => ids,
                 Ok(Err(error)) => {
                     tracing::info!(volume = name, %error, "the driver did not name the volume");
@@ -76,8 +69,8 @@ impl ActionExecutor {
         answer: impl Future<Output = Result<T, DriverError>>,
     ) -> Result<T, DriverError> {
         let limit = match call.kind {
-            CallKind::Create => CREATE_TIMEOUT,
-            _ => DRIVER_TIMEOUT,
+            CallKind::Create => CREATE_LIMIT,
+            _ => CALL_LIMIT,
         };
         self.limited_call(
             &call.class,
@@ -96,7 +89,7 @@ impl ActionExecutor {
         operation: &'static str,
         answer: impl Future<Output = Result<T, DriverError>>,
     ) -> Result<T, DriverError> {
-        self.limited_call(class, operation, "", DRIVER_TIMEOUT, answer).await
+        self.limited_call(class, operation, "", CALL_LIMIT, answer).await
     }
 
     async fn limited_call<T>(

@@ -118,6 +118,13 @@ struct VmLabels {
 }
 
 impl VmLabels {
+    fn pool(&self) -> PoolLabels {
+        PoolLabels {
+            namespace: self.namespace.clone(),
+            machine_deployment: self.machine_deployment.clone(),
+        }
+    }
+
     fn of(machine: &Machine, class: Option<&MachineClass>) -> Self {
         let label = |labels: &Option<std::collections::BTreeMap<String, String>>, key: &str| {
             labels
@@ -374,11 +381,7 @@ impl Metrics {
             Metric::JoinDuration(duration) => (&self.0.durations.join, duration),
             Metric::DeleteDuration(duration) => (&self.0.durations.delete, duration),
             Metric::DrainDuration(duration) => {
-                let pool = PoolLabels {
-                    namespace: labels.namespace,
-                    machine_deployment: labels.machine_deployment,
-                };
-                let drain = self.0.drain_duration.get_or_create(&pool);
+                let drain = self.0.drain_duration.get_or_create(&labels.pool());
                 drain.set(duration.as_secs_f64().round());
                 return;
             }
@@ -386,9 +389,9 @@ impl Metrics {
                 self.0.failed_joins.get_or_create(&labels).inc();
                 return;
             }
-            Metric::PreservationStarted(by) => return self.0.preservations.started(machine, by),
-            Metric::PreservationEnded(why) => return self.0.preservations.ended(machine, *why),
-            Metric::PreservationRefused(why) => return self.0.preservations.refused(machine, *why),
+            Metric::PreservationStarted(by) => return self.0.preservations.started(labels.pool(), by),
+            Metric::PreservationEnded(why) => return self.0.preservations.ended(labels.pool(), *why),
+            Metric::PreservationRefused(why) => return self.0.preservations.refused(labels.pool(), *why),
         };
         family.get_or_create(&labels).set(duration.as_secs_f64().round());
     }

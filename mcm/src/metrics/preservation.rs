@@ -118,7 +118,7 @@ impl PreservationCollector {
 }
 
 /// Namespace and deployment; the latter is empty for machines without one.
-pub(super) fn pool(machine: &Machine) -> [String; 2] {
+fn pool(machine: &Machine) -> [String; 2] {
     let labels = machine.metadata.labels.as_ref();
     let deployment = labels.and_then(|labels| labels.get(keys::DEPLOYMENT_LABEL));
     [

@@ -1,13 +1,13 @@
 //! Counters of preservations that started, ended and were refused since the process started.
 
-use mcm_api::{Machine, PreservedBy};
+use mcm_api::PreservedBy;
 use mcm_core::preservation::{Refusal, Release};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use super::preservation::pool;
+use super::PoolLabels;
 
 /// By namespace and deployment, and by requester or reason.
 #[derive(Default)]
@@ -19,15 +19,15 @@ pub(super) struct PreservationCounters {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StartLabels {
-    namespace: String,
-    machine_deployment: String,
+    #[prometheus(flatten)]
+    pool: PoolLabels,
     requester: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
-    namespace: String,
-    machine_deployment: String,
+    #[prometheus(flatten)]
+    pool: PoolLabels,
     reason: &'static str,
 }
 
@@ -50,31 +50,18 @@ impl PreservationCounters {
         );
     }
 
-    pub(super) fn started(&self, machine: &Machine, by: &PreservedBy) {
-        let [namespace, machine_deployment] = pool(machine);
+    pub(super) fn started(&self, pool: PoolLabels, by: &PreservedBy) {
         let requester = by.as_str().to_owned();
-        let labels = StartLabels {
-            namespace,
-            machine_deployment,
-            requester,
-        };
-        self.started.get_or_create(&labels).inc();
+        self.started.get_or_create(&StartLabels { pool, requester }).inc();
     }
 
-    pub(super) fn ended(&self, machine: &Machine, why: Release) {
-        self.ended.get_or_create(&reason_labels(machine, why.reason())).inc();
+    pub(super) fn ended(&self, pool: PoolLabels, why: Release) {
+        let reason = why.reason();
+        self.ended.get_or_create(&ReasonLabels { pool, reason }).inc();
     }
 
-    pub(super) fn refused(&self, machine: &Machine, why: Refusal) {
-        self.refused.get_or_create(&reason_labels(machine, why.reason())).inc();
-    }
-}
-
-fn reason_labels(machine: &Machine, reason: &'static str) -> ReasonLabels {
-    let [namespace, machine_deployment] = pool(machine);
-    ReasonLabels {
-        namespace,
-        machine_deployment,
-        reason,
+    pub(super) fn refused(&self, pool: PoolLabels, why: Refusal) {
+        let reason = why.reason();
+        self.refused.get_or_create(&ReasonLabels { pool, reason }).inc();
     }
 }

@@ -494,30 +494,12 @@ impl Options {
 impl Options {
     /// The TLS configuration for the driver; `None`: without TLS.
     pub fn tls(&self) -> Option<Tls> {
-        let server_name = &self.driver_tls.server_name;
-        (mcm_driver::channel::is_encrypted(&self.driver) || !self.driver_tls.is_empty()).then(|| Tls {
-            files: self.driver_tls.tls_files(),
-            server_name: Some(server_name.clone()).filter(|name| !name.is_empty()),
-        })
+        self.driver_tls.of(&self.driver)
     }
 
     /// The TLS files for drivers that register; `None`: they register on loopback without TLS.
     pub fn listener_files(&self) -> Option<TlsFiles> {
         (!self.driver_tls.is_empty()).then(|| self.driver_tls.tls_files())
-    }
-
-    /// Validates the flags of the driver only.
-    ///
-    /// # Errors
-    /// All violations at once.
-    pub(crate) fn validate_driver(&self) -> Result<(), OptionsError> {
-        let mut violations = Vec::new();
-        self.driver_violations(&mut violations);
-        if violations.is_empty() {
-            Ok(())
-        } else {
-            Err(OptionsError(violations))
-        }
     }
 
     fn driver_violations(&self, violations: &mut Vec<String>) {
@@ -548,12 +530,7 @@ impl Options {
             }
             (false, None) => {}
         }
-        let tls = self.tls();
-        if let Err(error) = mcm_driver::channel::check_address(&self.driver, tls.as_ref()) {
-            violations.push(format!("--driver: {error}"));
-        } else if let Some(tls) = tls {
-            self.tls_violations(&tls, violations);
-        }
+        self.driver_tls.violations(&self.driver, violations);
     }
 
     fn listener_violations(&self, address: SocketAddr, violations: &mut Vec<String>) {
@@ -578,16 +555,40 @@ impl Options {
             violations.extend(missing);
         }
     }
+}
 
-    fn tls_violations(&self, tls: &Tls, violations: &mut Vec<String>) {
-        let missing: Vec<_> = self
-            .driver_tls
-            .files()
-            .into_iter()
-            .filter(|(_, file)| file.is_empty())
-            .collect();
+impl DriverTlsOptions {
+    /// The TLS configuration for the driver at `address`, of valid flags; `None`: without TLS.
+    ///
+    /// # Errors
+    /// All violations at once.
+    pub fn validate(&self, address: &str) -> Result<Option<Tls>, OptionsError> {
+        let mut violations = Vec::new();
+        self.violations(address, &mut violations);
+        if violations.is_empty() {
+            Ok(self.of(address))
+        } else {
+            Err(OptionsError(violations))
+        }
+    }
+
+    fn of(&self, address: &str) -> Option<Tls> {
+        (mcm_driver::channel::is_encrypted(address) || !self.is_empty()).then(|| Tls {
+            files: self.tls_files(),
+            server_name: Some(self.server_name.clone()).filter(|name| !name.is_empty()),
+        })
+    }
+
+    fn violations(&self, address: &str, violations: &mut Vec<String>) {
+        let tls = self.of(address);
+        if let Err(error) = mcm_driver::channel::check_address(address, tls.as_ref()) {
+            violations.push(format!("--driver: {error}"));
+            return;
+        }
+        let Some(tls) = tls else { return };
+        let missing: Vec<_> = self.files().into_iter().filter(|(_, file)| file.is_empty()).collect();
         for (flag, _) in &missing {
-            violations.push(format!("{flag} is missing: --driver={} needs it", self.driver));
+            violations.push(format!("{flag} is missing: --driver={address} needs it"));
         }
         if missing.is_empty()
             && let Err(error) = tls.files.client_config()
@@ -595,9 +596,7 @@ impl Options {
             violations.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
         }
     }
-}
 
-impl DriverTlsOptions {
     fn tls_files(&self) -> TlsFiles {
         TlsFiles {
             ca: (&self.ca).into(),

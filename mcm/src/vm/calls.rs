@@ -5,15 +5,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use mcm_api::{Code, DriverError, GoDuration, Machine, MachineName, ProviderId, VmIdentity, keys};
-use mcm_driver::{Driver, MachineRequest};
+use mcm_driver::{CALL_LIMIT, CREATE_LIMIT, Driver, MachineRequest};
 use request_files::{Data, redact};
 
 use super::error::VmError;
 use super::input::{Action, Job};
-
-/// As in the controller: some clouds take minutes for a creation.
-const CREATE_TIMEOUT: Duration = Duration::from_mins(10);
-const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The result of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +55,7 @@ async fn outcome(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Re
     match job.action {
         Action::Create => {
             let vm = calls
-                .within("CreateMachine", CREATE_TIMEOUT, driver.create_machine(request))
+                .within("CreateMachine", CREATE_LIMIT, driver.create_machine(request))
                 .await?;
             Ok(Outcome::Vm {
                 verb: "created",
@@ -78,7 +74,7 @@ async fn outcome(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Re
         Action::Initialize => {
             let request = calls.located(request).await?;
             let vm = calls
-                .within("InitializeMachine", TIMEOUT, driver.initialize_machine(request))
+                .within("InitializeMachine", CALL_LIMIT, driver.initialize_machine(request))
                 .await?;
             Ok(Outcome::Vm {
                 verb: "initialized",
@@ -89,7 +85,7 @@ async fn outcome(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Re
         Action::List => {
             let class = request.class.metadata.name.clone().unwrap_or_default();
             let vms = driver.list_machines(request.class, request.secret);
-            let vms = calls.within("ListMachines", TIMEOUT, vms).await?;
+            let vms = calls.within("ListMachines", CALL_LIMIT, vms).await?;
             Ok(Outcome::List { class, vms })
         }
         Action::Delete => calls.delete(request, machine).await,
@@ -105,7 +101,7 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     async fn status(&self, request: MachineRequest) -> Result<VmIdentity, VmError> {
-        self.within("GetMachineStatus", TIMEOUT, self.driver.get_machine_status(request))
+        self.within("GetMachineStatus", CALL_LIMIT, self.driver.get_machine_status(request))
             .await
     }
 
@@ -132,7 +128,7 @@ impl Calls<'_> {
         };
         let provider_id = Some(request.machine.spec.provider_id.clone()).filter(|id| !id.is_empty());
         let deleted = self.driver.delete_machine(request);
-        let last_known_state = self.within("DeleteMachine", TIMEOUT, deleted).await?;
+        let last_known_state = self.within("DeleteMachine", CALL_LIMIT, deleted).await?;
         Ok(Outcome::Deleted {
             machine,
             provider_id,
@@ -172,17 +168,13 @@ impl Calls<'_> {
             ))
         });
         answer.map_err(|mut error| {
-            error.message = one_line(&redact(&error.message, &self.secret, ""));
+            error.message = redact(&error.message, &self.secret, "");
             VmError::Call {
                 call,
                 error: Box::new(error),
             }
         })
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn record(machine: &mut Machine, vm: VmIdentity) {

@@ -24,17 +24,17 @@ use mcm_driver::client::GrpcDriver;
 /// If the input is not usable, if no driver answers, or if a call fails. [`VmError::exit_code`] distinguishes them.
 pub async fn run(command: &VmCommand) -> Result<(), VmError> {
     let class = command.class();
-    let connection = class.connection()?;
+    let (address, tls) = class.connection()?;
     let job = input::job(command.action(), &command.sources()?)?;
-    mcm_driver::channel::check_connection(&connection.driver, connection.tls())
+    mcm_driver::channel::check_connection(&address, tls.clone())
         .await
         .map_err(|error| VmError::Unreachable {
-            address: connection.driver.clone(),
+            address: address.clone(),
             reason: error.to_string(),
         })?;
-    let driver = match connection.tls() {
-        Some(tls) => GrpcDriver::connect_tls(&connection.driver, tls),
-        None => GrpcDriver::connect(&connection.driver),
+    let driver = match tls {
+        Some(tls) => GrpcDriver::connect_tls(&address, tls),
+        None => GrpcDriver::connect(&address),
     };
     let driver = driver.map_err(|error| InputError::Driver(error.to_string()))?;
     let outcome = calls::perform(&driver, job, class.timeout.map(|timeout| timeout.0)).await?;

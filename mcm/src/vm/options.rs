@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use mcm_api::GoDuration;
-
+use mcm_driver::tls::Tls;
 use request_files::Source;
 
 use super::error::InputError;
 use super::input::{Action, MachineSource, Sources};
-use crate::options::{DriverTlsOptions, Options};
+use crate::options::DriverTlsOptions;
 
 /// A command about VMs.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -135,8 +135,8 @@ impl VmCommand {
 }
 
 impl ClassFlags {
-    /// The flags of the connection, validated, in the form of the controller.
-    pub(super) fn connection(&self) -> Result<Options, InputError> {
+    /// The address of the driver, and the TLS configuration; `None`: without TLS.
+    pub(super) fn connection(&self) -> Result<(String, Option<Tls>), InputError> {
         let Some(driver) = self.driver.clone().filter(|driver| !driver.is_empty()) else {
             return Err(InputError::Missing {
                 flag: "--driver",
@@ -150,13 +150,8 @@ impl ClassFlags {
                 reason: "no call can succeed: choose 1s or more".to_owned(),
             });
         }
-        let options = Options {
-            driver,
-            driver_tls: self.driver_tls.clone(),
-            ..Options::default()
-        };
-        options.validate_driver()?;
-        Ok(options)
+        let tls = self.driver_tls.validate(&driver)?;
+        Ok((driver, tls))
     }
 }
 

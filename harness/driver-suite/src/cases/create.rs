@@ -7,7 +7,7 @@ use mcm_driver::{Code, VmIdentity};
 
 use super::{Stop, Verdict};
 use crate::session::name_of;
-use crate::{CallError, Session};
+use crate::{Call, CallError, Session};
 
 /// How long a client waits before it gives up; the call is interrupted at different points.
 const PATIENCE: [Duration; 3] = [
@@ -38,7 +38,7 @@ pub(super) async fn repeated(session: &Session) -> Verdict {
     let machine = session.machine();
     let first = session.create(&machine).await?;
     let second = session.create(&machine).await?;
-    same(&first, &second)?;
+    same(Call::CreateMachine, &second, &first)?;
     session.has_only(&machine, id_of(&first)?).await
 }
 
@@ -51,11 +51,11 @@ pub(super) async fn concurrent(session: &Session) -> Verdict {
         }
     }
     if let (Ok(one), Ok(other)) = (&one, &other) {
-        same(one, other)?;
+        same(Call::CreateMachine, one, other)?;
     }
     let vm = create_eventually(session, &machine).await?;
     for answer in [one, other].iter().flatten() {
-        same(answer, &vm)?;
+        same(Call::CreateMachine, answer, &vm)?;
     }
     session.has_only(&machine, id_of(&vm)?).await
 }
@@ -95,18 +95,19 @@ fn is_pending(error: &CallError) -> bool {
     error.code() == Some(Code::Aborted)
 }
 
-fn same(first: &VmIdentity, second: &VmIdentity) -> Verdict {
-    if first.provider_id != second.provider_id {
-        let (first, second) = (name_of(first), name_of(second));
+/// The VM that a call returned is the created one.
+pub(super) fn same(call: Call, found: &VmIdentity, created: &VmIdentity) -> Verdict {
+    if found.provider_id != created.provider_id {
+        let (found, created) = (name_of(found), name_of(created));
         return Err(Stop::Failed(format!(
-            "CreateMachine returned {first}, and {second} for the same machine"
+            "{call} returned {found}, and CreateMachine {created} for the same machine"
         )));
     }
-    if first.node_name != second.node_name {
+    if found.node_name != created.node_name {
         return Err(Stop::Failed(format!(
-            "CreateMachine returned the node name {:?}, and {:?} for the same machine",
-            first.node_name.as_deref().unwrap_or_default(),
-            second.node_name.as_deref().unwrap_or_default(),
+            "{call} returned the node name {:?}, and CreateMachine {:?} for the same machine",
+            found.node_name.as_deref().unwrap_or_default(),
+            created.node_name.as_deref().unwrap_or_default(),
         )));
     }
     Ok(())

@@ -2,30 +2,17 @@
 
 use mcm_driver::Code;
 
-use super::create::id_of;
+use super::create::{id_of, same};
 use super::{Stop, Verdict};
 use crate::ownership::of_another_cluster;
 use crate::session::{existing, name_of};
-use crate::{Inputs, Session};
+use crate::{Call, Inputs, Session};
 
 pub(super) async fn status_of_a_created_machine(session: &Session) -> Verdict {
     let machine = session.machine();
     let created = session.create(&machine).await?;
     let found = existing(session.status(&machine).await)?;
-    if found.provider_id != created.provider_id {
-        let (found, created) = (name_of(&found), name_of(&created));
-        return Err(Stop::Failed(format!(
-            "GetMachineStatus returned {found}, and CreateMachine {created}"
-        )));
-    }
-    if found.node_name != created.node_name {
-        return Err(Stop::Failed(format!(
-            "GetMachineStatus returned the node name {:?}, and CreateMachine {:?}",
-            found.node_name.as_deref().unwrap_or_default(),
-            created.node_name.as_deref().unwrap_or_default(),
-        )));
-    }
-    Ok(())
+    same(Call::GetMachineStatus, &found, &created)
 }
 
 pub(super) async fn status_of_an_unknown_machine(session: &Session) -> Verdict {

@@ -57,7 +57,7 @@ pub enum Fault {
 pub struct Planted {
     fault: Fault,
     inner: Arc<dyn Driver>,
-    /// How many VMs a machine got beyond its first; each is a machine of its own in `inner`.
+    /// How many additional VMs each machine has; `inner` creates each of them for a machine of its own.
     copies: Mutex<BTreeMap<String, u32>>,
     /// The machines whose VM is remembered, and which of its VMs it is.
     remembered: Mutex<BTreeMap<String, u32>>,

@@ -166,7 +166,7 @@ impl Running {
 
 impl Limits {
     /// Moves the cached bound to a deadline that is earlier. One that moves later or ends leaves it, so that an observation
-    /// costs the same for any number of Machines; `overdue` computes it again when it is reached.
+    /// does not compute all deadlines; `overdue` computes the bound again when it is reached.
     fn lower(&mut self, due: Option<Timestamp>) {
         if let Some(first) = self.first.get_mut() {
             first.at = first.at.into_iter().chain(due).min();

@@ -58,7 +58,8 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     }
     let observed = work(&mut rollout);
     rollout.deployment.spec.strategy.type_ = deployment.spec.strategy.type_.clone();
-    let (status, wake) = observed;
+    let (mut status, wake) = observed;
+    status::preservation_suspended(&rollout, &mut status);
     let mut plan = rollout.finish(Some(status));
     if let Some(wake) = wake {
         plan.wake_within(wake);

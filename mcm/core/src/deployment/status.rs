@@ -7,7 +7,7 @@ use mcm_api::MachineDeployment;
 use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
 
 use super::rollout_draft::RolloutDraft;
-use crate::preservation::{Ledger, sweep};
+use crate::preservation::{Ledger, is_rolling, sweep};
 use crate::set::{INVALID, is_active, stamp};
 use crate::template::template_hash;
 
@@ -143,7 +143,6 @@ pub(super) fn progress(
         );
     }
     replica_failure(rollout, newest, status);
-    suspended(rollout, status, complete);
     deadline(rollout, status).filter(|left| !left.is_zero() && !complete)
 }
 
@@ -295,13 +294,14 @@ fn replica_failure(rollout: &RolloutDraft, newest: Option<usize>, status: &mut M
 
 /// The condition `PreservationSuspended`: during a rollout failing machines are replaced and not preserved. It exists where
 /// machines would be preserved without a request, and during each rollout that is past its deadline.
-fn suspended(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus, complete: bool) {
+pub(super) fn preservation_suspended(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus) {
     let late = status
         .conditions
         .iter()
         .any(|known| known.type_ == PROGRESSING && known.reason == LATE);
-    let ledger = Ledger::Deployment(&rollout.view.deployment);
-    if complete || !ledger.is_rolling() || !late && ledger.maximum() == 0 {
+    let deployment = &rollout.view.deployment;
+    let automatic = Ledger::Deployment(deployment).maximum() > 0;
+    if !is_rolling(&deployment.spec, &status.rolled_out) || !late && !automatic {
         return remove(status, SUSPENDED);
     }
     let (reason, message) = if late {

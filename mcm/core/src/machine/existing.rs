@@ -1,5 +1,5 @@
 //! The existing VM of a machine whose creation fails with AlreadyExists, for drivers without GetMachineStatus. ListMachines
-//! returns only VMs with the tags of the class, so that a VM of somebody else is never adopted.
+//! returns only VMs with the tags of the class, so that mcm never adopts a VM of another cluster.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use mcm_api::{
     VmIdentity,
 };
 
-use super::action::Failure;
+use super::action::{Action, Failure};
 use super::drain_memory::DrainMemory;
 use super::secret::Secret;
 use crate::preservation::{Gate, Standing};
@@ -200,6 +200,25 @@ impl Pod {
     /// Whether it is evicted sequentially, because its volumes move with it.
     pub(super) fn moves_volumes(&self) -> bool {
         self.claims && !self.finished
+    }
+
+    /// The request to evict it.
+    pub(super) fn eviction(&self) -> Action {
+        Action::EvictPod {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+        }
+    }
+
+    /// The request to delete it; `grace` in seconds, `None`: its own grace period.
+    pub(super) fn deletion(&self, grace: Option<u32>) -> Action {
+        Action::DeletePod {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            grace,
+        }
     }
 
     /// Whether it must not run twice: its StatefulSet starts the next pod of that name, and its volumes may be attached to

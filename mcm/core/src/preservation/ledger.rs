@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use mcm_api::deployment::MachineDeploymentSpec;
 use mcm_api::{MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use serde_json::{Value, json};
 
@@ -99,6 +100,11 @@ impl Standing {
     }
 }
 
+/// Whether a deployment is being rolled out; `rolled_out`: the hash of the template that was rolled out last.
+pub(crate) fn is_rolling(spec: &MachineDeploymentSpec, rolled_out: &str) -> bool {
+    !spec.paused && !rolled_out.is_empty() && rolled_out != template_hash(&spec.template)
+}
+
 impl Ledger<'_> {
     fn metadata(&self) -> &ObjectMeta {
         match self {
@@ -135,10 +141,7 @@ impl Ledger<'_> {
     /// Whether a rollout is in progress, so that failing machines are replaced. A standalone set has no rollouts.
     pub fn is_rolling(&self) -> bool {
         match self {
-            Self::Deployment(one) => {
-                let known = &one.status.rolled_out;
-                !one.spec.paused && !known.is_empty() && *known != template_hash(&one.spec.template)
-            }
+            Self::Deployment(one) => is_rolling(&one.spec, &one.status.rolled_out),
             Self::Set(_) => false,
         }
     }

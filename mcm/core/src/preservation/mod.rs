@@ -11,8 +11,8 @@ mod rule;
 mod shown;
 
 pub use dialect::Dialect;
-pub(crate) use ledger::sweep;
 pub use ledger::{Claim, Ledger, Standing};
+pub(crate) use ledger::{is_rolling, sweep};
 pub(crate) use request::AUTOMATIC;
 pub use request::{Asked, Origin, Request, Resolved, resolve};
 pub use rule::{

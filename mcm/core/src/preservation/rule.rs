@@ -137,26 +137,12 @@ pub enum Release {
     /// The dialect is `off`.
     #[error("preservation is off")]
     Off,
+    /// The machine is deleted.
+    #[error("the machine is deleted")]
+    Deleted,
 }
 
 impl Release {
-    /// Every reason.
-    pub const ALL: [Self; 8] = [
-        Self::Expired,
-        Self::Refused,
-        Self::Removed,
-        Self::NotFailed,
-        Self::MaximumLowered,
-        Self::RollingOut,
-        Self::ExpiryRemoved,
-        Self::Off,
-    ];
-
-    /// The reason with that name in a machine's status.
-    pub fn named(reason: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|release| release.reason() == reason)
-    }
-
     /// The CamelCase reason in the machine's status.
     pub fn reason(self) -> &'static str {
         match self {
@@ -168,6 +154,7 @@ impl Release {
             Self::RollingOut => "RollingOut",
             Self::ExpiryRemoved => "ExpiryRemoved",
             Self::Off => "Off",
+            Self::Deleted => "Deleted",
         }
     }
 }

@@ -234,12 +234,7 @@ fn forced(pass: &Pass, errors: &[String]) -> Plan {
 
 /// Deletes the pods without a grace period.
 pub(super) fn deletions(pods: Vec<Pod>) -> impl Iterator<Item = Action> {
-    pods.into_iter().map(|pod| Action::DeletePod {
-        namespace: pod.namespace,
-        name: pod.name,
-        uid: pod.uid,
-        grace: Some(0),
-    })
+    pods.into_iter().map(|pod| pod.deletion(Some(0)))
 }
 
 /// The pods that must leave, sorted by name: not those of DaemonSets, which would be recreated, nor mirror pods, which

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 
 use super::super::pass::Pass;
 use super::super::{Action, Pod};
-use super::{deletions, is_dead};
+use super::is_dead;
 
 /// The taint of a Node whose VM the cloud reports as stopped.
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -43,31 +43,15 @@ impl Removal {
         }
     }
 
-    /// The actions that remove the pods.
+    /// The actions that remove the pods. A pod that is being deleted with its own grace period needs none.
     pub fn actions(self) -> Vec<Action> {
-        let evictions = self
-            .kept
-            .into_iter()
-            .filter(|pod| pod.ends.is_none())
-            .map(|pod| Action::EvictPod {
-                namespace: pod.namespace,
-                name: pod.name,
-                uid: pod.uid,
-            });
-        if self.answers {
-            let with_grace = self
-                .removed
-                .into_iter()
-                .filter(|pod| pod.ends.is_none())
-                .map(|pod| Action::DeletePod {
-                    namespace: pod.namespace,
-                    name: pod.name,
-                    uid: pod.uid,
-                    grace: None,
-                });
-            return with_grace.collect();
-        }
-        deletions(self.removed).chain(evictions).collect()
+        let grace = (!self.answers).then_some(0);
+        let removed = self.removed.iter().filter(|pod| grace.is_some() || pod.ends.is_none());
+        let kept = self.kept.iter().filter(|pod| pod.ends.is_none());
+        removed
+            .map(|pod| pod.deletion(grace))
+            .chain(kept.map(Pod::eviction))
+            .collect()
     }
 }
 

@@ -168,17 +168,10 @@ impl Drain<'_> {
 
     fn request(&self, pod: &Pod) -> Action {
         let refusals = self.attempt(pod).map_or(0, |attempt| attempt.refusals);
-        let (namespace, name, uid) = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
         if refusals >= self.limit.evictions {
-            let grace = super::is_dead(self.pass).then_some(0);
-            Action::DeletePod {
-                namespace,
-                name,
-                uid,
-                grace,
-            }
+            pod.deletion(super::is_dead(self.pass).then_some(0))
         } else {
-            Action::EvictPod { namespace, name, uid }
+            pod.eviction()
         }
     }
 

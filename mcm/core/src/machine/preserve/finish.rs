@@ -31,6 +31,19 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
     .act(event(EventType::Normal, "PreservationEnded", message))
 }
 
+/// The preservation of a machine that is deleted ends when it becomes Terminating.
+pub(super) fn deleted(pass: &Pass, plan: Plan) -> Plan {
+    let terminating = |phase: Option<&Phase>| phase == Some(&Phase::Terminating);
+    let enters = plan
+        .status
+        .as_ref()
+        .is_some_and(|status| terminating(status.current_status.phase.as_ref()));
+    if !enters || terminating(pass.phase()) || !pass.machine().status.is_preserved() {
+        return plan;
+    }
+    plan.act(Action::Observe(Metric::PreservationEnded(Release::Deleted)))
+}
+
 /// The status with the record of an end. If the expiry was removed, it is set to the current time: with an expiry no
 /// new preservation begins before the end of this one.
 pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation) -> MachineStatus {
@@ -43,10 +56,16 @@ pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation
 
 /// The next step of the cleanup.
 pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
-    let why = facts.record.as_ref().and_then(|record| Release::named(&record.reason));
-    let message = why
-        .map(|why| format!("The preservation ended: {why}."))
+    let reason = facts
+        .record
+        .as_ref()
+        .map(|record| record.reason.as_str())
         .unwrap_or_default();
+    let message = if reason.is_empty() {
+        String::new()
+    } else {
+        format!("The preservation ended: {reason}.")
+    };
     let mut actions: Vec<Action> = condition(pass, facts, false, &message).into_iter().collect();
     if actions.is_empty() {
         // After the condition is written, the Node is observed again, as it may have changed before.

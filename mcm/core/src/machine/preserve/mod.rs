@@ -31,7 +31,9 @@ const DRAINED: &str = "Preserved node drained successfully.";
 
 /// `plan` combined with the actions of preservation. `written` is the machine's phase in the API.
 pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
-    let mut plan = if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(&plan) {
+    let mut plan = if pass.machine().metadata.deletion_timestamp.is_some() {
+        finish::deleted(pass, plan)
+    } else if is_deletion(&plan) {
         plan
     } else {
         let facts = Facts::of(pass);

@@ -18,23 +18,21 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     let facts = reduced.as_ref().unwrap_or(facts);
     // If the decision does not depend on the owner's list, the list is not asked.
     let settled = on_failure(&facts.now, Gate::Nobody);
-    let mut answer = Gate::Nobody;
-    let (verdict, requested) = match settled {
-        Failure::Release(_) => (settled, true),
-        Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => (settled, false),
+    let (verdict, requested, gate) = match settled {
+        Failure::Release(_) => (settled, true, Gate::Nobody),
+        Failure::Replace if !facts.now.vm || on_failure(&facts.now, Gate::Open) == Failure::Replace => {
+            (settled, false, Gate::Nobody)
+        }
         _ => {
             let requested = settled == Failure::KeepAsked;
             match known_gate(pass, requested) {
-                Some(gate) => {
-                    answer = gate;
-                    (on_failure(&facts.now, gate), requested)
-                }
+                Some(gate) => (on_failure(&facts.now, gate), requested, gate),
                 None => return claim(facts, requested),
             }
         }
     };
     match verdict {
-        Failure::Replace => replaced(pass, facts, plan, answer),
+        Failure::Replace => replaced(pass, facts, plan, gate),
         Failure::Release(why) => released(pass, facts, plan, why),
         Failure::Keep | Failure::KeepAsked => draining(pass, facts, plan, requested),
     }

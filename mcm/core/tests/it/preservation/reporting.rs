@@ -177,7 +177,7 @@ fn the_condition_contains_requester_expiry_and_drain_result(#[case] kind: &str, 
         (
             "False",
             Some("Preservation stopped."),
-            Some("The preservation ended: it expired.")
+            Some("The preservation ended: Expired.")
         )
     );
 }
@@ -236,31 +236,40 @@ fn a_request_that_is_not_honoured_is_explained(
     assert_eq!(description.contains("It is not preserved: "), shown, "{description}");
 }
 
+/// Performs plans, and returns the measurements of preservation in them.
+fn counted(lab: &mut Lab) -> Vec<Metric> {
+    let mut counted = Vec::new();
+    for _ in 0..40 {
+        let plan = lab.decide();
+        counted.extend(plan.actions.iter().filter_map(|action| match action {
+            Action::Observe(metric @ (Metric::PreservationStarted(_) | Metric::PreservationEnded(_))) => {
+                Some(metric.clone())
+            }
+            _ => None,
+        }));
+        lab.carry_out(plan);
+    }
+    counted
+}
+
 #[test]
 fn the_start_and_the_end_of_a_preservation_are_counted_once() {
     let mut lab = failing();
-    let mut counted = Vec::new();
-    let mut count = |lab: &mut Lab| {
-        for _ in 0..40 {
-            let plan = lab.decide();
-            counted.extend(plan.actions.iter().filter_map(|action| match action {
-                Action::Observe(metric) => Some(metric.clone()),
-                _ => None,
-            }));
-            lab.carry_out(plan);
-        }
-    };
     lab.request("Machine", "when-failed");
-    count(&mut lab);
+    let started = Metric::PreservationStarted(PreservedBy::Machine);
+    assert_eq!(counted(&mut lab), [started]);
     lab.now = lab.expiry().unwrap();
-    count(&mut lab);
-    assert_eq!(
-        counted,
-        [
-            Metric::PreservationStarted(PreservedBy::Machine),
-            Metric::PreservationEnded(Release::Expired)
-        ]
-    );
+    assert_eq!(counted(&mut lab), [Metric::PreservationEnded(Release::Expired)]);
+}
+
+#[test]
+fn the_deletion_of_a_machine_ends_its_preservation_once() {
+    let mut lab = kept();
+    lab.view.machine.metadata.deletion_timestamp = Some(Time(lab.now));
+    assert_eq!(counted(&mut lab), [Metric::PreservationEnded(Release::Deleted)]);
+    let mut other = failing();
+    other.view.machine.metadata.deletion_timestamp = Some(Time(other.now));
+    assert_eq!(counted(&mut other), []);
 }
 
 #[test]

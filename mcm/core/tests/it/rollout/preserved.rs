@@ -14,7 +14,7 @@ use super::objects::{
     world_of,
 };
 use super::sequences::{deployment, rolling};
-use super::world::World;
+use super::world::{Actor, World};
 
 /// Marks the machine as preserved, without a change of its phase.
 fn preserve(world: &mut World, name: &str, by: PreservedBy) {
@@ -37,6 +37,46 @@ fn preserve(world: &mut World, name: &str, by: PreservedBy) {
 
 fn names(world: &World) -> Vec<String> {
     world.machines.keys().cloned().collect()
+}
+
+/// The reason of the condition `PreservationSuspended` after a decision about the deployment.
+fn suspended(world: &mut World) -> Option<String> {
+    for _ in 0..3 {
+        world.act(&Actor::Deployment);
+    }
+    let conditions = &world.deployment.as_ref().unwrap().status.conditions;
+    let found = conditions
+        .iter()
+        .find(|condition| condition.type_ == "PreservationSuspended");
+    found.map(|condition| condition.reason.clone())
+}
+
+#[rstest]
+#[case::automatic(1, Some("RolloutInProgress"))]
+#[case::on_request_only(0, None)]
+fn a_rollout_that_suspends_preservation_has_a_condition(#[case] maximum: i32, #[case] begins: Option<&str>) {
+    let mut one = deployment(2, rolling(1, 0));
+    one.spec.auto_preserve_failed_max = Some(maximum);
+    one.spec.progress_deadline_seconds = Some(600);
+    let mut world = World::new(one);
+    world.settle();
+    assert_eq!(suspended(&mut world), None);
+    world.broken.insert("class-b".to_owned());
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned()
+    });
+    assert_eq!(suspended(&mut world).as_deref(), begins);
+    world.edit("pause", |one| one.spec.paused = true);
+    assert_eq!(suspended(&mut world), None, "a paused deployment preserves");
+    world.edit("resume", |one| one.spec.paused = false);
+    assert_eq!(suspended(&mut world).as_deref(), begins);
+    world.now += 700.seconds();
+    assert_eq!(suspended(&mut world).as_deref(), Some("RolloutTimedOut"));
+    world.edit("class a", |one| {
+        one.spec.template.spec.class.name = "class-a".to_owned()
+    });
+    world.settle();
+    assert_eq!(suspended(&mut world), None, "the rollout back is complete");
 }
 
 #[test]
