@@ -32,8 +32,6 @@ use crate::rpc::settled::SettledLayer;
 use crate::tls::{self, Secured};
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
-/// Timeout of the first call to the API server.
-const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval and timeout of probes of clients that follow the log.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// Maximum number of concurrent calls of one connection: a client that floods delays only itself.
@@ -166,13 +164,9 @@ impl ServeOptions {
         let server = config.cluster_url.to_string();
         let client = kube::Client::try_from(config).context("cannot build a Kubernetes client")?;
         let client = metrics.counted(client);
-        match tokio::time::timeout(REACH_TIMEOUT, client.apiserver_version()).await {
-            Ok(Ok(_)) => Ok(Some(client)),
-            Ok(Err(error)) => bail!("the API server {server} cannot be reached: {error}"),
-            Err(_) => bail!(
-                "the API server {server} does not answer within {} s",
-                REACH_TIMEOUT.as_secs()
-            ),
+        match runtime::reach::reach(&client, &Clock::wall()).await {
+            Ok(_) => Ok(Some(client)),
+            Err(error) => bail!("the API server {server} {error}"),
         }
     }
 }

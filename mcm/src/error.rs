@@ -1,6 +1,7 @@
 //! Errors that end the controller.
 
 use runtime::election::LeadershipLost;
+use runtime::reach::ReachError;
 pub(crate) use runtime::error::{brief, is_already_exists, is_conflict, is_not_found, is_too_many_requests};
 
 /// Whether the failed request may have been processed nevertheless.
@@ -25,15 +26,13 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
-    /// A cluster does not answer.
-    #[error("the API server of the {cluster} cluster does not answer within {seconds} s: {reason}")]
+    /// A cluster does not answer, or refuses the request.
+    #[error("the API server of the {cluster} cluster {error}")]
     Unreachable {
         /// `control` or `target`.
         cluster: &'static str,
-        /// How many seconds the check waited.
-        seconds: u64,
-        /// The last error.
-        reason: String,
+        /// What happened.
+        error: ReachError,
     },
     /// The CRDs are not installed.
     #[error(

@@ -6,6 +6,7 @@ pub mod election;
 pub mod error;
 pub mod events;
 pub mod ownership;
+pub mod reach;
 pub mod selector;
 pub mod time;
 pub mod timers;

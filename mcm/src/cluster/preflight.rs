@@ -11,8 +11,6 @@ use super::clients::preflight;
 use crate::Error;
 use crate::error::brief;
 
-/// How long to wait for an API server at the start.
-const CLUSTER_DEADLINE: Duration = Duration::from_secs(10);
 /// How long to wait for a driver at the start. Later the controller waits for the end of an outage.
 const DRIVER_DEADLINE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_secs(1);
@@ -21,7 +19,7 @@ const REQUIRED: [&str; 2] = ["machineclasses", "machines"];
 /// Checks that both clusters respond, and that the control cluster serves the machine API.
 ///
 /// # Errors
-/// If one does not respond within ten seconds, or does not serve the kinds.
+/// If one does not respond within [`runtime::reach::REACH_LIMIT`] or refuses the request, or does not serve the kinds.
 pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &Clock) -> Result<(), Error> {
     let control = &preflight(control);
     reach("control", control, clock).await?;
@@ -54,30 +52,11 @@ pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &C
 }
 
 async fn reach(cluster: &'static str, client: &Client, clock: &Clock) -> Result<(), Error> {
-    let mut reason = String::from("no answer");
-    let attempts = async {
-        loop {
-            match client.apiserver_version().await {
-                Ok(version) => {
-                    tracing::info!(cluster, version = version.git_version, "the API server answers");
-                    return;
-                }
-                Err(error) => reason = brief(&error),
-            }
-            clock.sleep(PAUSE).await;
-        }
-    };
-    let answered = tokio::time::timeout(CLUSTER_DEADLINE, attempts).await.is_ok();
-    let seconds = CLUSTER_DEADLINE.as_secs();
-    if answered {
-        Ok(())
-    } else {
-        Err(Error::Unreachable {
-            cluster,
-            seconds,
-            reason,
-        })
-    }
+    let version = runtime::reach::reach(client, clock)
+        .await
+        .map_err(|error| Error::Unreachable { cluster, error })?;
+    tracing::info!(cluster, version = version.git_version, "the API server answers");
+    Ok(())
 }
 
 /// Checks that a driver responds at `address`, with a call without volumes. Any response except an outage is accepted.

@@ -44,7 +44,7 @@ async fn missing_kinds_are_reported_with_the_fix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unresponsive_server_fails_the_check_after_ten_seconds() {
+async fn an_unresponsive_server_fails_the_check_after_twenty_seconds() {
     let (server, clock) = (TestServer::serving(&[]), clock());
     server.set_down(true);
     let started = clock.now();
@@ -53,10 +53,10 @@ async fn an_unresponsive_server_fails_the_check_after_ten_seconds() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("control") && error.contains("within 10 s") && error.contains("connection was closed"),
+        error.contains("control") && error.contains("within 20 s") && error.contains("connection was closed"),
         "{error}"
     );
-    assert_eq!(clock.now().duration_since(started).as_secs(), 10);
+    assert_eq!(clock.now().duration_since(started).as_secs(), 20);
 }
 
 /// A driver that fails every call with this code.
