@@ -1,8 +1,8 @@
 //! Errors that end the controller.
 
 use runtime::election::LeadershipLost;
-use runtime::reach::ReachError;
 pub(crate) use runtime::error::{brief, is_already_exists, is_conflict, is_not_found, is_too_many_requests};
+use runtime::reach::ReachError;
 
 /// Whether the failed request may have been processed nevertheless.
 pub(crate) fn has_unknown_outcome(error: &kube::Error) -> bool {
