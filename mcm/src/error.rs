@@ -34,6 +34,17 @@ pub enum Error {
         /// What happened.
         error: ReachError,
     },
+    /// A leader without filled caches does nothing, so it leaves the Lease to another process.
+    #[error(
+        "the {} cannot be listed for {seconds} s although the API servers respond: correct the permissions of this process; its log has the errors",
+        kinds.join(", ")
+    )]
+    CachesNotFilled {
+        /// The kinds without a complete list.
+        kinds: Vec<&'static str>,
+        /// How many seconds the process waited.
+        seconds: u64,
+    },
     /// The CRDs are not installed.
     #[error(
         "the API server serves no {missing} of machine.sapcloud.io/v1alpha1: install the CRDs by `mcm crds | kubectl apply -f -`"

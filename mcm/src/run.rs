@@ -15,7 +15,7 @@ use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, EventRecorder, Layers, Ra
 use crate::execute::ActionExecutor;
 use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, UpdateSupport};
 use crate::metrics::Activity;
-use crate::reconcile::{Controllers, OvershootGuard, WorkerSlots};
+use crate::reconcile::{Controllers, OvershootGuard, ReportedDamage, WorkerSlots};
 use crate::safety::{self, Safety};
 use crate::view::{ClusterState, EnabledControllers};
 use crate::{Controller, Error, Metrics, Options};
@@ -62,12 +62,20 @@ impl std::fmt::Debug for Environment {
 pub async fn run(options: Options, environment: Environment, cancel: CancellationToken) -> Result<(), Error> {
     options.validate()?;
     let Some(candidate) = Candidate::new(&options, &environment) else {
-        return work(&options, &environment, Tenure::unlimited(), cancel).await;
+        return ended(work(&options, &environment, Tenure::unlimited(), cancel).await);
     };
-    candidate
-        .elector(&environment.control)
-        .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
-        .await
+    let elector = candidate.elector(&environment.control);
+    let work = |tenure| work(&options, &environment, tenure, cancel.clone());
+    ended(elector.lead(cancel.clone(), work).await)
+}
+
+/// The result of a process whose work ended. The work may end for a reason other than `cancel`, in order, so that the
+/// Lease is released.
+fn ended(result: Result<Option<Error>, Error>) -> Result<(), Error> {
+    match result? {
+        None => Ok(()),
+        Some(reason) => Err(reason),
+    }
 }
 
 /// The same, with leader election on a thread of its own, so that long decisions do not delay renewals. `config` is that
@@ -83,14 +91,14 @@ pub async fn run_with_election_thread(
 ) -> Result<(), Error> {
     options.validate()?;
     let Some(candidate) = Candidate::new(&options, &environment) else {
-        return work(&options, &environment, Tenure::unlimited(), cancel).await;
+        return ended(work(&options, &environment, Tenure::unlimited(), cancel).await);
     };
     let elector = move || {
         let client = client(config).map_err(|error| LeadershipLost(error.to_string()))?;
         Ok::<_, Error>(candidate.elector(&client))
     };
     let work = |tenure| work(&options, &environment, tenure, cancel.clone());
-    election::lead_on_own_thread(elector, cancel.clone(), work).await
+    ended(election::lead_on_own_thread(elector, cancel.clone(), work).await)
 }
 
 /// All that leader election needs besides a client.
@@ -153,12 +161,13 @@ pub(crate) fn activity_of(candidacy: Candidacy) -> Activity {
     }
 }
 
+/// Works until `cancel`, or until a reason to end before.
 async fn work(
     options: &Options,
     environment: &Environment,
     tenure: Tenure,
     cancel: CancellationToken,
-) -> Result<(), Error> {
+) -> Result<Option<Error>, Error> {
     environment.metrics.readiness().set(Activity::Syncing);
     let layers = |cluster, client| {
         let limit = RateLimit::new(options.kube_api_qps, options.kube_api_burst);
@@ -177,6 +186,10 @@ async fn work(
     environment
         .metrics
         .show_owners(state.sets.clone(), state.deployments.clone());
+    environment.metrics.show_damage({
+        let state = state.clone();
+        move || state.damaged()
+    });
     environment.driver.attach(Arc::new(state.clone()));
     let clock = environment.clock.clone();
     let guard = state.guard.clone();
@@ -207,6 +220,7 @@ async fn work(
         failed_calls: LastTimes::default(),
         slots: WorkerSlots::new(concurrency),
         update_support: UpdateSupport::default(),
+        reported_damage: ReportedDamage::default(),
         overshoot_guard: OvershootGuard::new(mcm_core::overshoot::Settings {
             up: i64::from(options.overshoot.up),
             down: i64::from(options.overshoot.down),
@@ -226,11 +240,12 @@ async fn work(
         biased;
         all_ended = Box::pin(controllers.run(&control, target.as_ref(), cancel)) => all_ended,
         never = Box::pin(safety.run()) => match never {},
+        empty = Box::pin(safety.caches_stay_empty()) => return Ok(Some(empty)),
     };
     if !all_ended || guard.is_collecting() {
         tenure.let_expire();
     }
-    Ok(())
+    Ok(None)
 }
 
 fn behind_layers(

@@ -60,6 +60,21 @@ impl TestServer {
         server
     }
 
+    /// A server whose definitions accept every value, as those of an old release may.
+    pub(crate) fn untyped() -> Self {
+        let server = Self::serving(&[]);
+        for mut definition in mcm_api::crd::all() {
+            for version in &mut definition.spec.versions {
+                let schema = json!({ "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                } });
+                version.schema = Some(serde_json::from_value(schema).unwrap());
+            }
+            server.define(&definition);
+        }
+        server
+    }
+
     /// Adds a definition.
     pub(crate) fn define(&self, definition: &CustomResourceDefinition) {
         let mut definition = serde_json::to_value(definition).unwrap();
@@ -224,6 +239,16 @@ impl TestServer {
             (failure(code, path, "ServiceUnavailable"), matches)
         });
         self.set_rule("unreadable", rule);
+    }
+
+    /// Makes the controller's lists of a collection fail.
+    pub(crate) fn forbid_lists_of(&self, path: &str) {
+        let verbs = vec![Verb::List];
+        let matches = Match {
+            verbs,
+            ..requests_to(path).0
+        };
+        self.set_rule("unlisted", Some((failure(403, path, "Forbidden"), matches)));
     }
 
     /// Writes `object` to `other`, as another client, just before the controller's next write to `path`.

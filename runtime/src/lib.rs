@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod codec;
+pub mod decode;
 pub mod election;
 pub mod error;
 pub mod events;

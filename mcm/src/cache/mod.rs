@@ -1,7 +1,8 @@
 //! A cache of one kind's objects: those that the watch delivered, updated at once by this process's own writes.
 //!
 //! It provides ordered storage with indexes. An older version never replaces a newer one, and a deleted object never
-//! reappears. The module is generic over the kind and does not interpret the objects.
+//! reappears. An object that could not be decoded completely is stored without the fields concerned, or keeps its last
+//! version, and is marked as damaged. The module is generic over the kind and does not interpret the objects.
 
 mod index;
 mod key;
@@ -11,9 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
+use runtime::decode::{Decoded, Problem};
 
 pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
 pub(crate) use self::key::Key;
@@ -77,6 +80,21 @@ impl<K> Change<K> {
     }
 }
 
+/// What could not be decoded of an existing object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Damage {
+    /// The metadata of the object.
+    pub(crate) metadata: ObjectMeta,
+    problems: Vec<Problem>,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problems: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        f.write_str(&problems.join("; "))
+    }
+}
+
 /// The objects of one kind. Clones share the storage.
 pub(crate) struct Cache<K: Indexed>(Arc<Mutex<State<K>>>);
 
@@ -96,6 +114,10 @@ struct State<K: Indexed> {
     synced: bool,
     /// The objects by their value, for every index.
     indexes: BTreeMap<K::Index, ByValue<K>>,
+    /// The objects that could not be decoded completely.
+    damaged: BTreeMap<Key, Damage>,
+    /// The keys of those that [`Cache::take_newly_damaged`] did not return yet.
+    newly_damaged: Vec<Key>,
 }
 
 /// A list in progress.
@@ -104,7 +126,28 @@ struct Listing<K> {
     /// does not contain what this process created since.
     before: BTreeMap<Key, Option<String>>,
     /// The objects listed so far.
-    listed: BTreeMap<Key, Arc<K>>,
+    listed: BTreeMap<Key, Delivered<K>>,
+}
+
+/// An object as the server delivered it.
+struct Delivered<K> {
+    /// `None`: only its metadata could be decoded.
+    object: Option<Arc<K>>,
+    damage: Option<Damage>,
+}
+
+impl<K: Resource> Delivered<K> {
+    fn new(decoded: Decoded<K>) -> Self {
+        let metadata = match &decoded {
+            Decoded::Whole(_) => None,
+            damaged => Some(damaged.meta().clone()),
+        };
+        let (object, problems) = decoded.into_parts();
+        Self {
+            object: object.map(Arc::new),
+            damage: metadata.map(|metadata| Damage { metadata, problems }),
+        }
+    }
 }
 
 impl<K: Indexed> Clone for Cache<K> {
@@ -119,6 +162,25 @@ impl<K: Indexed> fmt::Debug for Cache<K> {
     }
 }
 
+/// A cache of any kind.
+pub(crate) trait AnyCache {
+    /// Whether the first list is complete.
+    fn synced(&self) -> bool;
+
+    /// The number of objects that could not be decoded completely.
+    fn damaged_count(&self) -> usize;
+}
+
+impl<K: Indexed> AnyCache for Cache<K> {
+    fn synced(&self) -> bool {
+        self.lock().synced
+    }
+
+    fn damaged_count(&self) -> usize {
+        self.lock().damaged.len()
+    }
+}
+
 impl<K: Indexed> Cache<K> {
     /// An empty cache.
     pub(crate) fn new() -> Self {
@@ -130,6 +192,8 @@ impl<K: Indexed> Cache<K> {
             listing: None,
             synced: false,
             indexes: K::INDEXES.iter().map(|index| (*index, BTreeMap::new())).collect(),
+            damaged: BTreeMap::new(),
+            newly_damaged: Vec::new(),
         })))
     }
 
@@ -150,11 +214,6 @@ impl<K: Indexed> Cache<K> {
         self.lock().own_changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Whether the first list is complete.
-    pub(crate) fn synced(&self) -> bool {
-        self.lock().synced
-    }
-
     /// The object with that key.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.lock().objects.get(key).cloned()
@@ -172,6 +231,29 @@ impl<K: Indexed> Cache<K> {
         objects
             .map(|objects| objects.values().cloned().collect())
             .unwrap_or_default()
+    }
+
+    /// What could not be decoded of the object with that key.
+    pub(crate) fn damage(&self, key: &Key) -> Option<Damage> {
+        self.lock().damaged.get(key).cloned()
+    }
+
+    /// The objects that could not be decoded completely.
+    pub(crate) fn damaged(&self) -> Vec<(Key, Damage)> {
+        let state = self.lock();
+        let damaged = state.damaged.iter();
+        damaged.map(|(key, damage)| (key.clone(), damage.clone())).collect()
+    }
+
+    /// The keys of objects that could not be decoded completely, or differently than before, since the last call.
+    pub(crate) fn take_newly_damaged(&self) -> Vec<Key> {
+        std::mem::take(&mut self.lock().newly_damaged)
+    }
+
+    /// Whether an object with that key exists, even if it could not be decoded.
+    pub(crate) fn exists(&self, key: &Key) -> bool {
+        let state = self.lock();
+        state.objects.contains_key(key) || state.damaged.contains_key(key)
     }
 
     /// Whether an object with that key was deleted while this process watched.
@@ -221,8 +303,8 @@ impl<K: Indexed> Cache<K> {
     }
 
     /// Applies an event of the watch; returns the changes. An event with a known or an older version
-    /// changes nothing.
-    pub(crate) fn apply(&self, event: Event<K>) -> Vec<Change<K>> {
+    /// changes nothing, and neither does an object of which only the metadata could be decoded.
+    pub(crate) fn apply<D: Into<Decoded<K>>>(&self, event: Event<D>) -> Vec<Change<K>> {
         let mut state = self.lock();
         match event {
             Event::Init => {
@@ -230,15 +312,21 @@ impl<K: Indexed> Cache<K> {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                let object = Arc::new(object);
+                let object = object.into();
                 if let Some(listing) = &mut state.listing {
-                    listing.listed.insert(Key::of(&*object), object);
+                    listing.listed.insert(Key::of(&object), Delivered::new(object));
                 }
                 Vec::new()
             }
             Event::InitDone => state.finish_list(),
-            Event::Apply(object) => state.apply(Arc::new(object)).into_iter().collect(),
-            Event::Delete(object) => state.delete(object).into_iter().collect(),
+            Event::Apply(object) => {
+                let object = object.into();
+                state
+                    .deliver(Key::of(&object), Delivered::new(object))
+                    .into_iter()
+                    .collect()
+            }
+            Event::Delete(object) => state.delete(object.into()).into_iter().collect(),
         }
     }
 
@@ -269,7 +357,23 @@ impl<K: Indexed> State<K> {
         })
     }
 
-    fn delete(&mut self, object: K) -> Option<Change<K>> {
+    /// Applies a delivered version. One that could not be decoded at all leaves the last version in place.
+    fn deliver(&mut self, key: Key, Delivered { object, damage }: Delivered<K>) -> Option<Change<K>> {
+        let known = self.damaged.get(&key).map(|damage| damage.problems.clone());
+        let change = match object {
+            Some(object) => Some(self.apply(object)?),
+            None => None,
+        };
+        if let Some(damage) = damage {
+            if known.as_ref() != Some(&damage.problems) {
+                self.newly_damaged.push(key.clone());
+            }
+            self.damaged.insert(key, damage);
+        }
+        change
+    }
+
+    fn delete(&mut self, object: Decoded<K>) -> Option<Change<K>> {
         let key = Key::of(&object);
         let uid = object.uid();
         if let Some(uid) = &uid {
@@ -280,8 +384,9 @@ impl<K: Indexed> State<K> {
             return None;
         }
         self.note_deletion(&key);
+        self.damaged.remove(&key);
         Some(Change {
-            old: Some(self.take(&key).unwrap_or_else(|| Arc::new(object))),
+            old: Some(self.take(&key).or_else(|| object.into_parts().0.map(Arc::new))?),
             new: None,
             first_list: !self.synced,
         })
@@ -311,6 +416,7 @@ impl<K: Indexed> State<K> {
             } else {
                 missing
             };
+        self.damaged.retain(|key, _| listed.contains_key(key));
         let mut changes = Vec::new();
         for key in missing {
             let old = self.take(&key);
@@ -321,7 +427,8 @@ impl<K: Indexed> State<K> {
                 first_list: !self.synced,
             });
         }
-        changes.extend(listed.into_values().filter_map(|object| self.apply(object)));
+        let delivered = listed.into_iter();
+        changes.extend(delivered.filter_map(|(key, delivered)| self.deliver(key, delivered)));
         self.synced = true;
         changes
     }
@@ -346,6 +453,7 @@ impl<K: Indexed> State<K> {
 
     fn put(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
         let old = self.take(&key);
+        self.damaged.remove(&key);
         self.forget_deletion(&key);
         for (index, by_value) in &mut self.indexes {
             if let Some(value) = object.value(*index) {

@@ -21,11 +21,11 @@ fn node(name: &str, revision: u64) -> Node {
 }
 
 fn list(cache: &Cache<Node>, nodes: Vec<Node>) -> Vec<Change<Node>> {
-    cache.apply(Event::Init);
+    cache.apply(Event::<Node>::Init);
     for node in nodes {
         cache.apply(Event::InitApply(node));
     }
-    cache.apply(Event::InitDone)
+    cache.apply(Event::<Node>::InitDone)
 }
 
 fn revision_of(cache: &Cache<Node>, name: &str) -> Option<u64> {
@@ -153,16 +153,87 @@ fn indexes_follow_the_objects() {
 fn a_list_does_not_remove_what_this_process_created_after_the_list_was_requested() {
     let cache = cache();
     list(&cache, vec![node("a", 1), node("b", 2)]);
-    cache.apply(Event::Init);
+    cache.apply(Event::<Node>::Init);
     cache.wrote(node("c", 7));
     cache.removed(&node("b", 2));
     let mut another = node("b", 8);
     another.metadata.uid = Some("uid-of-another-b".into());
     cache.wrote(another);
     cache.apply(Event::InitApply(node("b", 2)));
-    let changes = cache.apply(Event::InitDone);
+    let changes = cache.apply(Event::<Node>::InitDone);
     assert_eq!(changes.len(), 1, "only a is missing: {changes:?}");
     assert!(cache.get(&Key::new("", "a")).is_none());
     assert_eq!(revision_of(&cache, "b"), Some(8));
     assert_eq!(revision_of(&cache, "c"), Some(7));
+}
+
+fn partial(node: Node, field: &str) -> Decoded<Node> {
+    let problem = Problem {
+        field: field.to_owned(),
+        message: "not a string".to_owned(),
+    };
+    Decoded::Partial(node, vec![problem])
+}
+
+fn metadata(node: &Node) -> Decoded<Node> {
+    let (_, problems) = partial(node.clone(), "spec").into_parts();
+    Decoded::Metadata(Box::new(node.metadata.clone()), problems)
+}
+
+fn damage(cache: &Cache<Node>, name: &str) -> Option<String> {
+    cache.damage(&Key::new("", name)).map(|damage| damage.to_string())
+}
+
+#[test]
+fn a_partial_object_is_cached_and_damaged_until_a_whole_version_arrives() {
+    let cache = cache();
+    list(&cache, vec![]);
+    assert_eq!(cache.apply(Event::Apply(partial(node("a", 1), "spec.x"))).len(), 1);
+    assert_eq!(revision_of(&cache, "a"), Some(1));
+    assert_eq!(damage(&cache, "a").as_deref(), Some("spec.x: not a string"));
+    assert_eq!(cache.take_newly_damaged(), [Key::new("", "a")]);
+    cache.apply(Event::Apply(partial(node("a", 2), "spec.x")));
+    assert_eq!(cache.take_newly_damaged(), [], "the same damage is reported once");
+    cache.apply(Event::Apply(partial(node("a", 3), "spec.y")));
+    assert_eq!(cache.take_newly_damaged(), [Key::new("", "a")]);
+    cache.apply(Event::Apply(node("a", 4)));
+    assert_eq!((damage(&cache, "a"), cache.damaged_count()), (None, 0));
+}
+
+#[test]
+fn an_object_without_a_usable_version_keeps_its_last_one() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    assert!(cache.apply(Event::Apply(metadata(&node("a", 2)))).is_empty());
+    assert_eq!(revision_of(&cache, "a"), Some(1));
+    assert!(damage(&cache, "a").is_some());
+    cache.apply(Event::<Node>::Init);
+    cache.apply(Event::InitApply(metadata(&node("a", 3))));
+    cache.apply(Event::InitApply(metadata(&node("b", 4))));
+    let changes = cache.apply(Event::<Node>::InitDone);
+    assert!(changes.is_empty(), "both exist: {changes:?}");
+    assert_eq!(revision_of(&cache, "a"), Some(1));
+    assert!(cache.exists(&Key::new("", "b")) && cache.get(&Key::new("", "b")).is_none());
+    assert_eq!(cache.damaged_count(), 2);
+}
+
+#[test]
+fn the_damage_of_a_deleted_object_is_forgotten() {
+    for by_list in [false, true] {
+        let cache = cache();
+        list(&cache, vec![]);
+        cache.apply(Event::Apply(partial(node("a", 1), "spec.x")));
+        cache.apply(Event::Apply(metadata(&node("b", 2))));
+        if by_list {
+            list(&cache, vec![]);
+        } else {
+            cache.apply(Event::Delete(partial(node("a", 3), "spec.x")));
+            cache.apply(Event::Delete(metadata(&node("b", 4))));
+        }
+        assert_eq!(
+            (cache.damaged_count(), cache.all().len()),
+            (0, 0),
+            "by a list: {by_list}"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! There is no global state: two controllers in one process have separate registries.
 
+mod damage;
 pub mod http;
 mod owners;
 mod preservation;
@@ -25,6 +26,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::damage::{DamageCollector, DamageCount};
 use self::owners::OwnerCollector;
 use self::preservation::PreservationCollector;
 use self::preservation_counters::PreservationCounters;
@@ -40,6 +42,7 @@ struct Inner {
     machines: Arc<OnceLock<Cache<Machine>>>,
     sets: Arc<OnceLock<Cache<MachineSet>>>,
     deployments: Arc<OnceLock<Cache<MachineDeployment>>>,
+    damaged: Arc<OnceLock<DamageCount>>,
     stale: Counter,
     late_renewals: Histogram,
     readiness: Readiness,
@@ -173,6 +176,7 @@ impl Metrics {
             machines: Arc::default(),
             sets: Arc::default(),
             deployments: Arc::default(),
+            damaged: Arc::default(),
             stale: Counter::default(),
             late_renewals: seconds(),
             readiness: Readiness::default(),
@@ -285,6 +289,7 @@ impl Metrics {
             sets: Arc::clone(&inner.sets),
             deployments: Arc::clone(&inner.deployments),
         }));
+        registry.register_collector(Box::new(DamageCollector(Arc::clone(&inner.damaged))));
         registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
         *inner.registry.lock() = registry;
         Self(Arc::new(inner))
@@ -316,6 +321,13 @@ impl Metrics {
     pub(crate) fn show_owners(&self, sets: Cache<MachineSet>, deployments: Cache<MachineDeployment>) {
         if self.0.sets.set(sets).is_err() || self.0.deployments.set(deployments).is_err() {
             tracing::warn!("a second controller shares these metrics: its sets and deployments are not exported");
+        }
+    }
+
+    /// Exports the number of damaged objects of each kind from now on.
+    pub(crate) fn show_damage(&self, count: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static) {
+        if self.0.damaged.set(Box::new(count)).is_err() {
+            tracing::warn!("a second controller shares these metrics: its damaged objects are not exported");
         }
     }
 

@@ -80,7 +80,7 @@ fn a_scrape_has_upstreams_metrics_of_sets_and_deployments() {
             }],
         },
     });
-    sets.apply(Event::Apply(serde_json::from_value(set).unwrap()));
+    sets.apply(Event::Apply(serde_json::from_value::<MachineSet>(set).unwrap()));
     let deployment = serde_json::json!({
         "metadata": { "name": "md", "namespace": "default" },
         "spec": {
@@ -89,7 +89,9 @@ fn a_scrape_has_upstreams_metrics_of_sets_and_deployments() {
         },
         "status": { "updatedReplicas": 4, "collisionCount": 1 },
     });
-    deployments.apply(Event::Apply(serde_json::from_value(deployment).unwrap()));
+    deployments.apply(Event::Apply(
+        serde_json::from_value::<MachineDeployment>(deployment).unwrap(),
+    ));
     metrics.count_stale(2);
     let text = metrics.text();
     for line in [
@@ -178,14 +180,16 @@ fn preserved_machines_are_counted_by_phase_requester_and_deployment() {
                 "preservation": record,
             },
         });
-        machines.apply(Event::Apply(serde_json::from_value(machine).unwrap()));
+        machines.apply(Event::Apply(serde_json::from_value::<Machine>(machine).unwrap()));
     }
     let deployment = json!({
         "metadata": { "name": "md", "namespace": "default" },
         "spec": { "replicas": 5, "autoPreserveFailedMax": 2 },
         "status": { "preservations": [{ "uid": "a" }, { "uid": "b" }, { "uid": "c" }] },
     });
-    deployments.apply(Event::Apply(serde_json::from_value(deployment).unwrap()));
+    deployments.apply(Event::Apply(
+        serde_json::from_value::<MachineDeployment>(deployment).unwrap(),
+    ));
     let text = metrics.text();
     for line in [
         r#"mcm_preserved_machines{namespace="default",machine_deployment="md",phase="Failed:Preserved",requester="auto"} 2"#,

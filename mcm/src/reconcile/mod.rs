@@ -5,6 +5,7 @@
 
 mod agenda;
 mod class_finalizers;
+mod damaged;
 mod defects;
 mod deployment;
 mod machine;
@@ -27,6 +28,7 @@ use mcm_core::steps::{Act, Plan};
 use tokio_util::sync::CancellationToken;
 
 use self::agenda::Agenda;
+pub(crate) use self::damaged::ReportedDamage;
 pub(crate) use self::overshoot::OvershootGuard;
 pub(crate) use self::worker_slots::WorkerSlots;
 use crate::cache::Key;
@@ -56,6 +58,7 @@ pub(crate) struct Controllers {
     pub(crate) overshoot_guard: OvershootGuard,
     pub(crate) deployment_settings: mcm_core::deployment::Settings,
     pub(crate) update_support: UpdateSupport,
+    pub(crate) reported_damage: ReportedDamage,
 }
 
 /// The result of a pass.
@@ -114,7 +117,7 @@ impl Controllers {
         let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
         let mut announced = false;
         loop {
-            if state.synced() {
+            if announced || state.synced() {
                 if !std::mem::replace(&mut announced, true) {
                     readiness.set(Activity::Working);
                     state.guard.filled();
@@ -162,6 +165,9 @@ impl Controllers {
     }
 
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
+        if let Some(outcome) = self.damaged(work).await {
+            return outcome;
+        }
         match work {
             Work::Machine(key) if defect!(DrainKeepsDeletionWorker | DrainKeepsWorker) => {
                 self.machine_to_its_end(key, hurry).await

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mcm_core::safety::api_health::{ApiHealth, Next};
 
 use super::Safety;
+use crate::cache::AnyCache as _;
 
 /// Continues an outage despite a response.
 pub(super) fn without_reset(before: ApiHealth, next: Next) -> Next {

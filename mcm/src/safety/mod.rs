@@ -4,6 +4,7 @@
 //! The module schedules and performs their actions. The rules are in `mcm_core::safety`, and the state for the other
 //! controllers in `memory::Guard`.
 
+mod caches;
 mod collect;
 mod defects;
 mod nodes;

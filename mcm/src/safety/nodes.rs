@@ -110,7 +110,7 @@ impl Safety {
         let mut names: BTreeSet<String> = naming.iter().map(|machine| machine.name_any()).collect();
         let labelled = node.labels().get(keys::MACHINE_NAME_LABEL);
         if let Some(machine) = labelled
-            && state.machines.get(&Key::new(&state.namespace, machine)).is_some()
+            && state.machines.exists(&Key::new(&state.namespace, machine))
         {
             names.insert(machine.clone());
         }

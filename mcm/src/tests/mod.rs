@@ -2,6 +2,7 @@
 //! and an in-process cloud, on virtual time.
 
 mod classes;
+mod damaged;
 mod drivers;
 mod election;
 mod migration;
@@ -200,9 +201,13 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::on(TestServer::default())
+    }
+
+    fn on(server: TestServer) -> Self {
         let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
         let stage = Self {
-            server: TestServer::default(),
+            server,
             cloud: Arc::new(Cloud::default()),
             clock,
         };

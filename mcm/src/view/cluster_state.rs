@@ -9,7 +9,7 @@ use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet};
 
 use super::indexes::{AttachmentIndex, BudgetIndex, MachineIndex, NodeIndex, PodIndex};
 use super::work::EnabledControllers;
-use crate::cache::{Cache, Key};
+use crate::cache::{AnyCache, Cache, Key};
 use crate::memory::{Drains, Guard, PendingSetWrites, RequestedDeletions};
 
 /// The caches of all watched kinds. Clones share them.
@@ -68,9 +68,35 @@ impl ClusterState {
 
     /// Whether every first list is complete; before that no decision is made.
     pub(crate) fn synced(&self) -> bool {
-        let control = self.machines.synced() && self.classes.synced() && self.secrets.synced();
-        let owners = !self.enabled.owners() || self.sets.synced() && self.deployments.synced();
-        control && owners && self.target.as_ref().is_none_or(TargetState::synced)
+        self.unfilled().is_empty()
+    }
+
+    /// The number of objects of each kind that cannot be decoded completely.
+    pub(crate) fn damaged(&self) -> Vec<(&'static str, usize)> {
+        self.of_each_kind(|cache| cache.damaged_count())
+    }
+
+    /// The watched kinds whose first list is not complete.
+    pub(crate) fn unfilled(&self) -> Vec<&'static str> {
+        let mut kinds = self.of_each_kind(|cache| cache.synced());
+        kinds.retain(|(_, synced)| !synced);
+        kinds.into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    fn of_each_kind<T>(&self, value: impl Fn(&dyn AnyCache) -> T) -> Vec<(&'static str, T)> {
+        let mut caches: Vec<(&'static str, &dyn AnyCache)> = vec![
+            ("Machine", &self.machines),
+            ("MachineClass", &self.classes),
+            ("Secret", &self.secrets),
+        ];
+        if self.enabled.owners() {
+            caches.push(("MachineSet", &self.sets));
+            caches.push(("MachineDeployment", &self.deployments));
+        }
+        if let Some(target) = &self.target {
+            caches.extend(target.caches());
+        }
+        caches.into_iter().map(|(kind, cache)| (kind, value(cache))).collect()
     }
 
     pub(crate) fn machines_of_deployment(&self, deployment: &str) -> Vec<Arc<Machine>> {
@@ -94,9 +120,15 @@ impl ClusterState {
 }
 
 impl TargetState {
-    fn synced(&self) -> bool {
-        let watched = self.nodes.synced() && self.pods.synced() && self.attachments.synced();
-        watched && self.claims.synced() && self.volumes.synced() && self.budgets.synced()
+    fn caches(&self) -> [(&'static str, &dyn AnyCache); 6] {
+        [
+            ("Node", &self.nodes),
+            ("Pod", &self.pods),
+            ("VolumeAttachment", &self.attachments),
+            ("PersistentVolumeClaim", &self.claims),
+            ("PersistentVolume", &self.volumes),
+            ("PodDisruptionBudget", &self.budgets),
+        ]
     }
 
     /// The Nodes whose label references this machine.

@@ -15,11 +15,13 @@ use crate::memory::PendingStatuses;
 
 /// The view of one machine, without the results of the pass (answers, token, failure).
 pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, machine: Machine) -> View {
-    let class = state.classes.get(&Key::new(&state.namespace, &machine.spec.class.name));
+    let key = Key::new(&state.namespace, &machine.spec.class.name);
+    let class = state.classes.get(&key);
     let class = class.map(|class| MachineClass::clone(&class));
     let mut view = View {
         secret: class.as_ref().map(|class| secret(state, class)).unwrap_or_default(),
         class,
+        class_damage: state.classes.damage(&key).map(|damage| damage.to_string()),
         target: state.target.is_some(),
         siblings: siblings(state, pending_statuses, &machine),
         ledger: state.standing(&machine),

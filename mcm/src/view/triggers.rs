@@ -9,6 +9,7 @@ use mcm_api::{Machine, MachineClass, keys};
 use mcm_core::class::secrets_of;
 
 use super::cluster_state::ClusterState;
+use super::watches::Delivery;
 use super::work::{Trigger, Work, quiet};
 use crate::cache::{Change, Key};
 
@@ -17,6 +18,19 @@ impl ClusterState {
     pub(super) fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
         let triggers = changes.iter().flat_map(|change| rule(self, change));
         triggers.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
+    }
+
+    /// Maps what a watch delivered to work. An object that cannot be decoded is reported by a pass of its own.
+    pub(super) fn triggered<K>(
+        &self,
+        delivery: Delivery<K>,
+        rule: fn(&Self, &Change<K>) -> Vec<Trigger>,
+        work: fn(Key) -> Work,
+    ) -> Vec<Trigger> {
+        let mut triggers = self.all(delivery.changes, rule);
+        let damaged = delivery.damaged.into_iter().map(work);
+        triggers.extend(damaged.filter(|work| self.enabled.runs(work)).map(quiet));
+        triggers
     }
 
     /// The work that results from this process's own changes.

@@ -9,11 +9,12 @@ use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
+use runtime::decode::Decoded;
 use serde::de::DeserializeOwned;
 
 use super::cluster_state::{ClusterState, TargetState};
-use super::work::Trigger;
-use crate::cache::{Cache, Change, Indexed};
+use super::work::{Trigger, Work};
+use crate::cache::{Cache, Change, Indexed, Key};
 use crate::error::brief;
 
 /// The first wait after a watch failed.
@@ -34,21 +35,21 @@ impl ClusterState {
             self.machines.clone(),
             watch_seconds,
         )
-        .map(move |changes| state.all(changes, ClusterState::machine_changed));
+        .map(move |delivery| state.triggered(delivery, ClusterState::machine_changed, Work::Machine));
         let state = self.clone();
         let classes = watch(
             Api::namespaced(control.clone(), &self.namespace),
             self.classes.clone(),
             watch_seconds,
         )
-        .map(move |changes| state.all(changes, ClusterState::class_changed));
+        .map(move |delivery| state.triggered(delivery, ClusterState::class_changed, Work::Class));
         let state = self.clone();
         let secrets = watch(
             Api::namespaced(control.clone(), &self.namespace),
             self.secrets.clone(),
             watch_seconds,
         )
-        .map(move |changes| state.all(changes, ClusterState::secret_changed));
+        .map(move |delivery| state.triggered(delivery, ClusterState::secret_changed, Work::Secret));
         let secrets = secrets.boxed();
         let secrets = if defect!(SecretsReadOnce) {
             self.read_once(secrets)
@@ -63,26 +64,26 @@ impl ClusterState {
                 self.sets.clone(),
                 watch_seconds,
             )
-            .map(move |changes| state.all(changes, ClusterState::set_changed));
+            .map(move |delivery| state.triggered(delivery, ClusterState::set_changed, Work::Set));
             let state = self.clone();
             let deployments = watch(
                 Api::namespaced(control.clone(), &self.namespace),
                 self.deployments.clone(),
                 watch_seconds,
             )
-            .map(move |changes| state.all(changes, ClusterState::deployment_changed));
+            .map(move |delivery| state.triggered(delivery, ClusterState::deployment_changed, Work::Deployment));
             streams.extend([sets.boxed(), deployments.boxed()]);
         }
         if let (Some(caches), Some(client)) = (&self.target, target) {
             let state = self.clone();
             let nodes = watch(Api::all(client.clone()), caches.nodes.clone(), watch_seconds)
-                .map(move |changes| state.all(changes, ClusterState::node_changed));
+                .map(move |delivery| state.all(delivery.changes, ClusterState::node_changed));
             let state = self.clone();
             let pods = watch(Api::all(client.clone()), caches.pods.clone(), watch_seconds)
-                .map(move |changes| state.all(changes, ClusterState::pod_changed));
+                .map(move |delivery| state.all(delivery.changes, ClusterState::pod_changed));
             let state = self.clone();
             let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_seconds)
-                .map(move |changes| state.all(changes, ClusterState::attachment_changed));
+                .map(move |delivery| state.all(delivery.changes, ClusterState::attachment_changed));
             streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
             streams.extend(caches.drain_watches(client, watch_seconds));
         }
@@ -93,7 +94,7 @@ impl ClusterState {
 impl TargetState {
     /// The watches of objects that only drains use. Their changes cause no work.
     fn drain_watches(&self, client: &Client, watch_seconds: u32) -> [BoxStream<'static, Vec<Trigger>>; 3] {
-        fn silent<K: 'static>(_: Vec<Change<K>>) -> Vec<Trigger> {
+        fn silent<K: 'static>(_: Delivery<K>) -> Vec<Trigger> {
             Vec::new()
         }
         [
@@ -110,18 +111,36 @@ impl TargetState {
     }
 }
 
+/// What an event of a watch changed in a cache.
+pub(super) struct Delivery<K> {
+    pub(super) changes: Vec<Change<K>>,
+    /// Objects that could not be decoded completely.
+    pub(super) damaged: Vec<Key>,
+}
+
 /// Fills `cache` from a watch of `api` and returns what changed. Failures are logged, and the watch is requested again.
-fn watch<K>(api: Api<K>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Vec<Change<K>>> + Send
+fn watch<K>(api: Api<Decoded<K>>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Delivery<K>> + Send
 where
     K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
 {
     let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
     // Empty batches are passed on: after the last list the work loop must check whether the caches are filled.
     events.map(move |event| match event {
-        Ok(event) => cache.apply(event.modify(|object| object.managed_fields_mut().clear())),
+        Ok(event) => {
+            let changes = cache.apply(event.modify(|object| object.managed_fields_mut().clear()));
+            let damaged = cache.take_newly_damaged();
+            for key in &damaged {
+                let damage = cache.damage(key).map(|damage| damage.to_string());
+                tracing::warn!(kind = %K::kind(&()), object = %key, damage, "the object cannot be decoded completely");
+            }
+            Delivery { changes, damaged }
+        }
         Err(error) => {
             tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch failed and is requested again");
-            Vec::new()
+            Delivery {
+                changes: Vec::new(),
+                damaged: Vec::new(),
+            }
         }
     })
 }

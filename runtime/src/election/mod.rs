@@ -142,19 +142,20 @@ impl Elector {
 
     /// Runs `work` while this process leads, and releases the Lease when the work ends. Returns without
     /// starting it if `cancel` is cancelled first. Drops `work` when leadership is lost; the Lease then
-    /// expires, as after [`Tenure::let_expire`].
+    /// expires, as after [`Tenure::let_expire`] or an error of `work`. The default of `T` means that `work` did not start.
     ///
     /// # Errors
     /// What `work` returns, or [`LeadershipLost`].
-    pub async fn lead<W, F, E>(mut self, cancel: CancellationToken, work: W) -> Result<(), E>
+    pub async fn lead<W, F, T, E>(mut self, cancel: CancellationToken, work: W) -> Result<T, E>
     where
         W: FnOnce(Tenure) -> F,
-        F: Future<Output = Result<(), E>>,
+        F: Future<Output = Result<T, E>>,
+        T: Default,
         E: From<LeadershipLost>,
     {
         tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(()),
+            () = cancel.cancelled() => return Ok(T::default()),
             () = self.acquire() => {}
         }
         tracing::info!(lease = self.lease, identity = self.view.identity, "leading");

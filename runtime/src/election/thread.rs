@@ -16,11 +16,12 @@ use super::{Elector, LeadershipLost, Tenure};
 ///
 /// # Errors
 /// What `build` or `work` returns, or [`LeadershipLost`].
-pub async fn lead_on_own_thread<B, W, F, E>(build: B, cancel: CancellationToken, work: W) -> Result<(), E>
+pub async fn lead_on_own_thread<B, W, F, T, E>(build: B, cancel: CancellationToken, work: W) -> Result<T, E>
 where
     B: FnOnce() -> Result<Elector, E> + Send + 'static,
     W: FnOnce(Tenure) -> F,
-    F: Future<Output = Result<(), E>>,
+    F: Future<Output = Result<T, E>>,
+    T: Default,
     E: From<LeadershipLost> + Send + 'static,
 {
     let (leads, leading) = oneshot::channel();
@@ -31,13 +32,13 @@ where
         .spawn(move || drop(end.send(elect(build, cancel, leads, finished))))
         .map_err(|error| LeadershipLost(format!("no thread for leader election: {error}")))?;
     let Ok(tenure) = leading.await else {
-        return outcome(ended.await);
+        return outcome(ended.await).map(|()| T::default());
     };
     let result = {
         let mut work = pin!(work(tenure));
         tokio::select! {
             biased;
-            lost = &mut ended => return outcome(lost),
+            lost = &mut ended => return outcome(lost).map(|()| T::default()),
             result = &mut work => result,
         }
     };

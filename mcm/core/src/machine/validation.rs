@@ -36,6 +36,9 @@ fn unknown_kind(kind: &str) -> Option<String> {
 /// The machine's class, or its problem.
 pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
     let name = &pass.machine().spec.class.name;
+    if let Some(damage) = &pass.view.class_damage {
+        return Err(unusable(name, damage));
+    }
     let Some(class) = &pass.view.class else {
         let namespace = pass.machine().metadata.namespace.as_deref().unwrap_or_default();
         return Err(Reason::InvalidClass(format!(
@@ -53,10 +56,13 @@ pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
     if problems.is_empty() {
         return Ok(class);
     }
-    Err(Reason::InvalidClass(format!(
-        "the machine class {name} is not usable: [{}]; correct the class",
-        problems.join(", ")
-    )))
+    Err(unusable(name, &problems.join(", ")))
+}
+
+fn unusable(class: &str, problems: &str) -> Reason {
+    Reason::InvalidClass(format!(
+        "the machine class {class} is not usable: [{problems}]; correct the class"
+    ))
 }
 
 fn class_problems(class: &MachineClass) -> Vec<String> {

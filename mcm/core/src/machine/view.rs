@@ -27,6 +27,8 @@ pub struct View {
     pub machine: Machine,
     /// Its class; `None`: there is none of that name in the machine's namespace.
     pub class: Option<MachineClass>,
+    /// What cannot be decoded of the class, which is not usable then.
+    pub class_damage: Option<String>,
     /// The data of the class's Secrets.
     pub secret: Secret,
     /// Whether there is a target cluster that nodes join.

@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream};
 use mcm_api::Machine;
 
 use super::{ClusterState, Trigger};
-use crate::cache::Key;
+use crate::cache::{AnyCache as _, Key};
 use crate::view::work::Work;
 
 impl ClusterState {
