@@ -6,7 +6,7 @@ use serde_json::json;
 use super::machine::{
     HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, failed_machines, preservations, selector_that_names_labels, template,
 };
-use super::schema::{Refine, boolean, int_or_string, int32, int64, list_of, object, string, time};
+use super::schema::{Refine, boolean, count, count_or_percentage, list_of, object, revision, string, time};
 use super::{Parts, age, column, status_and_scale};
 
 pub(super) fn definition() -> CustomResourceDefinition {
@@ -59,10 +59,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
 
 fn spec() -> JSONSchemaProps {
     object([
-        (
-            "replicas",
-            int32().described("Wanted machines.").defaulting(0.into()).at_least(0.0),
-        ),
+        ("replicas", count().described("Wanted machines.").defaulting(0.into())),
         (
             "selector",
             selector_that_names_labels().described("Which sets and machines belong to the deployment."),
@@ -71,38 +68,28 @@ fn spec() -> JSONSchemaProps {
         ("strategy", strategy().described("How machines are replaced.")),
         (
             "minReadySeconds",
-            int32()
-                .described("Seconds that a machine must be ready to count as available.")
-                .at_least(0.0),
+            count().described("Seconds that a machine must be ready to count as available."),
         ),
         (
             "revisionHistoryLimit",
-            int32()
-                .described("How many old sets are kept; absent: all.")
-                .at_least(0.0),
+            count().described("How many old sets are kept; absent: all."),
         ),
         ("paused", boolean().described("True: no rollout.")),
         (
             "rollbackTo",
-            object([("revision", int64())]).described("Requests a rollback; revision 0: the previous one."),
+            object([("revision", revision())]).described("Requests a rollback; revision 0: the previous one."),
         ),
         (
             "progressDeadlineSeconds",
-            int32()
-                .described("Without progress for this long the rollout counts as failed.")
-                .at_least(0.0),
+            count().described("Without progress for this long the rollout counts as failed."),
         ),
         (
             "autoPreserveFailedMax",
-            int32()
-                .described("How many failed machines may be preserved automatically.")
-                .at_least(0.0),
+            count().described("How many failed machines may be preserved automatically."),
         ),
         (
             "autoPreserveFailedMachineMax",
-            int32()
-                .described("Another name of autoPreserveFailedMax.")
-                .at_least(0.0),
+            count().described("Another name of autoPreserveFailedMax."),
         ),
     ])
     .required(&["template"])
@@ -145,11 +132,7 @@ fn strategy() -> JSONSchemaProps {
 
 /// A number of machines or a percentage; 1 by default.
 fn bound() -> JSONSchemaProps {
-    JSONSchemaProps {
-        // A pattern applies to strings only, and the minimum to numbers only.
-        pattern: Some("^[0-9]+%$".to_owned()),
-        ..int_or_string().defaulting(1.into()).at_least(0.0)
-    }
+    count_or_percentage().defaulting(1.into())
 }
 
 fn status() -> JSONSchemaProps {
@@ -163,20 +146,20 @@ fn status() -> JSONSchemaProps {
     ])
     .required(&["status", "type"]);
     object([
-        ("observedGeneration", int64()),
-        ("replicas", int32()),
-        ("updatedReplicas", int32()),
-        ("readyReplicas", int32()),
-        ("availableReplicas", int32()),
-        ("preservedFailedReplicas", int32()),
-        ("unavailableReplicas", int32()),
+        ("observedGeneration", revision()),
+        ("replicas", count()),
+        ("updatedReplicas", count()),
+        ("readyReplicas", count()),
+        ("availableReplicas", count()),
+        ("preservedFailedReplicas", count()),
+        ("unavailableReplicas", count()),
         ("conditions", list_of(condition)),
-        ("collisionCount", int32()),
+        ("collisionCount", count()),
         ("failedMachines", failed_machines()),
         ("preservations", preservations()),
         (
             "observedAutoPreserveFailedMax",
-            int32().described("The maximum of automatic preservations that the controller applied last."),
+            count().described("The maximum of automatic preservations that the controller applied last."),
         ),
         (
             "rolledOut",

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps,
 };
 
-use super::schema::{Refine, any_object, boolean, duration, int32, list_of, map_of, object, string, time};
+use super::schema::{Refine, boolean, count, duration, list_of, map_of, object, string, template_metadata, time};
 use super::{Parts, age, column, status_only};
 use crate::keys;
 
@@ -88,9 +88,8 @@ pub(super) fn machine_spec() -> JSONSchemaProps {
         ),
         (
             "maxEvictRetries",
-            int32()
-                .described("How often the eviction of a pod is tried before the drain is forced.")
-                .at_least(0.0),
+            count()
+                .described("How often the eviction of a pod is tried before the drain is forced."),
         ),
         (
             "nodeConditions",
@@ -113,9 +112,7 @@ pub(super) fn template() -> JSONSchemaProps {
     object([
         (
             "metadata",
-            object([("labels", labels())])
-                .open()
-                .described("Labels, annotations and finalizers of the machines."),
+            template_metadata(labels()).described("Labels, annotations and finalizers of the machines."),
         ),
         ("spec", machine_spec()),
     ])
@@ -153,7 +150,7 @@ fn node_template() -> JSONSchemaProps {
         ("configSource", object([("configMap", config_map)])),
         ("externalID", string()),
     ]);
-    object([("metadata", any_object()), ("spec", spec)])
+    object([("metadata", template_metadata(map_of(string()))), ("spec", spec)])
 }
 
 /// The last operation on an object.

@@ -10,6 +10,11 @@ pub(super) const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|Â
 /// Kubernetes' pattern of quantities.
 pub(super) const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
+/// The largest signed 32-bit integer.
+const MAX_INT32: f64 = 2_147_483_647.0;
+/// 2^53 - 1.
+const MAX_EXACT: f64 = 9_007_199_254_740_991.0;
+
 fn typed(type_: &str) -> JSONSchemaProps {
     JSONSchemaProps {
         type_: Some(type_.to_owned()),
@@ -68,12 +73,44 @@ pub(super) fn boolean() -> JSONSchemaProps {
     typed("boolean")
 }
 
-pub(super) fn int32() -> JSONSchemaProps {
-    formatted("integer", "int32")
+/// A number of things, which a signed 32-bit integer can hold. The API server does not enforce formats of numbers.
+pub(super) fn count() -> JSONSchemaProps {
+    JSONSchemaProps {
+        minimum: Some(0.0),
+        maximum: Some(MAX_INT32),
+        ..formatted("integer", "int32")
+    }
 }
 
-pub(super) fn int64() -> JSONSchemaProps {
-    formatted("integer", "int64")
+/// A generation or revision. The maximum is the largest integer that JSON parsers represent exactly.
+pub(super) fn revision() -> JSONSchemaProps {
+    JSONSchemaProps {
+        minimum: Some(0.0),
+        maximum: Some(MAX_EXACT),
+        ..formatted("integer", "int64")
+    }
+}
+
+/// The metadata of a template. All fields of ObjectMeta have their types, so that the controllers can decode it; absent
+/// values may be written as null.
+pub(super) fn template_metadata(labels: JSONSchemaProps) -> JSONSchemaProps {
+    let text = || string().nullable();
+    object([
+        ("name", text()),
+        ("generateName", text()),
+        ("namespace", text()),
+        ("selfLink", text()),
+        ("uid", text()),
+        ("resourceVersion", text()),
+        ("generation", revision().nullable()),
+        ("creationTimestamp", time().nullable()),
+        ("deletionTimestamp", time().nullable()),
+        ("deletionGracePeriodSeconds", revision().nullable()),
+        ("labels", labels.nullable()),
+        ("annotations", map_of(string()).nullable()),
+        ("finalizers", list_of(string()).nullable()),
+    ])
+    .open()
 }
 
 pub(super) fn time() -> JSONSchemaProps {
@@ -88,8 +125,19 @@ pub(super) fn duration() -> JSONSchemaProps {
     }
 }
 
+/// A number or a percentage.
+pub(super) fn count_or_percentage() -> JSONSchemaProps {
+    JSONSchemaProps {
+        // A pattern applies to strings only, and the limits to numbers only.
+        pattern: Some("^[0-9]+%$".to_owned()),
+        minimum: Some(0.0),
+        maximum: Some(MAX_INT32),
+        ..int_or_string()
+    }
+}
+
 /// A number, or text such as `25%`.
-pub(super) fn int_or_string() -> JSONSchemaProps {
+fn int_or_string() -> JSONSchemaProps {
     JSONSchemaProps {
         any_of: Some(vec![typed("integer"), typed("string")]),
         x_kubernetes_int_or_string: Some(true),
@@ -119,8 +167,8 @@ pub(super) trait Refine {
     fn open(self) -> Self;
     /// Sets the default value.
     fn defaulting(self, value: serde_json::Value) -> Self;
-    /// Sets the minimum.
-    fn at_least(self, minimum: f64) -> Self;
+    /// Permits null, which means absent.
+    fn nullable(self) -> Self;
     /// Adds a CEL rule; the API server returns `message` if it evaluates to false.
     fn rule(self, rule: &str, message: &str) -> Self;
 }
@@ -168,9 +216,9 @@ impl Refine for JSONSchemaProps {
         }
     }
 
-    fn at_least(self, minimum: f64) -> Self {
+    fn nullable(self) -> Self {
         Self {
-            minimum: Some(minimum),
+            nullable: Some(true),
             ..self
         }
     }

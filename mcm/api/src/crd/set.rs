@@ -6,7 +6,7 @@ use super::machine::{
     HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, class_spec, failed_machines, last_operation, preservations,
     selector_that_names_labels, template,
 };
-use super::schema::{Refine, int32, int64, list_of, object, string, time};
+use super::schema::{Refine, count, list_of, object, revision, string, time};
 use super::{Parts, age, column, status_and_scale};
 
 pub(super) fn definition() -> CustomResourceDefinition {
@@ -48,10 +48,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
 
 fn spec() -> JSONSchemaProps {
     object([
-        (
-            "replicas",
-            int32().described("Wanted machines.").defaulting(0.into()).at_least(0.0),
-        ),
+        ("replicas", count().described("Wanted machines.").defaulting(0.into())),
         (
             "selector",
             selector_that_names_labels().described("Which machines belong to the set."),
@@ -60,21 +57,15 @@ fn spec() -> JSONSchemaProps {
         ("template", template()),
         (
             "minReadySeconds",
-            int32()
-                .described("Seconds that a machine must be ready to count as available.")
-                .at_least(0.0),
+            count().described("Seconds that a machine must be ready to count as available."),
         ),
         (
             "autoPreserveFailedMax",
-            int32()
-                .described("How many failed machines may be preserved automatically.")
-                .at_least(0.0),
+            count().described("How many failed machines may be preserved automatically."),
         ),
         (
             "autoPreserveFailedMachineMax",
-            int32()
-                .described("Another name of autoPreserveFailedMax.")
-                .at_least(0.0),
+            count().described("Another name of autoPreserveFailedMax."),
         ),
     ])
     .required(&["template"])
@@ -93,20 +84,20 @@ fn status() -> JSONSchemaProps {
     ])
     .required(&["status", "type"]);
     object([
-        ("replicas", int32()),
-        ("fullyLabeledReplicas", int32()),
-        ("readyReplicas", int32()),
-        ("availableReplicas", int32()),
-        ("preservedFailedReplicas", int32()),
-        ("autoPreserveFailedMachineCount", int32()),
-        ("observedGeneration", int64()),
+        ("replicas", count()),
+        ("fullyLabeledReplicas", count()),
+        ("readyReplicas", count()),
+        ("availableReplicas", count()),
+        ("preservedFailedReplicas", count()),
+        ("autoPreserveFailedMachineCount", count()),
+        ("observedGeneration", revision()),
         ("machineSetCondition", list_of(condition)),
         ("lastOperation", last_operation()),
         ("failedMachines", failed_machines()),
         ("preservations", preservations()),
         (
             "observedAutoPreserveFailedMax",
-            int32().described("The maximum of automatic preservations that the controller applied last."),
+            count().described("The maximum of automatic preservations that the controller applied last."),
         ),
     ])
 }

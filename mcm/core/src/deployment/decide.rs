@@ -145,7 +145,7 @@ fn with_newest(
         return None;
     }
     if let Some(taken) = revision::create(rollout) {
-        observed.collision_count = Some(observed.collision_count.unwrap_or_default() + 1);
+        observed.collision_count = Some(observed.collision_count.unwrap_or_default().saturating_add(1));
         let mut plan = Plan::default();
         rollout.write_status(&mut plan, observed);
         rollout

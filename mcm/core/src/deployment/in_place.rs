@@ -119,9 +119,11 @@ fn follow(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
         .cloned()
         .collect();
     let from = rollout.sets.get(newest).map_or(0, |set| set.replicas());
-    let uncounted = (current.len() as i32 - from).min(handed_over.len() as i32);
+    let uncounted = (current.len() as i32)
+        .saturating_sub(from)
+        .min(handed_over.len() as i32);
     if uncounted > 0 {
-        return resize(rollout, newest, from + uncounted) | changed;
+        return resize(rollout, newest, from.saturating_add(uncounted)) | changed;
     }
     for machine in handed_over {
         let name = machine.metadata.name.clone().unwrap_or_default();
@@ -215,13 +217,12 @@ fn fill(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
     let others: i32 = old
         .iter()
         .filter_map(|position| rollout.sets.get(*position))
-        .map(|set| set.replicas())
-        .sum();
-    let to = (wanted - others).min(surge::next_size(rollout, now));
+        .fold(0, |sum: i32, set| sum.saturating_add(set.replicas()));
+    let to = wanted.saturating_sub(others).min(surge::next_size(rollout, now));
     if now < to {
         return resize(rollout, newest, to);
     }
-    hand_over(rollout, newest, old, wanted - now)
+    hand_over(rollout, newest, old, wanted.saturating_sub(now))
         || (!rollout.is_manual() && now == 0 && rolling::grow(rollout, newest))
 }
 
@@ -249,12 +250,12 @@ fn hand_over(rollout: &mut RolloutDraft, newest: usize, old: &[usize], most: i32
         }
         if left > 0 {
             let from = rollout.sets.get(*position).map_or(0, |set| set.replicas());
-            resize(rollout, *position, (from - left).max(0));
+            resize(rollout, *position, from.saturating_sub(left).max(0));
             moved += left;
         }
     }
     let from = rollout.sets.get(newest).map_or(0, |set| set.replicas());
-    moved > 0 && resize(rollout, newest, from + moved)
+    moved > 0 && resize(rollout, newest, from.saturating_add(moved))
 }
 
 fn move_machine(rollout: &mut RolloutDraft, machine: &Arc<Machine>, from: usize, to: usize) {

@@ -52,7 +52,7 @@ fn next_revision(rollout: &RolloutDraft, newest: Option<usize>) -> i64 {
         .iter()
         .filter_map(|position| rollout.sets.get(*position))
         .map(revision);
-    numbers.max().unwrap_or_default() + 1
+    numbers.max().unwrap_or_default().saturating_add(1)
 }
 
 /// Copies to the newest set the parts of the spec that need no new machines, and sets its revision.

@@ -262,8 +262,10 @@ fn share(set: &SetDraft, size: i64, rollout: &RolloutDraft, allowed: i64) -> i64
         .annotation(keys::MAX_REPLICAS_ANNOTATION)
         .and_then(|text| text.parse::<i64>().ok());
     let total = recorded.unwrap_or(i64::from(rollout.deployment.status.replicas)).max(1);
-    let rounded = (2 * size * allowed + total).div_euclid(2 * total);
-    rounded - size
+    // Twice the product of two sizes does not fit into 64 bits.
+    let (wide, allowed, total) = (i128::from(size), i128::from(allowed), i128::from(total));
+    let rounded = (2 * wide * allowed + total).div_euclid(2 * total);
+    i64::try_from(rounded).unwrap_or(i64::MAX).saturating_sub(size)
 }
 
 /// Only the newest set grows; the oldest sets shrink first. In an in-place update, serving machines stay as long as

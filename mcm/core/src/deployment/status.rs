@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mcm_api::MachineDeployment;
 use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
+use mcm_api::set::MachineSetStatus;
 
 use super::rollout_draft::RolloutDraft;
 use crate::preservation::{Ledger, is_rolling, sweep};
@@ -25,23 +26,24 @@ const RESUMED: &str = "DeploymentResumed";
 pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineDeploymentStatus {
     let known = &rollout.view.deployment.status;
     let sets = || rollout.sets.iter().map(|set| &set.set.status);
-    let available: i32 = sets().map(|status| status.available_replicas).sum();
-    let preserved: i32 = sets().map(|status| status.preserved_failed_replicas).sum();
-    let ordered: i32 = rollout.sets.iter().map(|set| set.replicas()).sum();
+    let count = |of: fn(&MachineSetStatus) -> i32| total(sets().map(of));
+    let available = count(|status| status.available_replicas);
+    let preserved = count(|status| status.preserved_failed_replicas);
+    let ordered = total(rollout.sets.iter().map(|set| set.replicas()));
     let mut failed: Vec<_> = sets()
         .flat_map(|status| status.failed_machines.iter().flatten().cloned())
         .collect();
     failed.sort_by(|a, b| a.name.cmp(&b.name));
     let mut status = MachineDeploymentStatus {
         observed_generation: rollout.view.deployment.metadata.generation.unwrap_or_default(),
-        replicas: sets().map(|status| status.replicas).sum(),
+        replicas: count(|status| status.replicas),
         updated_replicas: newest
             .and_then(|newest| rollout.sets.get(newest))
-            .map_or(0, |set| set.set.status.replicas),
-        ready_replicas: sets().map(|status| status.ready_replicas).sum(),
+            .map_or(0, |set| set.set.status.replicas.max(0)),
+        ready_replicas: count(|status| status.ready_replicas),
         available_replicas: available,
         preserved_failed_replicas: preserved,
-        unavailable_replicas: (ordered - available).max(0),
+        unavailable_replicas: ordered.saturating_sub(available),
         failed_machines: (!failed.is_empty()).then_some(failed),
         ..known.clone()
     };
@@ -52,6 +54,12 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
     let (value, reason, message) = availability(available.into(), required, preserved_failed.into());
     put(&mut status, AVAILABLE, value, reason, message, rollout.now);
     status
+}
+
+/// The sum of numbers of machines. A negative one, which another client wrote, counts as zero; the sum is limited to what
+/// the definition permits.
+fn total(numbers: impl Iterator<Item = i32>) -> i32 {
+    numbers.fold(0, |sum, number| sum.saturating_add(number.max(0)))
 }
 
 /// The condition `Available`: its status, reason and message. Preserved failed machines lower the number that is required,
@@ -166,8 +174,10 @@ fn has_settled(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool
 }
 
 fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) -> bool {
+    // In 64 bits: the old status may contain any number.
+    let outdated = |status: &MachineDeploymentStatus| i64::from(status.replicas) - i64::from(status.updated_replicas);
     new.updated_replicas > old.updated_replicas
-        || new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+        || outdated(new) < outdated(old)
         || new.ready_replicas > old.ready_replicas
         || new.available_replicas > old.available_replicas
 }

@@ -4,6 +4,7 @@
 mod api;
 mod chosen;
 mod deployments;
+mod hostile;
 mod in_place;
 mod in_place_steps;
 mod invariants;
