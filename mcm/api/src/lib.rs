@@ -22,7 +22,7 @@ pub use cloud::{Code, DriverError, VmIdentity};
 pub use deployment::MachineDeployment;
 pub use duration::GoDuration;
 pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
-pub use names::{MachineName, NodeName, ProviderId};
+pub use names::{MAX_LABEL_VALUE, MachineName, NodeName, ProviderId};
 pub use preservation::{Preservation, PreservationEntry, PreservationStage, PreservedBy};
 pub use set::MachineSet;
 

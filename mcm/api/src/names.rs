@@ -110,9 +110,42 @@ names! {
     MachineName = "machine name";
 }
 
+/// The maximum length of a label value. Machines and Nodes name each other in labels, so it also limits their names.
+pub const MAX_LABEL_VALUE: usize = 63;
+
+/// Whether the text can be the value of a label.
+fn is_label_value(text: &str) -> bool {
+    let is_end = |character: Option<char>| character.is_none_or(|character| character.is_ascii_alphanumeric());
+    text.len() <= MAX_LABEL_VALUE
+        && is_end(text.chars().next())
+        && is_end(text.chars().last())
+        && text
+            .chars()
+            .all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
+}
+
+impl NodeName {
+    /// Whether the machine of the Node can name it in its label `node`.
+    pub fn is_label_value(&self) -> bool {
+        is_label_value(self.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_name_must_fit_a_label() {
+        let long = "n".repeat(63);
+        for good in ["n1", "a.b-c_d", "N", &long] {
+            assert!(NodeName::new(good).unwrap().is_label_value(), "{good}");
+        }
+        let too_long = "n".repeat(64);
+        for bad in ["-n", "n.", "a b", "ä", "a/b", &too_long] {
+            assert!(!NodeName::new(bad).unwrap().is_label_value(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_name_is_a_string_in_json_and_never_empty() {

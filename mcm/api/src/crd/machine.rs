@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::schema::{Refine, boolean, count, duration, list_of, map_of, object, string, template_metadata, time};
 use super::{Parts, age, column, status_only};
-use crate::keys;
+use crate::{MAX_LABEL_VALUE, keys};
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Parts {
@@ -42,6 +42,11 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ("status", status()),
         ])
         .required(&["spec"])
+        .rule(
+            // Status is written by the controller, so a new machine has none. One of an older release can be changed.
+            &format!("size(self.metadata.name) <= {MAX_LABEL_VALUE} || has(self.status)"),
+            &format!("metadata.name: may not be more than {MAX_LABEL_VALUE} bytes, because labels must contain it: shorten it"),
+        )
         .described("One VM and the Node that joins from it."),
     }
     .definition()

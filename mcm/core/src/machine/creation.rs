@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeAddress;
-use mcm_api::{Code, DriverError, MachineName, MachineStatus, Operation, Phase, ProviderId, State, VmIdentity, keys};
+use mcm_api::{
+    Code, DriverError, MAX_LABEL_VALUE, MachineName, MachineStatus, NodeName, Operation, Phase, ProviderId, State,
+    VmIdentity, keys,
+};
 
 use super::defects;
 use super::existing;
@@ -127,8 +130,13 @@ fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
 
 /// Whether the answer has all fields of the VM that a machine needs.
 fn is_complete(pass: &Pass, vm: &VmIdentity) -> bool {
-    let nameless = pass.view.target && vm.node_name.is_none() && !defect!(PendingWithoutNodeName);
-    vm.provider_id.is_some() && !nameless
+    let is_nameless = || vm.node_name.is_none() && !defect!(PendingWithoutNodeName);
+    vm.provider_id.is_some() && !(pass.view.target && (is_nameless() || unusable_name(vm).is_some()))
+}
+
+/// The VM's node name, if no label can contain it.
+fn unusable_name(vm: &VmIdentity) -> Option<&NodeName> {
+    vm.node_name.as_ref().filter(|name| !name.is_label_value())
 }
 
 fn is_missing(error: &DriverError) -> bool {
@@ -333,14 +341,23 @@ fn with_driver_state(pass: &Pass, mut status: MachineStatus, vm: &VmIdentity) ->
     status
 }
 
-/// The driver violated its contract: nothing is recorded, and the call is repeated later.
+/// The driver violated its contract: no node can be recorded, and the call is repeated later. The VM is deleted with its
+/// machine.
 fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
-    let description = format!(
-        "machine {:?}: nodeName ({:?}) or providerID ({:?}) is empty after creation flow",
-        pass.name(),
-        vm.node_name.as_deref().unwrap_or_default(),
-        vm.provider_id.as_deref().unwrap_or_default()
-    );
+    let description = match unusable_name(vm) {
+        Some(name) => format!(
+            "machine {:?}: nodeName ({:?}) cannot be the value of the label `node`: the driver must name the node with at most \
+             {MAX_LABEL_VALUE} letters, digits, '-', '_' and '.'",
+            pass.name(),
+            name.as_str()
+        ),
+        None => format!(
+            "machine {:?}: nodeName ({:?}) or providerID ({:?}) is empty after creation flow",
+            pass.name(),
+            vm.node_name.as_deref().unwrap_or_default(),
+            vm.provider_id.as_deref().unwrap_or_default()
+        ),
+    };
     let error = DriverError::new(Code::Internal, description);
     let status = failure(pass, &error, call_failed(&error));
     let wait = before_timeout(pass, pass.settings.retry.medium);

@@ -215,7 +215,8 @@ fn find_vm(pass: &Pass) -> Plan {
         return next(pass, Stage::Drain, None);
     }
     match pass.last_answer() {
-        Some(Answer::Status(Ok(vm))) => match &vm.node_name {
+        // A node name that no label can contain must not block the deletion.
+        Some(Answer::Status(Ok(vm))) => match vm.node_name.as_ref().filter(|name| name.is_label_value()) {
             Some(name) => write_label(pass, name),
             None => next(pass, Stage::Drain, None),
         },

@@ -1,13 +1,20 @@
 //! Validation of a machine and its class.
 
-use mcm_api::{MachineClass, keys};
+use mcm_api::{MAX_LABEL_VALUE, MachineClass, keys};
 
 use super::Reason;
 use super::pass::Pass;
 use crate::finalizer::has_finalizer;
 
-/// The problem of the machine's own spec.
+/// The problem of the machine's own name or spec.
 pub(super) fn machine_problem(pass: &Pass) -> Option<Reason> {
+    if pass.name().len() > MAX_LABEL_VALUE {
+        // The Node's label could not contain it, and most drivers name the node as the machine.
+        return Some(Reason::InvalidMachine(format!(
+            "validation of Machine failed [metadata.name: Too long: may not be more than {MAX_LABEL_VALUE} bytes: \
+             create a machine with a shorter name]"
+        )));
+    }
     let class = &pass.machine().spec.class;
     let missing = [
         ("spec.class.kind", &class.kind, "Kind"),

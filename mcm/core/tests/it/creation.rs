@@ -368,6 +368,48 @@ fn a_created_vm_without_a_node_name_is_looked_up_and_not_created_again() {
 }
 
 #[test]
+fn a_node_name_that_no_label_can_contain_is_reported_and_not_recorded() {
+    let vm = VmIdentity {
+        node_name: NodeName::new("n".repeat(64)),
+        ..vm()
+    };
+    for answer in [Answer::Create(Ok(vm.clone())), Answer::Status(Ok(vm))] {
+        let plan = decided(&answered(new_machine(), answer), minute(1));
+        assert_eq!(
+            (
+                actions(&plan).iter().any(|action| action.contains("patch")),
+                plan.reason.name()
+            ),
+            (false, "IncompleteAnswer".to_owned())
+        );
+        let (phase, _, _, text) = written(&plan);
+        assert_eq!(phase, "CrashLoopBackOff");
+        assert!(
+            text.contains("cannot be the value of the label `node`: the driver must name the node with at most 63"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_machine_whose_name_no_label_can_contain_gets_no_vm() {
+    let mut view = new_machine();
+    view.machine.metadata.name = Some("m".repeat(64));
+    let plan = decided(&view, minute(1));
+    assert!(
+        !actions(&plan).iter().any(|action| action.starts_with("call")),
+        "{plan:?}"
+    );
+    assert!(
+        plan.reason
+            .to_string()
+            .contains("metadata.name: Too long: may not be more than 63 bytes"),
+        "{}",
+        plan.reason
+    );
+}
+
+#[test]
 fn a_failed_machine_is_not_created_again() {
     let mut view = new_machine();
     view.machine.status.current_status.phase = Some(Phase::Failed);

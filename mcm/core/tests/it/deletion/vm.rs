@@ -166,3 +166,16 @@ fn the_last_known_state_is_written_although_the_error_repeats() {
     let written = plan.status.map(|status| status.last_known_state);
     assert_eq!(written.as_deref(), Some("disk detached"));
 }
+
+#[test]
+fn a_vm_whose_node_name_no_label_can_contain_is_deleted_without_it() {
+    let mut view = in_stage(Stage::FindVm);
+    view.machine.metadata.labels = None;
+    let vm = VmIdentity {
+        node_name: NodeName::new("n".repeat(64)),
+        ..vm()
+    };
+    let plan = decided(&answered(view, Answer::Status(Ok(vm))), minute(1));
+    let (_, _, _, text) = written(&plan);
+    assert!(text.ends_with("Initiate node drain"), "{text}");
+}
