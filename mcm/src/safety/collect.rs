@@ -9,6 +9,7 @@ use mcm_api::{Code, Machine, MachineClass, MachineName, ProviderId};
 use mcm_core::event::EventType;
 use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
 use mcm_driver::MachineRequest;
+use runtime::decode::Decoded;
 
 use super::Safety;
 use crate::cache::Key;
@@ -128,10 +129,15 @@ impl Safety {
             return Verdict::Stop("an API server does not respond, or another process leads".to_owned());
         }
         let executor = self.executor();
-        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
+        let api: Api<Decoded<Machine>> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
         let truth = match api.get_opt(&candidate.machine).await {
             Ok(None) => Truth::Absent,
-            Ok(Some(machine)) => Truth::Present(Known::of(&machine)),
+            Ok(Some(Decoded::Whole(machine))) => Truth::Present(Known::of(&machine)),
+            Ok(Some(damaged)) => {
+                let (_, problems) = damaged.into_parts();
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                Truth::Undecodable(problems.join("; "))
+            }
             Err(error) => Truth::Unreadable(brief(&error)),
         };
         match confirm(candidate, &truth) {

@@ -319,6 +319,8 @@ pub enum Truth {
     Absent,
     /// The Machine exists.
     Present(Known),
+    /// The Machine exists, but a field of it cannot be decoded.
+    Undecodable(String),
     /// The Machine could not be read.
     Unreadable(String),
 }
@@ -341,6 +343,9 @@ pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
     }
     let machine = match truth {
         Truth::Unreadable(reason) => return Verdict::Stop(format!("the Machine cannot be read: {reason}")),
+        Truth::Undecodable(problem) => {
+            return Verdict::Refuse(format!("its Machine cannot be decoded: {problem}"));
+        }
         Truth::Absent => None,
         Truth::Present(known) => Some(known),
     };

@@ -191,6 +191,7 @@ fn candidate(view: &mut View) -> Candidate {
 #[case::the_machine_exists(Truth::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
 #[case::the_machine_has_another_vm(Truth::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
 #[case::the_machine_is_new(Truth::Present(Known::of(&machine("", None))), "refuse")]
+#[case::undecodable(Truth::Undecodable("spec.x".into()), "refuse")]
 #[case::no_answer(Truth::Unreadable("refused".into()), "stop")]
 fn the_state_at_the_api_server_decides(#[case] truth: Truth, #[case] expected: &str) {
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[]));
