@@ -43,7 +43,7 @@ kind-up: build   ## a kind cluster with everything deployed, to play with; Ctrl-
 	target/debug/drydock up --stage kind
 
 images-test: build ## the images as containers of their own: needs Docker
-	$(CARGO) test --workspace --features e2e/containers --test images
+	$(CARGO) test --workspace --test images
 
 sim: build       ## every scenario in virtual time over SEEDS seeds
 	target/debug/drydock run --stage sim --seeds $(SEEDS) --junit target/sim.xml

@@ -53,9 +53,6 @@ fn public_functions_have_typed_errors() {
     assert_none(&signatures::check(&crates, &read));
 }
 
-/// The packages that only the tests of the container images build: their Docker client needs more features.
-const IMAGE_PACKAGES: [&str; 3] = ["bollard ", "bollard-stubs ", "e2e "];
-
 /// The packages of `make product-test`: mcm without defects.
 const PRODUCT: [&str; 6] = ["-p", "mcm", "-p", "mcm-core", "-p", "tidy"];
 
@@ -73,13 +70,10 @@ fn features(arguments: &[&str]) -> BTreeSet<String> {
 fn the_build_and_all_tests_share_compiled_dependencies() {
     let build = features(&["normal,build", "--workspace"]);
     let tests = features(&["normal,build,dev", "--workspace"]);
-    let images = features(&["normal,build,dev", "--workspace", "--features", "e2e/containers"]);
     let product = features(&[&["normal,build,dev"], &PRODUCT[..]].concat());
-    let only_in_images = |package: &&String| IMAGE_PACKAGES.iter().any(|name| package.starts_with(name));
     let only_in_product = |package: &&String| package.starts_with("defects ");
     let differ = build
         .difference(&tests)
-        .chain(tests.difference(&images).filter(|package| !only_in_images(package)))
         .chain(product.difference(&tests).filter(|package| !only_in_product(package)));
     let differ: Vec<&String> = differ.collect();
     assert!(

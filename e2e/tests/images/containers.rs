@@ -1,16 +1,14 @@
 //! Containers of the images: start, requests, stop.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::tls::{Tls, TlsFiles};
 use tempfile::TempDir;
-use testcontainers::core::WaitFor;
-use testcontainers::core::wait::ExitWaitStrategy;
-use testcontainers::runners::AsyncRunner;
-use testcontainers::{ContainerAsync, ContainerRequest, CopyTargetOptions, GenericImage, ImageExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -75,66 +73,108 @@ pub fn files(authority: &Authority, kubeconfig: &str) -> Vec<(&'static str, Stri
     ]
 }
 
-fn request(
-    image: GenericImage,
-    arguments: &[&str],
-    files: Vec<(&'static str, String)>,
-    wait: WaitFor,
-) -> ContainerRequest<GenericImage> {
-    let mut request = image
-        .with_wait_for(wait)
-        .with_cmd(arguments.iter().copied())
-        .with_network("host")
-        .with_readonly_rootfs(false)
-        .with_cap_drop("ALL")
-        .with_startup_timeout(STARTUP);
-    for (path, text) in files {
-        request = request.with_copy_to(CopyTargetOptions::new(path).with_mode(0o444), text.into_bytes());
+/// A container. It is removed when it is dropped.
+pub struct Container {
+    id: String,
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = Command::new("docker")
+            .args(["rm", "--force", "--volumes", &self.id])
+            .output();
     }
-    request
+}
+
+/// Runs a command of the engine's client that must succeed.
+fn docker(arguments: &[&str]) -> Output {
+    let call = || Command::new("docker").args(arguments).output().unwrap();
+    // The API server of the test runs on the same threads.
+    let output = tokio::task::block_in_place(call);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "docker {arguments:?}: {errors}");
+    output
+}
+
+impl Container {
+    /// A running container on the host's network, without capabilities.
+    fn run(image: &str, arguments: &[&str], files: Vec<(&'static str, String)>) -> Self {
+        let create = ["create", "--network=host", "--cap-drop=ALL", image];
+        let created = docker(&[&create, arguments].concat());
+        let container = Self {
+            id: String::from_utf8(created.stdout).unwrap().trim().to_owned(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let file = folder.path().join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o444)).unwrap();
+        }
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let copied = format!("{}/.", folder.path().display());
+        docker(&["cp", &copied, &format!("{}:/", container.id)]);
+        docker(&["start", &container.id]);
+        container
+    }
+
+    /// The complete output.
+    pub fn log(&self) -> String {
+        let Output { stdout, stderr, .. } = docker(&["logs", &self.id]);
+        String::from_utf8([stdout, stderr].concat()).unwrap()
+    }
+
+    /// Waits until the container exits; returns its status.
+    fn exit_code(&self) -> String {
+        String::from_utf8(docker(&["wait", &self.id]).stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    fn is_running(&self) -> bool {
+        docker(&["inspect", "--format={{.State.Running}}", &self.id])
+            .stdout
+            .starts_with(b"true")
+    }
 }
 
 /// Starts a container and waits until its output contains `ready`.
-pub async fn start(
-    image: GenericImage,
-    arguments: &[&str],
-    files: Vec<(&'static str, String)>,
-    ready: &str,
-) -> ContainerAsync<GenericImage> {
-    request(image, arguments, files, WaitFor::message_on_either_std(ready))
-        .start()
-        .await
-        .unwrap()
+pub async fn start(image: &str, arguments: &[&str], files: Vec<(&'static str, String)>, ready: &str) -> Container {
+    let container = Container::run(image, arguments, files);
+    let clock = Clock::wall();
+    let started = clock.now();
+    loop {
+        // Read the state first: a container that ended has written its last line.
+        let running = container.is_running();
+        let log = container.log();
+        if log.contains(ready) {
+            return container;
+        }
+        let waited = Duration::try_from(clock.now().duration_since(started)).unwrap();
+        assert!(
+            running && waited < STARTUP,
+            "no line with {ready:?} after {waited:?}: {log}"
+        );
+        clock.sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// Runs a container that must fail; returns its output.
-pub async fn fails(image: GenericImage, arguments: &[&str]) -> String {
-    let wait = WaitFor::exit(ExitWaitStrategy::new());
-    let container = request(image, arguments, Vec::new(), wait).start().await.unwrap();
-    assert_ne!(container.exit_code().await.unwrap(), Some(0));
-    log(&container).await
-}
-
-/// The complete output.
-pub async fn log(container: &ContainerAsync<GenericImage>) -> String {
-    let mut log = container.stdout_to_vec().await.unwrap();
-    log.extend(container.stderr_to_vec().await.unwrap());
-    String::from_utf8(log).unwrap()
+pub fn fails(image: &str, arguments: &[&str]) -> String {
+    let container = Container::run(image, arguments, Vec::new());
+    assert_ne!(container.exit_code(), "0");
+    container.log()
 }
 
 /// Asserts that the container exits with status 0 in time after SIGTERM.
-pub async fn assert_stops_gracefully(container: &ContainerAsync<GenericImage>) {
+pub fn assert_stops_gracefully(container: &Container) {
     let clock = Clock::wall();
     let signalled = clock.now();
-    container.stop_with_timeout(Some(10)).await.unwrap();
+    docker(&["kill", "--signal=TERM", &container.id]);
+    assert_eq!(container.exit_code(), "0", "{}", container.log());
     let took = Duration::try_from(clock.now().duration_since(signalled)).unwrap();
-    assert_eq!(
-        container.exit_code().await.unwrap(),
-        Some(0),
-        "{}",
-        log(container).await
-    );
-    assert!(took < END, "it took {took:?}: {}", log(container).await);
+    assert!(took < END, "it took {took:?}: {}", container.log());
 }
 
 /// The response to a GET: status line, headers and body.

@@ -12,17 +12,16 @@ use mcm_driver::tls::Tls;
 use rstest::rstest;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use testcontainers::{ContainerAsync, GenericImage};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use crate::containers::{self, Authority, assert_stops_gracefully, fails, files, get, metrics};
+use crate::containers::{self, Authority, Container, assert_stops_gracefully, fails, files, get, metrics};
 use crate::plane::Plane;
 use crate::programs;
 
 /// A fakecloud in a container, with its addresses.
 pub struct Cloud {
-    pub container: ContainerAsync<GenericImage>,
+    pub container: Container,
     pub grpc: SocketAddr,
     probes: SocketAddr,
 }
@@ -42,7 +41,7 @@ impl Cloud {
         ];
         let files = files(authority, kubeconfig);
         let container = containers::start(programs::fakecloud().await, &arguments, files, "fakecloud serves on ").await;
-        let printed = containers::log(&container).await;
+        let printed = container.log();
         let after = |text: &str| -> SocketAddr {
             let rest = printed.split(text).nth(1).unwrap();
             rest.split([';', '\n']).next().unwrap().parse().unwrap()
@@ -89,8 +88,8 @@ async fn it_serves_only_over_mutual_tls_and_stops_gracefully() {
     assert!(error.message.contains("rejects the client certificate"), "{error}");
     assert_refuses_a_client_without_certificate(&cloud, &authority.client()).await;
 
-    assert_stops_gracefully(&cloud.container).await;
-    let printed = containers::log(&cloud.container).await;
+    assert_stops_gracefully(&cloud.container);
+    let printed = cloud.container.log();
     assert!(printed.contains("it presents no certificate"), "{printed}");
     assert!(
         !printed.contains("PRIVATE KEY") && !authority.keys().iter().any(|key| printed.contains(key)),
@@ -131,7 +130,7 @@ async fn assert_refuses_a_client_without_certificate(cloud: &Cloud, tls: &Tls) {
 #[case::no_cluster(&["serve", "--address=127.0.0.1:0"], "--kubeconfig FILE")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_fails_with_one_line_when_it_cannot_serve(#[case] arguments: &[&str], #[case] expected: &str) {
-    let printed = fails(programs::fakecloud().await, arguments).await;
+    let printed = fails(programs::fakecloud().await, arguments);
     assert!(
         printed.contains(expected) && printed.trim().lines().count() == 1,
         "{printed}"

@@ -1,7 +1,6 @@
 //! The images of mcm and fakecloud as containers, with the embedded API server on the host.
 //!
-//! They need a Docker engine and share the host's network. Run them with `cargo test -p e2e --features
-//! containers --test images`.
+//! They need a Docker engine and its client `docker`, and share the host's network. `make images-test` runs them.
 
 // Test helpers are not test functions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

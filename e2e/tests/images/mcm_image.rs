@@ -42,9 +42,9 @@ async fn it_leads_creates_a_machine_and_releases_the_lease() {
     assert!(counted.contains("\nmcm_leader 1\n"), "{counted}");
     assert!(counted.contains("mcm_machine_items_total 1"), "{counted}");
 
-    assert_stops_gracefully(&mcm).await;
+    assert_stops_gracefully(&mcm);
     assert_eq!(plane.leader().await, "");
-    let printed = containers::log(&mcm).await;
+    let printed = mcm.log();
     let secrets = authority.keys().map(str::to_owned).into_iter();
     let secrets = secrets.chain([CREDENTIAL, "PRIVATE KEY", "join --token"].map(str::to_owned));
     for secret in secrets {
@@ -65,7 +65,7 @@ async fn it_leads_creates_a_machine_and_releases_the_lease() {
 )]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_fails_with_one_line_when_it_cannot_start(#[case] arguments: &[&str], #[case] expected: &str) {
-    let printed = fails(programs::mcm().await, arguments).await;
+    let printed = fails(programs::mcm().await, arguments);
     assert!(
         printed.contains(expected) && printed.trim().lines().count() == 1,
         "{printed}"

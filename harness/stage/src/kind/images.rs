@@ -150,6 +150,16 @@ impl Images {
     }
 }
 
+/// Builds the images of mcm and fakecloud from the programs beside this one; returns their names. Reuses an image with the
+/// same content.
+///
+/// # Errors
+/// If no Docker engine responds, or the image that cannot be built.
+pub async fn build_images() -> Result<[String; 2], ImageError> {
+    let Images { mcm, fakecloud } = Images::build(&ImageNames::default(), &Engine::connect().await?).await?;
+    Ok([mcm, fakecloud])
+}
+
 /// Builds one image with a tag that is derived from its content.
 async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, ImageError> {
     let mut context = vec![("Dockerfile".to_owned(), 0o644, dockerfile.as_bytes().to_vec())];
@@ -174,7 +184,7 @@ async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, 
 ///
 /// # Errors
 /// The file that cannot be read.
-pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
+async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
     if !cfg!(target_os = "linux") {
         return Err(ImageError::NotLinux);
     }

@@ -28,7 +28,7 @@ use mcm_driver::channel::AddressError;
 pub use self::cluster::{Cluster, KindOptions, lacks, leftovers};
 pub use self::docker::EngineError;
 pub use self::error::{ClusterError, DeleteError};
-pub use self::images::{ImageError, ImageNames, files as image_files};
+pub use self::images::{ImageError, ImageNames, build_images};
 pub use self::pods::PodError;
 pub use self::progress::Progress;
 pub use self::run::Up;
