@@ -121,7 +121,8 @@ impl<D: Driver> Handler for OfKind<D> {
 /// The flags of `fakecloud register`.
 #[derive(Args, Clone, Debug)]
 pub struct RegisterCommand {
-    /// The driver of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
+    /// The driver of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere, with the files of
+    /// --register-tls-*
     #[arg(long, value_name = "ADDRESS", default_value = "grpc://127.0.0.1:7300")]
     pub cloud: String,
     /// Registration with machine controllers.
@@ -141,7 +142,13 @@ impl RegisterCommand {
         }
         self.register.check()?;
         let driver = match self.register.tls().filter(|_| channel::is_encrypted(&self.cloud)) {
-            Some(tls) => GrpcDriver::connect_tls(&self.cloud, tls),
+            Some(tls) => GrpcDriver::connect_tls(
+                &self.cloud,
+                Tls {
+                    server_name: None,
+                    ..tls
+                },
+            ),
             None => GrpcDriver::connect(&self.cloud),
         };
         self.register.run(driver.context("--cloud")?, &token).await

@@ -177,22 +177,57 @@ fn provider(class: &MachineClass) -> Option<&str> {
     class.provider.as_deref().filter(|provider| !provider.is_empty())
 }
 
-/// Checks the class that a driver of `kind` generated: it may create classes of its own kind only.
-pub(super) fn check_generated(kind: &str, class: &MachineClass) -> Result<(), DriverError> {
-    if provider(class) == Some(kind) {
-        return Ok(());
-    }
-    Err(DriverError::new(
-        Code::InvalidArgument,
-        format!(
-            "the driver of {kind:?} generated a machine class with provider {:?}: it must set its own kind",
+/// Checks the class that a driver of `kind` generated from `provider_class`. It may create classes of its own kind only,
+/// and only with the Secrets of the provider class: otherwise it could obtain any Secret of the namespace.
+pub(super) fn check_generated(
+    kind: &str,
+    provider_class: &serde_json::Value,
+    class: &MachineClass,
+) -> Result<(), DriverError> {
+    let invalid = |text: String| {
+        Err(DriverError::new(
+            Code::InvalidArgument,
+            format!("the driver of {kind:?} generated a machine class {text}"),
+        ))
+    };
+    if provider(class) != Some(kind) {
+        return invalid(format!(
+            "with provider {:?}: it must set its own kind",
             class.provider.as_deref().unwrap_or_default()
-        ),
-    ))
+        ));
+    }
+    let namespace = class.metadata.namespace.as_deref().unwrap_or_default();
+    let references = [&class.secret_ref, &class.credentials_secret_ref];
+    for reference in references.into_iter().flatten() {
+        let name = reference.name.as_deref().unwrap_or_default();
+        let of = reference.namespace.as_deref().unwrap_or(namespace);
+        if !name.is_empty() && !refers_to(provider_class, namespace, (of, name)) {
+            return invalid(format!(
+                "with the Secret {of}/{name}, to which the converted class does not refer"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a provider-specific class contains a reference to the Secret, given as namespace and name. A reference
+/// without a namespace means `default`.
+fn refers_to(value: &serde_json::Value, default: &str, secret: (&str, &str)) -> bool {
+    let Some(object) = value.as_object() else {
+        let items = value.as_array().into_iter().flatten();
+        return items.into_iter().any(|item| refers_to(item, default, secret));
+    };
+    let field = |name: &str| object.get(name).and_then(|value| value.as_str());
+    if field("name") == Some(secret.1) && field("namespace").unwrap_or(default) == secret.0 {
+        return true;
+    }
+    let fields = object.iter().filter(|(name, _)| *name != "metadata");
+    fields.into_iter().any(|(_, field)| refers_to(field, default, secret))
 }
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::SecretReference;
     use mcm_api::Machine;
     use rstest::rstest;
     use serde_json::json;
@@ -321,6 +356,38 @@ mod tests {
     #[case::another(Some("blue"), false)]
     #[case::none(None, false)]
     fn a_driver_generates_classes_of_its_own_kind(#[case] provider: Option<&str>, #[case] accepted: bool) {
-        assert_eq!(check_generated("red", &class(provider)).is_ok(), accepted);
+        assert_eq!(check_generated("red", &json!({}), &class(provider)).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case::of_the_class(Some("garden"), "cloud", true)]
+    #[case::without_a_namespace(None, "cloud", true)]
+    #[case::in_a_list(None, "other", true)]
+    #[case::of_another_namespace(Some("seed"), "cloud", false)]
+    #[case::of_another_name(None, "token", false)]
+    #[case::of_the_name_of_the_class(None, "old", false)]
+    fn a_generated_class_has_only_the_secrets_of_the_converted_class(
+        #[case] namespace: Option<&str>,
+        #[case] name: &str,
+        #[case] accepted: bool,
+    ) {
+        let old = json!({
+            "metadata": { "name": "old", "namespace": "garden" },
+            "spec": { "secretRef": { "name": "cloud", "namespace": "garden" }, "more": [{ "name": "other" }] },
+        });
+        let reference = SecretReference {
+            name: Some(name.to_owned()),
+            namespace: namespace.map(str::to_owned),
+        };
+        for as_credentials in [false, true] {
+            let mut filled = class(Some("red"));
+            filled.metadata.namespace = Some("garden".to_owned());
+            let field = match as_credentials {
+                true => &mut filled.credentials_secret_ref,
+                false => &mut filled.secret_ref,
+            };
+            *field = Some(reference.clone());
+            assert_eq!(check_generated("red", &old, &filled).is_ok(), accepted);
+        }
     }
 }

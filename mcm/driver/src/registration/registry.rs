@@ -106,8 +106,8 @@ impl Registry {
     }
 
     /// Sends an operation to one process and awaits its answer. Dropping the future cancels the operation.
-    async fn send(&self, destination: &Destination, call: Call) -> Result<Outcome, DriverError> {
-        let operation = operation::encode(&call)?;
+    async fn send(&self, destination: &Destination, call: &Call) -> Result<Outcome, DriverError> {
+        let operation = operation::encode(call)?;
         let (answer, pending) = self.begin(destination, operation, call.class().cloned())?;
         let answer = answer.await;
         let Process { kind, name, .. } = pending.process.clone();
@@ -115,8 +115,8 @@ impl Registry {
         match answer {
             Ok(Some(answered)) => {
                 let outcome = operation::decode_result(answered)?;
-                if let Outcome::Class(class) = &outcome {
-                    drivers::check_generated(&kind, class)?;
+                if let (Outcome::Class(class), Call::GenerateClass(old, _)) = (&outcome, call) {
+                    drivers::check_generated(&kind, old, class)?;
                 }
                 Ok(outcome)
             }
@@ -250,11 +250,11 @@ impl Handler for Registry {
     async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
         let destination = Destination::of(&call)?;
         if destination != Destination::EveryKind {
-            return self.send(&destination, call).await;
+            return self.send(&destination, &call).await;
         }
         let mut ids = Vec::new();
         for kind in self.kinds() {
-            match self.send(&Destination::Kind(kind), call.clone()).await {
+            match self.send(&Destination::Kind(kind), &call).await {
                 Ok(Outcome::VolumeIds(found)) => ids.extend(found),
                 Ok(other) => return Ok(other),
                 Err(error) if error.code == Code::Unimplemented => {}
