@@ -133,7 +133,7 @@ async fn run_machine(machines: &Api<Machine>, name: &str) {
     let runs = |machine: Option<&Machine>| {
         machine.is_some_and(|machine| machine.status.current_status.phase == Some(Phase::Running))
     };
-    let running = await_condition(machines.clone(), name, runs);
+    let running = Box::pin(await_condition(machines.clone(), name, runs));
     within(&format!("{name} runs"), running).await.unwrap();
 }
 
