@@ -10,7 +10,7 @@ pub mod incoming;
 pub mod of_provider;
 pub mod registration;
 pub mod server;
-pub mod source;
+mod source;
 pub mod tls;
 mod wire;
 
