@@ -15,7 +15,7 @@ pub mod kubelet;
 mod metrics;
 pub mod model;
 mod probes;
-mod registration;
+pub mod registration;
 mod rpc;
 pub mod serve;
 mod syntax;

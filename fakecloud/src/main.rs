@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::cli::Control;
+use fakecloud::registration::RegisterCommand;
 use fakecloud::serve::{ServeOptions, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Serves a cloud over gRPC until SIGTERM or SIGINT
     Serve(Box<ServeOptions>),
+    /// Registers a running cloud with machine controllers, as a driver in a process of its own
+    Register(Box<RegisterCommand>),
     /// Creates certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
     #[command(flatten)]
@@ -52,7 +55,8 @@ struct CertificatesOptions {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Serve(options) => start(*options),
+        Command::Serve(options) => start(|token| serve(*options, token)),
+        Command::Register(command) => start(|token| async move { command.run(token).await }),
         Command::Certificates(options) => certificates(options),
         Command::Control(control) => run_control(control),
     };
@@ -93,7 +97,10 @@ async fn run_control(control: Control) -> anyhow::Result<()> {
 }
 
 #[tokio::main]
-async fn start(options: ServeOptions) -> anyhow::Result<()> {
+async fn start<F>(run: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
@@ -103,7 +110,7 @@ async fn start(options: ServeOptions) -> anyhow::Result<()> {
         .init();
     let token = CancellationToken::new();
     tokio::select! {
-        result = serve(options, token.clone()) => result,
+        result = run(token.clone()) => result,
         result = ended(token.clone()) => result,
     }
 }

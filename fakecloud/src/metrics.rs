@@ -1,19 +1,16 @@
 //! Metrics of a fake cloud, in a separate registry.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request};
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use kube::Client;
 use kube::client::Body;
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{MachineClass, MachineName, ProviderId};
-use mcm_driver::{Driver, MachineRequest};
+use mcm_api::cloud::{Code, DriverError};
+use mcm_driver::Driver;
+use mcm_driver::call::{Call, Handler, Outcome};
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -212,64 +209,27 @@ impl<D> Counted<D> {
     pub(crate) fn new(driver: D, metrics: Metrics) -> Self {
         Self { driver, metrics }
     }
-
-    fn count<T>(&self, call: &'static str, result: Result<T, DriverError>) -> Result<T, DriverError> {
-        let code = result.as_ref().map_or_else(|error| error.code, |_| Code::Ok).name();
-        self.metrics.0.calls.get_or_create(&CallLabels { call, code }).inc();
-        result
-    }
 }
 
 #[async_trait]
-impl<D: Driver> Driver for Counted<D> {
-    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.count("CreateMachine", self.driver.create_machine(request).await)
-    }
-
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.count("InitializeMachine", self.driver.initialize_machine(request).await)
-    }
-
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.count("DeleteMachine", self.driver.delete_machine(request).await)
-    }
-
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.count("GetMachineStatus", self.driver.get_machine_status(request).await)
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        self.count("ListMachines", self.driver.list_machines(class, secret).await)
-    }
-
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.count("GetVolumeIDs", self.driver.get_volume_ids(specs).await)
-    }
-
-    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        let updated = self.driver.update_machine(request, last_applied).await;
-        self.count("UpdateMachine", updated)
-    }
-
-    async fn generate_machine_class(
-        &self,
-        provider_class: serde_json::Value,
-        class: MachineClass,
-    ) -> Result<MachineClass, DriverError> {
-        let generated = self.driver.generate_machine_class(provider_class, class).await;
-        self.count("GenerateMachineClass", generated)
+impl<D: Driver> Handler for Counted<D> {
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        let name = call.name();
+        let result = call.send_to(&self.driver).await;
+        let code = result.as_ref().map_or_else(|error| error.code, |_| Code::Ok).name();
+        let labels = CallLabels { call: name, code };
+        self.metrics.0.calls.get_or_create(&labels).inc();
+        result
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clock::{Clock, Seed};
-
+    use std::collections::BTreeMap;
     use std::time::Duration;
+
+    use clock::{Clock, Seed};
+    use mcm_api::MachineClass;
 
     use super::*;
     use crate::model::{FaultRule, ZoneFailure, ZoneOutage};

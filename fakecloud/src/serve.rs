@@ -300,8 +300,8 @@ async fn work(
     };
     let registered = Counted::new(cloud.driver(), metrics.clone());
     let registration = options.register.run(registered, token);
-    let (served, (), ()) = tokio::join!(serving, kubelets, registration);
-    served
+    let (served, (), registered) = tokio::join!(serving, kubelets, registration);
+    served.and(registered)
 }
 
 /// The listener and its public address.

@@ -16,36 +16,41 @@ const GROUP: &str = "machine.sapcloud.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 pub(super) fn scenario() -> Scenario {
-    let migrated = |kind, name, at: &str| field(kind, name, &format!("{at}/class/kind"), "MachineClass");
-    let filled = |pointer, is: Value| field("MachineClass", CLASS, pointer, is);
-    let story = Scenario::new(
+    story(
         "class_migration",
         "A machine refers to a class of a legacy kind: the driver generates a MachineClass, and the machine becomes \
          Running.",
     )
-    .step(apply(definition()))
-    .steps(role_and_binding())
-    .step(apply(old_class()))
-    .step(apply(set()))
-    .step(apply(machine()))
-    .eventually(joining() + slack(), phase("m-1", Phase::Running))
-    .eventually(
-        slack(),
-        all([
-            migrated("Machine", "m-1", "/spec"),
-            migrated("MachineSet", "set-1", "/spec/template/spec"),
-            filled("/providerSpec/machineType", json!("small")),
-            filled("/provider", json!("fakecloud")),
-            filled("/secretRef/name", json!(fixtures::SECRET)),
-            filled("/metadata/finalizers", json!([keys::MACHINE_FINALIZER])),
-        ]),
-    )
-    // The finalizer is gone and no machine uses the class, so it is deleted immediately.
-    .step(delete(KIND, CLASS))
-    .step(create_machine("m-2"))
-    .step(delete_machine("m-1"))
-    .eventually(joining(), all([nothing_left("m-1"), phase("m-2", Phase::Running)]))
-    .always(slack(), exists("MachineClass", CLASS));
+}
+
+/// The steps, which do not depend on how mcm and the driver find each other.
+pub(super) fn story(name: &str, about: &str) -> Scenario {
+    let migrated = |kind, name, at: &str| field(kind, name, &format!("{at}/class/kind"), "MachineClass");
+    let filled = |pointer, is: Value| field("MachineClass", CLASS, pointer, is);
+    let story = Scenario::new(name, about)
+        .step(apply(definition()))
+        .steps(role_and_binding())
+        .step(apply(old_class()))
+        .step(apply(set()))
+        .step(apply(machine()))
+        .eventually(joining() + slack(), phase("m-1", Phase::Running))
+        .eventually(
+            slack(),
+            all([
+                migrated("Machine", "m-1", "/spec"),
+                migrated("MachineSet", "set-1", "/spec/template/spec"),
+                filled("/providerSpec/machineType", json!("small")),
+                filled("/provider", json!("fakecloud")),
+                filled("/secretRef/name", json!(fixtures::SECRET)),
+                filled("/metadata/finalizers", json!([keys::MACHINE_FINALIZER])),
+            ]),
+        )
+        // The finalizer is gone and no machine uses the class, so it is deleted immediately.
+        .step(delete(KIND, CLASS))
+        .step(create_machine("m-2"))
+        .step(delete_machine("m-1"))
+        .eventually(joining(), all([nothing_left("m-1"), phase("m-2", Phase::Running)]))
+        .always(slack(), exists("MachineClass", CLASS));
     only_in_a_cluster_of_its_own(story)
 }
 

@@ -47,6 +47,7 @@ mod preservation_owners;
 mod preservation_people;
 mod preservation_returns;
 mod preservation_steps;
+mod registration;
 mod reserve_gives_way;
 mod rolling_restart;
 mod rollout_adopts;
@@ -135,6 +136,7 @@ pub fn scenarios() -> Vec<Scenario> {
     let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));
     suite("first-light", suite("machine", first_light.into()).collect())
         .chain(suite("machine", machine.into()))
+        .chain(suite("machine", registration::scenarios().into()))
         .chain(suite("workloads", suite("machine", drains.into()).collect()))
         .chain(suite("workloads", workloads.into()))
         // After a crash during the creation no process knows of the VM, so this scenario has no crash points.

@@ -6,7 +6,7 @@ use mcm_api::cloud::{Code, DriverError};
 use serde_json::Value;
 
 /// Provider of the classes that this cloud serves.
-pub(super) const PROVIDER: &str = "fakecloud";
+pub(crate) const PROVIDER: &str = "fakecloud";
 
 /// Fills `class` from the JSON of the former format.
 pub(super) fn fill(old: &Value, class: MachineClass) -> Result<MachineClass, DriverError> {

@@ -16,5 +16,6 @@ mod units;
 
 pub use control::ControlService;
 pub use driver::{FakeDriver, calling_as};
+pub(crate) use migration::PROVIDER;
 pub use rules::message_of as message_of_rule;
 pub(crate) use rules::rule as rule_of_message;

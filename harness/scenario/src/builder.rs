@@ -67,6 +67,13 @@ impl Scenario {
         self
     }
 
+    /// Sets the number of driver processes that register with mcm.
+    #[must_use]
+    pub fn drivers(mut self, drivers: u32) -> Self {
+        self.world.drivers = drivers;
+        self
+    }
+
     /// Another mcm serves the same cluster, with its machines in `namespace`.
     pub fn neighbour(mut self, namespace: &str) -> Self {
         self.world.neighbour = Some(namespace.to_owned());
@@ -371,6 +378,14 @@ pub fn mcm(action: ProcessAction) -> Step {
 pub fn fakecloud(action: ProcessAction) -> Step {
     Step::Process(ProcessStep {
         name: Process::Fakecloud,
+        action,
+    })
+}
+
+/// Ends or starts the driver processes.
+pub fn drivers(action: ProcessAction) -> Step {
+    Step::Process(ProcessStep {
+        name: Process::Drivers,
         action,
     })
 }

@@ -7,6 +7,9 @@ pub const CLASS: &str = "class-a";
 /// Its Secret.
 pub const SECRET: &str = "class-a-secret";
 
+/// The provider of the class.
+pub const PROVIDER: &str = "fakecloud";
+
 /// The credential in the Secret, which no report may contain.
 pub const API_TOKEN: &str = "fixture-cloud-credential";
 
@@ -26,7 +29,7 @@ pub fn class(namespace: &str) -> Value {
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineClass",
         "metadata": { "name": CLASS, "namespace": namespace },
-        "provider": "fakecloud",
+        "provider": PROVIDER,
         "providerSpec": { "machineType": "small", "image": "linux-1", "zone": "z1", "tags": fixture_tags() },
         "secretRef": { "name": SECRET, "namespace": namespace },
     })

@@ -40,6 +40,7 @@ pub use self::occurred::Occurred;
 pub use self::stage_kind::StageKind;
 pub use self::step::Step;
 use crate::file::FileError;
+use crate::process::Process;
 
 /// A test: a world, and steps and expectations in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +82,9 @@ pub struct World {
     /// Number of mcm processes, of which one leads. On `kind` at least the number in its Deployment.
     #[serde(skip_serializing_if = "is_one")]
     pub replicas: u32,
+    /// Number of driver processes that register with every replica of mcm; 0: mcm connects to the driver.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub drivers: u32,
     /// Number of nodes without a machine, named `node-0` and so on. They join during the first steps.
     #[serde(skip_serializing_if = "is_zero")]
     pub nodes: u32,
@@ -106,6 +110,7 @@ impl Default for World {
         Self {
             cloud: Cloud::default(),
             replicas: 1,
+            drivers: 0,
             nodes: 0,
             no_target: false,
             neighbour: None,
@@ -130,6 +135,8 @@ fn is_zero(number: &u32) -> bool {
 
 /// Maximum of mcm processes.
 const MAX_REPLICAS: u32 = 10;
+/// Maximum of driver processes.
+const MAX_DRIVERS: u32 = 10;
 /// Maximum of VMs that the cloud creates in one call.
 const MAX_NODES: u32 = 10_000;
 
@@ -226,6 +233,16 @@ impl Scenario {
                 "must be from 1 to 10; to run a scenario without mcm, kill the process",
             ));
         }
+        if self.world.drivers > MAX_DRIVERS {
+            return Err(wrong("world.drivers", "must be from 0 to 10"));
+        }
+        let acts_on_drivers = |step: &Step| matches!(step, Step::Process(step) if step.name == Process::Drivers);
+        if self.world.drivers == 0 && self.steps.iter().any(acts_on_drivers) {
+            return Err(wrong(
+                "world.drivers",
+                "a step `process` of `drivers` needs driver processes: set the number of drivers",
+            ));
+        }
         if self.world.nodes > MAX_NODES {
             return Err(wrong("world.nodes", "the cloud creates at most 10000 nodes at once"));
         }
@@ -280,6 +297,13 @@ impl Scenario {
         let supports_api_faults = [StageKind::Sim, StageKind::Embedded].contains(&stage);
         if self.world.no_target && stage == StageKind::Kind {
             return Some("mcm has a target cluster on stage kind".to_owned());
+        }
+        if self.world.drivers > 0 && stage == StageKind::Kind {
+            return Some("mcm connects to its driver on stage kind".to_owned());
+        }
+        let at_effect = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
+        if self.world.drivers > 0 && stage != StageKind::Sim && has(at_effect) {
+            return Some("the effects of mcm are not counted on this stage while drivers register with it".to_owned());
         }
         if self.world.neighbour.is_some() && stage != StageKind::Sim {
             return Some("a second mcm runs on stage sim only".to_owned());

@@ -13,6 +13,8 @@ pub enum Process {
     /// fakecloud, whose ledger survives a restart. In virtual time only its kubelets, storage and cloud controller stop
     /// and start; calls are answered throughout.
     Fakecloud,
+    /// The driver processes that register with mcm.
+    Drivers,
 }
 
 impl std::fmt::Display for Process {
@@ -21,6 +23,7 @@ impl std::fmt::Display for Process {
             Self::Mcm => f.write_str("mcm"),
             Self::Controllers => f.write_str("controllers"),
             Self::Fakecloud => f.write_str("fakecloud"),
+            Self::Drivers => f.write_str("drivers"),
         }
     }
 }

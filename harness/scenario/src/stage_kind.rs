@@ -27,6 +27,7 @@ impl StageKind {
     /// Why a process cannot be crashed or paused at an effect on this stage; `None`: it can.
     pub fn why_no_gate(self, process: Process) -> Option<&'static str> {
         match (self, process) {
+            (_, Process::Drivers) => Some("the calls of a driver process are effects of the mcm that requested them"),
             (Self::Sim, _) | (Self::Embedded | Self::Envtest | Self::Kubeconfig, Process::Mcm) => None,
             (Self::Kind, Process::Mcm) => Some("the effects of a pod are not counted; use --stage embedded or sim"),
             (_, Process::Controllers) => Some("the controllers are a separate process on stage sim only"),

@@ -222,12 +222,23 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
     "- apply: {deployment: {name: a, volume: 1Gi}}\n",
     "steps[0].apply.deployment.volume"
 )]
+#[case::a_step_of_absent_drivers("- process: {name: drivers, do: kill}\n", "world.drivers")]
+#[case::too_many_drivers("- wait: 10s\nworld: {drivers: 11}\n", "world.drivers")]
 fn an_error_names_the_field_or_the_fix(#[case] steps: &str, #[case] expected: &str) {
     let error = Scenario::from_yaml(&format!("{HEAD}{steps}"), "story.yaml")
         .unwrap_err()
         .to_string();
     assert!(error.contains(expected), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn drivers_register_on_every_stage_but_kind_and_effects_are_then_counted_in_sim_only() {
+    let stages = |scenario: &Scenario| StageKind::ALL.map(|stage| scenario.runs_on(stage));
+    let plain = Scenario::new("story", "A story.").drivers(1);
+    assert_eq!(stages(&plain), [true, true, true, true, false]);
+    let crash = plain.step(crash_mcm(Moment::Before, 1));
+    assert_eq!(stages(&crash), [true, false, false, false, false]);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
             ..plan
         };
     }
-    let (scenario, disturbances) = if suite.name == ROLLOUT {
+    let (mut scenario, disturbances) = if suite.name == ROLLOUT {
         let span = rollout::span(size, &mut world);
         let lives = rollout::lives(size);
         let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
@@ -70,6 +70,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
         let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
         (scenario(suite, &mut world, span, &lives, &disturbances), disturbances)
     };
+    scenario.world.drivers = drivers(&mut seed.stream("drivers"));
     Plan {
         scenario,
         seed: number,
@@ -80,6 +81,14 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
             events: EVENT_LIMIT,
             ..Limits::default()
         },
+    }
+}
+
+/// In one of ten worlds one or two processes of the driver register with mcm.
+fn drivers(world: &mut Stream) -> u32 {
+    match world.chance(0.1) {
+        true => 1 + u32::from(world.chance(0.5)),
+        false => 0,
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Places<'a> {
     pub(super) kubeconfigs: &'a Kubeconfigs,
     /// HOST:PORT of the driver.
     pub(super) driver: &'a str,
+    /// Whether drivers register with mcm, instead of mcm connecting to the driver.
+    pub(super) registration: bool,
     /// The folder for logs.
     pub(super) folder: &'a Path,
 }
@@ -57,11 +59,13 @@ impl Controller {
                     namespace,
                     kubeconfigs,
                     driver,
+                    registration,
                     ..
                 } = places;
-                let arguments = setup::mcm_arguments(timeouts, namespace, kubeconfigs, driver);
+                let arguments = setup::mcm_arguments(timeouts, namespace, kubeconfigs);
+                let driver = (!registration).then(|| format!("--driver=grpc://{driver}").into());
                 let program = places.mcm.clone().into_os_string();
-                ("mcm", std::iter::once(program).chain(arguments).collect())
+                ("mcm", std::iter::once(program).chain(arguments).chain(driver).collect())
             }
             Self::Command(command) => ("the controller", vec!["/bin/sh".into(), "-c".into(), command.into()]),
         };
@@ -78,6 +82,7 @@ impl Controller {
                 log: places.folder.join("mcm.log"),
             },
             ours,
+            registration: ours && places.registration,
         })
     }
 }

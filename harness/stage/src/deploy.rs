@@ -469,4 +469,24 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn the_service_for_drivers_resolves_to_every_replica_of_mcm() {
+        let read_file = |name: &str| {
+            let path = format!("{}/../../deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+            read(name, &std::fs::read_to_string(path).unwrap()).unwrap()
+        };
+        let find = |objects: Vec<Value>, kind: &str| objects.into_iter().find(|object| object["kind"] == kind).unwrap();
+        let service = find(read_file("driver-registration.yaml"), "Service");
+        let deployment = find(read_file("machine-controller-manager.yaml"), "Deployment");
+        assert_eq!(service["spec"]["clusterIP"], "None");
+        assert_eq!(service["spec"]["publishNotReadyAddresses"], true);
+        assert_eq!(
+            service["spec"]["selector"],
+            deployment["spec"]["selector"]["matchLabels"]
+        );
+        let port = &service["spec"]["ports"][0];
+        assert_eq!(port["targetPort"], mcm_driver::registration::PORT);
+        assert_eq!(port["port"], mcm_driver::registration::PORT);
+    }
 }

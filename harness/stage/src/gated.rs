@@ -161,9 +161,9 @@ impl Incarnations {
             folder,
             ..
         } = &self.recipe;
-        let driver = format!("127.0.0.1:{cloud_port}");
         let mut command: Vec<OsString> = vec![program.into()];
-        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfigs, &driver));
+        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfigs));
+        command.push(format!("--driver=grpc://127.0.0.1:{cloud_port}").into());
         command.push(format!("--port={}", free_port()?).into());
         let program = Program {
             name: self.name.clone(),

@@ -122,7 +122,9 @@ pub enum StageError {
         source: tonic::transport::Error,
     },
     /// This stage cannot stop and start the process.
-    #[error("{0} are not a separate process on this stage: only mcm and fakecloud can be stopped and started")]
+    #[error(
+        "{0} are not a separate process on this stage: only mcm, fakecloud and registering drivers can be stopped and started"
+    )]
     NoProcess(Process),
     /// The process has no leader election.
     #[error("{0} has no leader: kill it")]
@@ -130,6 +132,12 @@ pub enum StageError {
     /// A step requests a crash at an effect, but this run does not count effects.
     #[error("the effects of {0} are not counted in this run")]
     NotCounted(Process),
+    /// Effects of mcm cannot be counted, because drivers register with it.
+    #[error("the effects of mcm are not counted on this stage while drivers register with it: use --stage sim")]
+    DriversNotCounted,
+    /// Drivers cannot register with another controller.
+    #[error("the drivers of this scenario register with mcm: run it without --controller")]
+    ForeignRegistry,
     /// A step requests a crash at an effect of a pod.
     #[error("the effects of a pod are not counted: kill it with the step `process`")]
     PodNotCounted,
@@ -385,6 +393,14 @@ pub fn holder_among<'a>(holder: &str, names: impl IntoIterator<Item = &'a str>) 
     };
     names.into_iter().position(of)
 }
+
+/// The names of driver processes: `driver-0` and so on.
+fn names_of_drivers(drivers: u32) -> Vec<String> {
+    (0..drivers).map(|number| format!("driver-{number}")).collect()
+}
+
+/// The provider-specific kinds of classes that drivers convert.
+const CLASS_KINDS: &str = "AWSMachineClass";
 
 /// The names of the replicas of mcm: `mcm` for one, else `mcm-0`, `mcm-1` and so on.
 pub fn names_of_mcm(replicas: u32) -> Vec<String> {

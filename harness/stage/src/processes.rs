@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use super::audit::Audit;
-use super::child::beside;
+use super::child::{Program, beside};
 use super::cloud::CloudClient;
 use super::cloud_process::CloudProcess;
 use super::clusters::Clusters;
@@ -27,10 +27,11 @@ pub use super::controller::Controller;
 use super::controller::{ControllerProcesses, Places};
 use super::gated::{self, Gated};
 use super::plane::{PlaneError, Planes, client_of, private_file};
-use super::replicas::Replicas;
+use super::ports::PortError;
+use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::narrate_processes;
-use super::{Stage, StageError};
+use super::{CLASS_KINDS, Stage, StageError, names_of_drivers, names_of_mcm};
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
@@ -60,6 +61,7 @@ pub async fn run(
         disturbances: job.plan.disturbances.clone(),
         gates: needs_gates(job),
         no_target: job.plan.scenario.world.no_target,
+        drivers: job.plan.scenario.world.drivers,
     };
     let audits = planes.audits();
     let (outcome, hits, logs) = match ProcessStage::start(planes, plan).await {
@@ -110,6 +112,8 @@ pub struct Plan {
     pub gates: bool,
     /// Whether mcm runs without a target cluster.
     pub no_target: bool,
+    /// The number of driver processes that register with mcm; 0: mcm connects to fakecloud.
+    pub drivers: u32,
 }
 
 /// A world on the wall clock. Dropping it ends its processes and removes its files.
@@ -121,6 +125,7 @@ pub struct ProcessStage {
     cloud: CloudClient,
     pub(super) fakecloud: CloudProcess,
     pub(super) mcm: ControllerProcesses,
+    drivers: Replicas,
     disturbed: bool,
     schedule: schedule::Log,
     scheduled: JoinSet<String>,
@@ -159,12 +164,14 @@ impl ProcessStage {
             flag("--config=", &config),
             format!("--seed={}", plan.seed).into(),
         ];
-        let fakecloud = CloudProcess::start(fakecloud_program, arguments, plane.folder(), clock.clone()).await?;
+        let fakecloud =
+            CloudProcess::start(fakecloud_program.clone(), arguments, plane.folder(), clock.clone()).await?;
         let cloud_address = fakecloud.address();
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
 
         let acting = start_controller(&plan, &planes, &timeouts, mcm_program, &cloud_address);
         let mcm = acting.await?;
+        let drivers = start_drivers(&plan, &planes, &mcm, &fakecloud_program, &cloud_address).await?;
         let schedule = schedule::Log::default();
         let handles = schedule::Handles {
             clock: clock.clone(),
@@ -183,6 +190,7 @@ impl ProcessStage {
             cloud,
             fakecloud,
             mcm,
+            drivers,
             disturbed,
             schedule,
             scheduled,
@@ -224,6 +232,8 @@ impl ProcessStage {
     pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
         self.scheduled.shutdown().await;
         let mut names = vec!["fakecloud.log".to_owned()];
+        names.extend(self.drivers.logs());
+        self.drivers.stop().await;
         names.extend(self.mcm.stop(self.planes.control.folder()).await);
         self.fakecloud.stop().await;
         self.planes.shutdown(&names).await
@@ -260,6 +270,8 @@ impl Stage for ProcessStage {
         match process {
             Process::Mcm => self.mcm.perform(action, client, namespace, clock).await,
             Process::Fakecloud => self.fakecloud.perform(action).await,
+            Process::Drivers if action == ProcessAction::KillLeader => Err(StageError::NoLeader(process)),
+            Process::Drivers => self.drivers.perform(action, client, namespace).await,
             Process::Controllers => Err(StageError::NoProcess(process)),
         }
     }
@@ -293,6 +305,7 @@ impl Stage for ProcessStage {
             biased;
             ended = self.fakecloud.ended() => ended.to_string(),
             reason = self.mcm.ended() => reason,
+            ended = self.drivers.ended() => ended.to_string(),
             Some(ended) = self.scheduled.join_next() => {
                 ended.unwrap_or_else(|error| format!("the task that runs the scheduled disturbances failed: {error}"))
             }
@@ -310,6 +323,13 @@ async fn start_controller(
     driver: &str,
 ) -> Result<ControllerProcesses, StageError> {
     let plane = &planes.control;
+    let registration = plan.drivers > 0;
+    if registration && plan.gates {
+        return Err(StageError::DriversNotCounted);
+    }
+    if registration && plan.controller != Controller::Mcm {
+        return Err(StageError::ForeignRegistry);
+    }
     if let Some(faults) = plane.api_faults() {
         hits::add_rules(&plan.disturbances, &faults)?;
     }
@@ -337,12 +357,47 @@ async fn start_controller(
         namespace: plane.namespace(),
         kubeconfigs: &kubeconfigs,
         driver,
+        registration,
         folder: plane.folder(),
     };
     let recipe = plan.controller.clone().recipe(&places);
-    let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), Clock::wall());
+    let mut mcm = Replicas::new(recipe, names_of_mcm(plan.replicas), plane.folder(), Clock::wall())?;
     mcm.start().await?;
     Ok(ControllerProcesses::Direct(mcm))
+}
+
+/// Starts the driver processes, which register with all replicas of mcm and pass their calls to fakecloud.
+async fn start_drivers(
+    plan: &Plan,
+    planes: &Planes,
+    mcm: &ControllerProcesses,
+    fakecloud: &Path,
+    cloud: &str,
+) -> Result<Replicas, PortError> {
+    let folder = planes.control.folder();
+    let replicas = match mcm {
+        ControllerProcesses::Direct(mcm) => mcm.registries().join(","),
+        ControllerProcesses::Gated(_) => String::new(),
+    };
+    let recipe = Recipe {
+        program: Program {
+            name: "the driver".to_owned(),
+            command: vec![
+                fakecloud.into(),
+                "register".into(),
+                format!("--cloud=grpc://{cloud}").into(),
+                format!("--register-with={replicas}").into(),
+                format!("--register-class-kinds={CLASS_KINDS}").into(),
+            ],
+            environment: Vec::new(),
+            log: folder.join("driver.log"),
+        },
+        ours: false,
+        registration: false,
+    };
+    let mut drivers = Replicas::new(Some(recipe), names_of_drivers(plan.drivers), folder, Clock::wall())?;
+    drivers.start().await?;
+    Ok(drivers)
 }
 
 /// Our mcm uses its service account with the roles of `deploy/`. Another controller may need other permissions, so it

@@ -111,7 +111,7 @@ fn may_cut_kubelet_leases(step: &Step) -> bool {
     match step {
         Step::ApiFault(fault) => fault.by.is_none() && hits_kubelet_leases(&fault.rule),
         Step::Pause(pause) => pause.process != Process::Mcm,
-        Step::Process(step) => step.name != Process::Mcm,
+        Step::Process(step) => ![Process::Mcm, Process::Drivers].contains(&step.name),
         _ => false,
     }
 }

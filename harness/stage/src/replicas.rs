@@ -1,4 +1,5 @@
-//! The processes of mcm on a wall-clock stage: one or several replicas of one command with leader election.
+//! Several processes of one command on a wall-clock stage: the replicas of mcm with leader election, and drivers that
+//! register with them.
 
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use scenario::step::ProcessAction;
 
 use super::child::{Ended, Program, Running};
-use super::ports::{PortError, start};
-use super::{LeaderError, StageError, holder_among, leader, names_of_mcm};
+use super::ports::{PortError, free_port, start};
+use super::{LeaderError, StageError, holder_among, leader};
 
 /// Settings of each replica.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Recipe {
     pub(super) program: Program,
     /// Whether the program is our mcm, which gets a port for its metrics and is up when it listens on that port.
     pub(super) ours: bool,
+    /// Whether each replica gets a port on which drivers register.
+    pub(super) registration: bool,
 }
 
 /// The replicas. Dropping this kills them.
@@ -31,12 +34,20 @@ pub(super) struct Replicas {
 struct Slot {
     name: String,
     program: Program,
+    /// The address at which drivers register.
+    registry: Option<String>,
     running: Option<Running>,
 }
 
 impl Replicas {
-    /// Prepares `count` replicas that log into `folder`, without starting them. Each has its name as its host name.
-    pub(super) fn new(recipe: Option<Recipe>, count: u32, folder: &Path, clock: Clock) -> Self {
+    /// Prepares a replica of each name, which logs into `folder`, without starting them. Each has its name as its host
+    /// name.
+    pub(super) fn new(
+        recipe: Option<Recipe>,
+        names: Vec<String>,
+        folder: &Path,
+        clock: Clock,
+    ) -> Result<Self, PortError> {
         let ours = recipe.as_ref().is_some_and(|recipe| recipe.ours);
         let slot = |recipe: &Recipe, name: String| {
             let mut program = recipe.program.clone();
@@ -45,20 +56,31 @@ impl Replicas {
             if recipe.ours {
                 program.name.clone_from(&name);
             }
-            Slot {
+            let mut registry = None;
+            if recipe.registration {
+                // The same after a restart, so that drivers find the replica again.
+                let port = free_port()?;
+                program.command.push(format!("--driver-listen=127.0.0.1:{port}").into());
+                registry = Some(format!("grpc://127.0.0.1:{port}"));
+            }
+            Ok(Slot {
                 name,
                 program,
+                registry,
                 running: None,
-            }
+            })
         };
-        let slots = match recipe {
-            Some(recipe) => names_of_mcm(count)
-                .into_iter()
-                .map(|name| slot(&recipe, name))
-                .collect(),
-            None => Vec::new(),
+        let slots: Result<_, PortError> = match recipe {
+            Some(recipe) => names.into_iter().map(|name| slot(&recipe, name)).collect(),
+            None => Ok(Vec::new()),
         };
-        Self { clock, ours, slots }
+        let slots = slots?;
+        Ok(Self { clock, ours, slots })
+    }
+
+    /// The addresses at which drivers register.
+    pub(super) fn registries(&self) -> Vec<String> {
+        self.slots.iter().filter_map(|slot| slot.registry.clone()).collect()
     }
 
     /// The names of the log files.

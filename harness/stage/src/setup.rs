@@ -230,13 +230,9 @@ pub struct Kubeconfigs {
     pub target: PathBuf,
 }
 
-/// All flags of mcm except the port of its metrics.
-pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs, driver: &str) -> Vec<OsString> {
-    let places = [
-        format!("--driver=grpc://{driver}"),
-        format!("--namespace={namespace}"),
-        "--address=127.0.0.1".to_owned(),
-    ];
+/// All flags of mcm except those about its driver and the port of its metrics.
+pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs) -> Vec<OsString> {
+    let places = [format!("--namespace={namespace}"), "--address=127.0.0.1".to_owned()];
     let mut arguments: Vec<OsString> = places
         .into_iter()
         .chain(mcm_periods(timeouts, namespace))

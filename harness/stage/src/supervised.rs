@@ -130,15 +130,17 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Adds to the narrative the starts of mcm, the restarts of built-in controllers and kubelets, and the disturbances
-/// that hit a process.
+/// Adds to the narrative the starts of mcm, the restarts of built-in controllers, kubelets and drivers, and the
+/// disturbances that hit a process.
 pub(super) fn narrate_processes(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.process_entries() {
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
-        let of_builtin = ["controllers", "kubelets"].contains(&&*entry.source) && !entry.text.ends_with("(1)");
+        let is_driver = entry.source.starts_with("driver-");
+        let of_other = is_driver || ["controllers", "kubelets"].contains(&&*entry.source);
+        let of_other = of_other && !entry.text.ends_with("(1)");
         let processes = ["mcm", "controllers", "kubelets"];
         let is_disturbance = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
-        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_builtin) {
+        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_other) {
             narrative.insert(entry.at, format!("{} {process}", entry.source));
         } else if is_disturbance && DISTURBANCES.iter().any(|text| entry.text.contains(text)) {
             narrative.insert(entry.at, entry.text);

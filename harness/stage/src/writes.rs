@@ -3,19 +3,17 @@
 //! The record omits resource versions, which depend on the writes of all clients, and the random suffixes of the names
 //! of Events. It contains digests of Secret data instead of the data.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use http::{Method, Request};
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use kube::client::Body;
-use mcm_api::cloud::{DriverError, VmIdentity};
-use mcm_api::{MachineClass, MachineName, ProviderId};
+use mcm_api::MachineClass;
+use mcm_api::cloud::DriverError;
+use mcm_driver::Driver;
+use mcm_driver::call::{Call, Handler, Outcome};
 use mcm_driver::registration::Source;
-use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
 use scenario::result::Write;
 use serde_json::{Value, json};
@@ -50,14 +48,32 @@ impl Writes {
         })
     }
 
-    fn call(&self, call: &str, request: &MachineRequest) {
-        let machine = request.machine.metadata.name.as_deref().unwrap_or_default();
-        let body = json!({
-            "machine": &request.machine,
-            "class": &request.class,
-            "secret": digest(&json!(&request.secret)),
-        });
-        self.note(format!("VM of {machine}"), call, body);
+    fn call(&self, call: &Call) {
+        let name_of = |class: &MachineClass| class.metadata.name.clone().unwrap_or_default();
+        match call {
+            Call::List(class, _) => {
+                let object = format!("VMs of class {}", name_of(class));
+                self.note(object, "ListMachines", json!({ "class": class }));
+            }
+            Call::GenerateClass(provider_class, class) => {
+                let body = json!({ "providerClass": provider_class });
+                self.note(format!("class {}", name_of(class)), "GenerateMachineClass", body);
+            }
+            Call::VolumeIds(specs) => self.note("volumes".to_owned(), "GetVolumeIds", json!({ "specs": specs })),
+            Call::Create(request)
+            | Call::Initialize(request)
+            | Call::Delete(request)
+            | Call::Status(request)
+            | Call::Update(request, _) => {
+                let machine = request.machine.metadata.name.as_deref().unwrap_or_default();
+                let body = json!({
+                    "machine": &request.machine,
+                    "class": &request.class,
+                    "secret": digest(&json!(&request.secret)),
+                });
+                self.note(format!("VM of {machine}"), call.name(), body);
+            }
+        }
     }
 
     fn note(&self, object: String, call: &str, mut body: Value) {
@@ -138,65 +154,14 @@ struct Recorded {
 }
 
 #[async_trait]
-impl Driver for Recorded {
-    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.writes.call("CreateMachine", &request);
-        self.driver.create_machine(request).await
+impl Handler for Recorded {
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        self.writes.call(&call);
+        call.send_to(&*self.driver).await
     }
 
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.writes.call("InitializeMachine", &request);
-        self.driver.initialize_machine(request).await
-    }
-
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.writes.call("DeleteMachine", &request);
-        self.driver.delete_machine(request).await
-    }
-
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.writes.call("GetMachineStatus", &request);
-        self.driver.get_machine_status(request).await
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        let name = class.metadata.name.as_deref().unwrap_or_default();
-        self.writes.note(
-            format!("VMs of class {name}"),
-            "ListMachines",
-            json!({ "class": &class }),
-        );
-        self.driver.list_machines(class, secret).await
-    }
-
-    fn attach(&self, source: Arc<dyn Source>) {
+    fn attach_source(&self, source: Arc<dyn Source>) {
         self.driver.attach(source);
-    }
-
-    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        self.writes.call("UpdateMachine", &request);
-        self.driver.update_machine(request, last_applied).await
-    }
-
-    async fn generate_machine_class(
-        &self,
-        provider_class: Value,
-        class: MachineClass,
-    ) -> Result<MachineClass, DriverError> {
-        let name = class.metadata.name.as_deref().unwrap_or_default();
-        let body = json!({ "providerClass": &provider_class });
-        self.writes.note(format!("class {name}"), "GenerateMachineClass", body);
-        self.driver.generate_machine_class(provider_class, class).await
-    }
-
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.writes
-            .note("volumes".to_owned(), "GetVolumeIds", json!({ "specs": &specs }));
-        self.driver.get_volume_ids(specs).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! The channel to a driver: its address, and connections that are established on demand.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -103,6 +104,20 @@ pub fn check_address(address: &str, tls: Option<&Tls>) -> Result<(), AddressErro
 /// If the address is invalid, or nothing at it accepts the connection.
 pub async fn check_connection(address: &str, tls: Option<Tls>) -> Result<(), ConnectError> {
     Arc::new(Dialler::new(address, tls)?).dial().await.map(drop)
+}
+
+/// The addresses of all hosts that the name in `address` resolves to, each with the TLS configuration that expects the
+/// name in the certificate. An IP address and `localhost` stand for themselves.
+///
+/// # Errors
+/// If the address is invalid or its name cannot be resolved.
+pub async fn replicas(address: &str, tls: Option<&Tls>) -> Result<BTreeMap<String, Option<Tls>>, ConnectError> {
+    let dialler = Dialler::new(address, tls.cloned())?;
+    if dialler.stands_for_itself() {
+        return Ok([(address.to_owned(), tls.cloned())].into());
+    }
+    let hosts = dialler.resolve().await?;
+    Ok(hosts.into_iter().map(|host| dialler.at(host)).collect())
 }
 
 /// Whether the address requires TLS.
@@ -224,6 +239,20 @@ impl Dialler {
         Err(ConnectError(reason))
     }
 
+    fn stands_for_itself(&self) -> bool {
+        self.host == LOCALHOST || self.host.parse::<IpAddr>().is_ok()
+    }
+
+    /// The address and the TLS configuration of one of its hosts.
+    fn at(&self, host: SocketAddr) -> (String, Option<Tls>) {
+        let scheme = if self.tls.is_some() { "grpcs" } else { "grpc" };
+        let tls = self.tls.clone().map(|mut tls| {
+            tls.server_name.get_or_insert_with(|| self.host.clone());
+            tls
+        });
+        (format!("{scheme}://{host}"), tls)
+    }
+
     async fn resolve(&self) -> Result<Vec<SocketAddr>, ConnectError> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, self.port)]);
@@ -297,6 +326,38 @@ mod tests {
             .map(|error| error.to_string());
         assert_eq!(problem.is_none(), expected.is_empty(), "{problem:?}");
         assert!(problem.unwrap_or_default().contains(expected));
+    }
+
+    #[rstest]
+    #[case::of_the_host(None, "mcm.drydock.svc")]
+    #[case::given(Some("mcm"), "mcm")]
+    fn each_host_of_a_name_is_an_address_with_the_name_in_its_certificate(
+        #[case] given: Option<&str>,
+        #[case] expected: &str,
+    ) {
+        let given = Tls {
+            server_name: given.map(str::to_owned),
+            ..tls()
+        };
+        let dialler = Dialler::new("grpcs://mcm.drydock.svc:5000", Some(given)).unwrap();
+        for (host, address) in [
+            ("10.0.0.1:5000", "grpcs://10.0.0.1:5000"),
+            ("[fd00::1]:5000", "grpcs://[fd00::1]:5000"),
+        ] {
+            let (found, tls) = dialler.at(host.parse().unwrap());
+            assert_eq!(found, address);
+            assert_eq!(tls.clone().unwrap().server_name.as_deref(), Some(expected));
+            assert_eq!(check_address(&found, tls.as_ref()), Ok(()));
+        }
+    }
+
+    #[rstest]
+    #[case::an_ip_address("grpc://127.0.0.1:5000")]
+    #[case::localhost("grpc://localhost:5000")]
+    #[tokio::test]
+    async fn an_address_without_a_name_to_resolve_stands_for_itself(#[case] address: &str) {
+        let found = replicas(address, None).await.unwrap();
+        assert_eq!(found, [(address.to_owned(), None)].into());
     }
 
     #[tokio::test]

@@ -1,22 +1,20 @@
-//! A [`Driver`] that calls a remote driver over gRPC.
+//! A [`Driver`](crate::Driver) that calls a remote driver over gRPC.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body::Body;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::cloud::{DriverError, VmIdentity};
-use mcm_api::{MachineClass, MachineName, ProviderId};
+use mcm_api::cloud::DriverError;
+use tonic::Response;
 use tonic::client::GrpcService;
 use tonic::transport::Channel;
 
+use crate::call::{Call, Handler, Outcome};
 use crate::channel::{AddressError, patient};
 use crate::proto::driver_client::DriverClient;
 use crate::tls::Tls;
-use crate::{Driver, MachineRequest, proto, wire};
+use crate::{proto, wire};
 
 type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -82,7 +80,7 @@ impl<T> GrpcDriver<T> {
 }
 
 #[async_trait]
-impl<T> Driver for GrpcDriver<T>
+impl<T> Handler for GrpcDriver<T>
 where
     T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
     T::Error: Into<StdError>,
@@ -90,114 +88,73 @@ where
     T::ResponseBody: Body<Data = Bytes> + Send + 'static,
     <T::ResponseBody as Body>::Error: Into<StdError> + Send,
 {
-    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        let request = wire::encode_request(request)?;
-        let response = self
-            .client
-            .clone()
-            .create_machine(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(wire::decode_vm(response.into_inner()))
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        let mut client = self.client.clone();
+        let failed = self.failed();
+        match call {
+            Call::Create(request) => {
+                let response = client.create_machine(wire::encode_request(*request)?).await;
+                response.map(vm).map_err(failed)
+            }
+            Call::Initialize(request) => {
+                let response = client.initialize_machine(wire::encode_request(*request)?).await;
+                response.map(vm).map_err(failed)
+            }
+            Call::Status(request) => {
+                let response = client.get_machine_status(wire::encode_request(*request)?).await;
+                response.map(vm).map_err(failed)
+            }
+            Call::Delete(request) => {
+                let response = client.delete_machine(wire::encode_request(*request)?).await;
+                let deleted = response.map_err(failed)?.into_inner();
+                Ok(Outcome::Deleted(deleted.last_known_state))
+            }
+            Call::Update(request, last_applied) => {
+                let request = proto::UpdateRequest {
+                    machine: Some(wire::encode_request(*request)?),
+                    last_applied: last_applied.map(String::into_bytes),
+                };
+                let response = client.update_machine(request).await;
+                response.map(|_| Outcome::Updated).map_err(failed)
+            }
+            Call::List(class, secret) => {
+                let request = proto::ListRequest {
+                    class: wire::to_json("class", &class)?,
+                    secret: wire::encode_secret(secret.0),
+                };
+                let list = client.list_machines(request).await.map_err(failed)?.into_inner();
+                Ok(Outcome::List(wire::decode_vms(list.machines)))
+            }
+            Call::VolumeIds(specs) => {
+                let request = proto::VolumesRequest {
+                    persistent_volume_specs: wire::encode_specs(&specs)?,
+                };
+                let volumes = client.get_volume_ids(request).await.map_err(failed)?.into_inner();
+                Ok(Outcome::VolumeIds(volumes.ids))
+            }
+            Call::GenerateClass(provider_class, class) => {
+                let request = wire::encode_migration(&provider_class, &class)?;
+                let generated = client.generate_machine_class(request).await.map_err(failed)?;
+                let class = wire::from_json("class", &generated.into_inner().class)?;
+                Ok(Outcome::Class(class))
+            }
+        }
     }
+}
 
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        let request = wire::encode_request(request)?;
-        let response = self
-            .client
-            .clone()
-            .initialize_machine(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(wire::decode_vm(response.into_inner()))
-    }
-
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        let request = wire::encode_request(request)?;
-        let response = self
-            .client
-            .clone()
-            .delete_machine(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(response.into_inner().last_known_state)
-    }
-
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        let request = wire::encode_request(request)?;
-        let response = self
-            .client
-            .clone()
-            .get_machine_status(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(wire::decode_vm(response.into_inner()))
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        let request = proto::ListRequest {
-            class: wire::to_json("class", &class)?,
-            secret: wire::encode_secret(secret),
-        };
-        let response = self
-            .client
-            .clone()
-            .list_machines(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(wire::decode_vms(response.into_inner().machines))
-    }
-
-    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        let request = proto::UpdateRequest {
-            machine: Some(wire::encode_request(request)?),
-            last_applied: last_applied.map(String::into_bytes),
-        };
-        let response = self.client.clone().update_machine(request).await;
-        response.map(|_| ()).map_err(self.failed())
-    }
-
-    async fn generate_machine_class(
-        &self,
-        provider_class: serde_json::Value,
-        class: MachineClass,
-    ) -> Result<MachineClass, DriverError> {
-        let request = proto::MigrationRequest {
-            provider_class: wire::to_json("provider class", &provider_class)?,
-            class: wire::to_json("class", &class)?,
-        };
-        let response = self.client.clone().generate_machine_class(request).await;
-        wire::from_json("class", &response.map_err(self.failed())?.into_inner().class)
-    }
-
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        let specs = specs
-            .iter()
-            .map(|spec| wire::to_json("persistent volume spec", spec))
-            .collect::<Result<_, _>>()?;
-        let request = proto::VolumesRequest {
-            persistent_volume_specs: specs,
-        };
-        let response = self
-            .client
-            .clone()
-            .get_volume_ids(request)
-            .await
-            .map_err(self.failed())?;
-        Ok(response.into_inner().ids)
-    }
+fn vm(response: Response<proto::Vm>) -> Outcome {
+    Outcome::Vm(wire::decode_vm(response.into_inner()))
 }
 
 #[cfg(test)]
 mod tests {
-    use mcm_api::Machine;
+    use std::collections::BTreeMap;
+
     use mcm_api::cloud::Code;
+    use mcm_api::{Machine, MachineClass};
 
     use super::*;
+    use crate::{Driver, MachineRequest};
 
     #[tokio::test]
     async fn an_unreachable_driver_is_unavailable_and_named() {

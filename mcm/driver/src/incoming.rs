@@ -1,5 +1,6 @@
 //! TLS connections for the gRPC server, with concurrent handshakes.
 
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +12,13 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use rustls::{CertificateError, ServerConfig};
+use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
+use webpki::EndEntityCert;
 
 use crate::tls::{FileError, TlsFiles};
 
@@ -109,10 +112,45 @@ fn rejection_reason(error: &io::Error, files: &TlsFiles) -> String {
     }
 }
 
-impl Connected for Secured {
-    type ConnectInfo = ();
+/// Subject and DNS names of a client's certificate. They stay the same when the certificate is renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientIdentity {
+    subject: Vec<u8>,
+    names: BTreeSet<String>,
+}
 
-    fn connect_info(&self) {}
+impl ClientIdentity {
+    /// The identity in a certificate. A certificate that cannot be parsed, which a verified one can, has its own.
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        match EndEntityCert::try_from(certificate) {
+            Ok(parsed) => Self {
+                subject: parsed.subject().to_vec(),
+                names: parsed.valid_dns_names().map(str::to_owned).collect(),
+            },
+            Err(_) => Self {
+                subject: certificate.to_vec(),
+                names: BTreeSet::new(),
+            },
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            subject: Vec::new(),
+            names: [name.to_owned()].into(),
+        }
+    }
+}
+
+/// Adds the [`ClientIdentity`] to the extensions of requests.
+impl Connected for Secured {
+    type ConnectInfo = Option<ClientIdentity>;
+
+    fn connect_info(&self) -> Option<ClientIdentity> {
+        let (_, connection) = self.0.get_ref();
+        connection.peer_certificates()?.first().map(ClientIdentity::of)
+    }
 }
 
 impl AsyncRead for Secured {

@@ -3,12 +3,14 @@
 //! It contains the calls, their requests, connections, and the adapters between trait and wire. It must not contain
 //! code for a specific cloud, nor decide when a call is made or repeated (`mcm-core` does).
 
+pub mod call;
 pub mod channel;
 pub mod client;
 pub mod incoming;
 pub mod of_provider;
 pub mod registration;
 pub mod server;
+mod source;
 pub mod tls;
 mod wire;
 

@@ -1,16 +1,14 @@
 //! Restricts a driver to the classes of one provider, so that it receives no other provider's classes and Secrets.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{MachineClass, MachineName, ProviderId};
+use mcm_api::MachineClass;
+use mcm_api::cloud::{Code, DriverError};
 
-use crate::registration::Source;
-use crate::{Driver, MachineRequest};
+use crate::Driver;
+use crate::call::{Call, Handler, Outcome};
+use crate::source::Source;
 
 /// A driver that serves the classes of one provider. Calls about others fail with [`Code::InvalidArgument`].
 #[derive(Debug)]
@@ -46,67 +44,37 @@ impl<D> OfProvider<D> {
 }
 
 #[async_trait]
-impl<D: Driver> Driver for OfProvider<D> {
-    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.check(&request.class)?;
-        self.driver.create_machine(request).await
+impl<D: Driver> Handler for OfProvider<D> {
+    /// Volumes have no class: the driver returns the names of its own volumes. A migration fills in the class's
+    /// provider, which must be the driver's own.
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        if let Some(class) = call.class() {
+            self.check(class)?;
+        }
+        let outcome = call.send_to(&self.driver).await?;
+        if let Outcome::Class(filled) = &outcome {
+            self.check(filled)?;
+        }
+        Ok(outcome)
     }
 
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.check(&request.class)?;
-        self.driver.initialize_machine(request).await
-    }
-
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.check(&request.class)?;
-        self.driver.delete_machine(request).await
-    }
-
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.check(&request.class)?;
-        self.driver.get_machine_status(request).await
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        self.check(&class)?;
-        self.driver.list_machines(class, secret).await
-    }
-
-    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        self.check(&request.class)?;
-        self.driver.update_machine(request, last_applied).await
-    }
-
-    /// The driver fills in the class's provider, which must be its own.
-    async fn generate_machine_class(
-        &self,
-        provider_class: serde_json::Value,
-        class: MachineClass,
-    ) -> Result<MachineClass, DriverError> {
-        let filled = self.driver.generate_machine_class(provider_class, class).await?;
-        self.check(&filled).map(|()| filled)
-    }
-
-    fn attach(&self, source: Arc<dyn Source>) {
+    fn attach_source(&self, source: Arc<dyn Source>) {
         self.driver.attach(source);
-    }
-
-    /// Volumes have no class: the driver returns the names of its own volumes.
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.driver.get_volume_ids(specs).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mcm_api::Machine;
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::ByteString;
+    use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+    use mcm_api::cloud::VmIdentity;
+    use mcm_api::{Machine, MachineName, ProviderId};
     use serde_json::json;
 
     use super::*;
+    use crate::MachineRequest;
 
     /// A driver whose calls all succeed.
     #[derive(Debug)]

@@ -103,9 +103,7 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
         &self,
         request: Request<proto::MigrationRequest>,
     ) -> Result<Response<proto::GeneratedClass>, Status> {
-        let request = request.into_inner();
-        let provider_class = wire::from_json("provider_class", &request.provider_class).map_err(wire::encode_error)?;
-        let class = wire::from_json("class", &request.class).map_err(wire::encode_error)?;
+        let (provider_class, class) = wire::decode_migration(request.get_ref()).map_err(wire::encode_error)?;
         let filled = self.driver.generate_machine_class(provider_class, class).await;
         let class = wire::to_json("class", &filled.map_err(wire::encode_error)?).map_err(wire::encode_error)?;
         Ok(Response::new(proto::GeneratedClass { class }))
@@ -115,12 +113,7 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
         &self,
         request: Request<proto::VolumesRequest>,
     ) -> Result<Response<proto::VolumeIds>, Status> {
-        let specs = request.into_inner().persistent_volume_specs;
-        let specs = specs
-            .iter()
-            .map(|spec| wire::from_json("persistent_volume_specs", spec))
-            .collect::<Result<_, _>>()
-            .map_err(wire::encode_error)?;
+        let specs = wire::decode_specs(&request.get_ref().persistent_volume_specs).map_err(wire::encode_error)?;
         let ids = self.driver.get_volume_ids(specs).await.map_err(wire::encode_error)?;
         Ok(Response::new(proto::VolumeIds { ids }))
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::NodeAddress;
+use k8s_openapi::api::core::v1::{NodeAddress, PersistentVolumeSpec};
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
-use mcm_api::{MachineName, NodeName, ProviderId};
+use mcm_api::{MachineClass, MachineName, NodeName, ProviderId};
 use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,6 +65,35 @@ pub(crate) fn decode_request(request: proto::MachineRequest) -> Result<MachineRe
         class: from_json("class", &request.class)?,
         secret: decode_secret(request.secret),
     })
+}
+
+pub(crate) fn encode_specs(specs: &[PersistentVolumeSpec]) -> Result<Vec<Vec<u8>>, DriverError> {
+    let specs = specs.iter();
+    specs.map(|spec| to_json("persistent volume spec", spec)).collect()
+}
+
+pub(crate) fn decode_specs(specs: &[Vec<u8>]) -> Result<Vec<PersistentVolumeSpec>, DriverError> {
+    let specs = specs.iter();
+    specs.map(|spec| from_json("persistent_volume_specs", spec)).collect()
+}
+
+pub(crate) fn encode_migration(
+    provider_class: &serde_json::Value,
+    class: &MachineClass,
+) -> Result<proto::MigrationRequest, DriverError> {
+    Ok(proto::MigrationRequest {
+        provider_class: to_json("provider class", provider_class)?,
+        class: to_json("class", class)?,
+    })
+}
+
+pub(crate) fn decode_migration(
+    request: &proto::MigrationRequest,
+) -> Result<(serde_json::Value, MachineClass), DriverError> {
+    Ok((
+        from_json("provider_class", &request.provider_class)?,
+        from_json("class", &request.class)?,
+    ))
 }
 
 pub(crate) fn encode_vm(vm: VmIdentity) -> proto::Vm {

@@ -1,5 +1,6 @@
 //! Stalled and registering drivers, and controllers without a target cluster.
 
+use mcm_driver::call::{Call, Handler, Outcome};
 use mcm_driver::registration::{Registrant, Registry};
 
 use super::*;
@@ -9,33 +10,9 @@ use super::*;
 struct Shared(Arc<Cloud>);
 
 #[async_trait]
-impl Driver for Shared {
-    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.0.create_machine(request).await
-    }
-
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.0.initialize_machine(request).await
-    }
-
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.0.delete_machine(request).await
-    }
-
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.0.get_machine_status(request).await
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        self.0.list_machines(class, secret).await
-    }
-
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.0.get_volume_ids(specs).await
+impl Handler for Shared {
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        call.send_to(&*self.0).await
     }
 }
 
@@ -109,14 +86,14 @@ async fn a_registered_driver_serves_its_classes_also_after_a_restart() {
             "{status}"
         );
         let registrant = Registrant::new(Shared(Arc::clone(&stage.cloud)), "fake", "the first");
-        let life = registrant.run(registry.clone().into_server(), || {});
+        let life = registrant.run(registry.clone().into_server(), |_| {});
         // The driver dies during a call.
         stage.cloud.0.lock().stalled = Some("fake");
         let died = tokio::time::timeout(Duration::from_secs(30), life).await;
         assert!(died.is_err());
         stage.cloud.0.lock().stalled = None;
         let registrant = Registrant::new(Shared(Arc::clone(&stage.cloud)), "fake", "the second");
-        let life = registrant.run(registry.clone().into_server(), || {});
+        let life = registrant.run(registry.clone().into_server(), |_| {});
         assert!(tokio::time::timeout(Duration::from_secs(60), life).await.is_err());
         assert_eq!(stage.phase(), "Pending");
         assert_eq!(stage.cloud.vms(), 1);

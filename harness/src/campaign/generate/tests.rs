@@ -28,6 +28,12 @@ fn a_plan_depends_only_on_its_seed() {
 }
 
 #[test]
+fn drivers_register_in_some_worlds() {
+    let drivers: BTreeSet<u32> = plans(0..100).map(|plan| plan.scenario.world.drivers).collect();
+    assert_eq!(drivers, BTreeSet::from([0, 1, 2]));
+}
+
+#[test]
 fn consecutive_seeds_alternate_between_sizes() {
     let machines = |seed| {
         let plan = plan(&SUITES[0], seed, None);

@@ -154,7 +154,7 @@ impl Stage for World {
         match process {
             Process::Mcm => Ok(self.pods.perform(MCM, action).await?),
             Process::Fakecloud => Ok(self.pods.perform(FAKECLOUD, action).await?),
-            Process::Controllers => Err(StageError::NoProcess(process)),
+            Process::Controllers | Process::Drivers => Err(StageError::NoProcess(process)),
         }
     }
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use defects::defect;
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-use mcm_api::cloud::{DriverError, VmIdentity};
-use mcm_api::{Code, MachineClass, MachineName, ProviderId};
+use mcm_api::Code;
+use mcm_api::cloud::DriverError;
+use mcm_driver::call::{Call, Handler, Outcome};
 use mcm_driver::registration::Source;
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
-use serde_json::Value;
 
 /// Applies planted defects to the options.
 pub(super) fn options(mut options: mcm::Options) -> mcm::Options {
@@ -62,10 +60,9 @@ fn name(request: &MachineRequest) -> String {
     request.machine.metadata.name.clone().unwrap_or_default()
 }
 
-#[async_trait]
-impl Driver for DefectiveDriver {
+impl DefectiveDriver {
     /// `RepeatedCreationIsAnother`: the cloud does not recognize a repeated creation.
-    async fn create_machine(&self, mut request: MachineRequest) -> Result<VmIdentity, DriverError> {
+    async fn create(&self, mut request: Box<MachineRequest>) -> Result<Outcome, DriverError> {
         let name = name(&request);
         let tries = self.creations.with_creation(&name, |creation| {
             creation.tries += 1;
@@ -74,14 +71,14 @@ impl Driver for DefectiveDriver {
         if defect!(RepeatedCreationIsAnother) && tries > 1 {
             request.machine.metadata.name = Some(format!("{name}-{tries}"));
         }
-        self.driver.create_machine(request).await
+        Call::Create(request).send_to(&*self.driver).await
     }
 
     /// `EndedVmHidesLaterOnes`: after the VM of a machine was missing once, the driver finds no later VM of the
     /// machine.
-    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+    async fn status(&self, request: Box<MachineRequest>) -> Result<Outcome, DriverError> {
         let name = name(&request);
-        let found = self.driver.get_machine_status(request).await;
+        let found = Call::Status(request).send_to(&*self.driver).await;
         let missed = self.creations.with_creation(&name, |creation| {
             creation.missed |= creation.tries > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
             creation.missed
@@ -91,40 +88,19 @@ impl Driver for DefectiveDriver {
         }
         found
     }
+}
 
-    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.driver.initialize_machine(request).await
+#[async_trait]
+impl Handler for DefectiveDriver {
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        match call {
+            Call::Create(request) => self.create(request).await,
+            Call::Status(request) => self.status(request).await,
+            other => other.send_to(&*self.driver).await,
+        }
     }
 
-    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.driver.delete_machine(request).await
-    }
-
-    async fn list_machines(
-        &self,
-        class: MachineClass,
-        secret: BTreeMap<String, ByteString>,
-    ) -> Result<BTreeMap<ProviderId, MachineName>, DriverError> {
-        self.driver.list_machines(class, secret).await
-    }
-
-    fn attach(&self, source: Arc<dyn Source>) {
+    fn attach_source(&self, source: Arc<dyn Source>) {
         self.driver.attach(source);
-    }
-
-    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
-        self.driver.update_machine(request, last_applied).await
-    }
-
-    async fn generate_machine_class(
-        &self,
-        provider_class: Value,
-        class: MachineClass,
-    ) -> Result<MachineClass, DriverError> {
-        self.driver.generate_machine_class(provider_class, class).await
-    }
-
-    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.driver.get_volume_ids(specs).await
     }
 }

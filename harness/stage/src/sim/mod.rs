@@ -5,6 +5,7 @@
 
 mod defective;
 mod parts;
+mod registration;
 mod stability;
 mod start;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ::sim::{Gate, Trace};
+use ::sim::{Gate, Handle, Trace};
 use apiserver::faults::Faults;
 use clock::{Clock, Pulses};
 use defects::{Defect, Planted};
@@ -146,6 +147,7 @@ struct SimStage {
     mcm: Supervised,
     builtin: Part,
     kubelets: Part,
+    drivers: Vec<Handle>,
     schedule: schedule::Log,
     api_faults: Faults,
     audit: Audit,
@@ -160,7 +162,8 @@ impl SimStage {
     /// The gate of a process. The gate of mcm is common to all replicas.
     fn gate_of(&self, process: Process) -> Gate {
         match process {
-            Process::Mcm => self.mcm.group.clone(),
+            // A driver's calls pass the gate of the replica that requested them.
+            Process::Mcm | Process::Drivers => self.mcm.group.clone(),
             Process::Controllers => self.builtin.gate.clone(),
             Process::Fakecloud => self.kubelets.gate.clone(),
         }
@@ -198,7 +201,7 @@ impl Stage for SimStage {
                 let (client, clock) = (self.clusters.control(), &self.clock);
                 Ok(self.mcm.perform(action, client, NAMESPACE, clock).await?)
             }
-            Process::Controllers | Process::Fakecloud if action == ProcessAction::KillLeader => {
+            Process::Controllers | Process::Fakecloud | Process::Drivers if action == ProcessAction::KillLeader => {
                 Err(StageError::NoLeader(process))
             }
             Process::Controllers => {
@@ -207,6 +210,10 @@ impl Stage for SimStage {
             }
             Process::Fakecloud => {
                 supervised::perform(action, std::iter::once(&self.kubelets.handle), &self.clock).await;
+                Ok(())
+            }
+            Process::Drivers => {
+                supervised::perform(action, self.drivers.iter(), &self.clock).await;
                 Ok(())
             }
         }

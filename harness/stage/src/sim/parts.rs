@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::Identity;
-use clock::{Clock, Pulses, Seed};
+use clock::{Clock, Pulses, Seed, Stream};
 use mcm_driver::Driver;
 use sim::{Gate, Handle};
 use tokio::task::JoinSet;
@@ -118,6 +118,11 @@ impl Incarnations {
     /// The identity of the current incarnation in leader election.
     pub(super) fn identity(&self) -> String {
         format!("{}_{}", self.gate.name(), self.gate.incarnation())
+    }
+
+    /// The sessions of the drivers that register with the current incarnation.
+    pub(super) fn sessions(&self) -> Stream {
+        self.seed.child(&self.identity()).stream("driver sessions")
     }
 
     /// Runs the next incarnation, with its own caches, identity and seed.

@@ -8,18 +8,20 @@ use std::sync::atomic::AtomicBool;
 use apiserver::{Identity, Server};
 use clock::{Clock, Pulses, Seed};
 use fakecloud::Fakecloud;
+use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
 use scenario::job::Job;
 use scenario::plan::is_disturbing;
 use scenario::step::Process;
 use scenario::{PreservationDialect, Step, Timeouts};
-use sim::{Gate, Trace, World};
+use sim::{Gate, Handle, Trace, World};
 use tokio::task::JoinSet;
 use tower::Layer;
 
 use super::SimStage;
 use super::defective::Creations;
 use super::parts::{Incarnations, Part};
+use super::registration::{Endpoint, stay_registered};
 use super::stability::StabilityWatch;
 use crate::audit::Audit;
 use crate::cloud::CloudClient;
@@ -33,7 +35,7 @@ use crate::role::Role;
 use crate::supervised::Supervised;
 use crate::traced::Traced;
 use crate::writes::Writes;
-use crate::{NAMESPACE, StageError, controllers, deploy, names_of_mcm, pulses, setup};
+use crate::{NAMESPACE, StageError, controllers, deploy, names_of_drivers, names_of_mcm, pulses, setup};
 
 /// The name of another mcm in the same cluster.
 const NEIGHBOUR: &str = "neighbour";
@@ -57,11 +59,13 @@ pub(super) async fn start(
     let group = starting.gate("mcm");
     hits::add_rules(&job.plan.disturbances, &starting.server.faults())?;
     effects::arm(&job.plan.disturbances, &starting.timeouts, |process| match process {
-        Process::Mcm => group.clone(),
+        Process::Mcm | Process::Drivers => group.clone(),
         Process::Controllers => planes.builtin.gate.clone(),
         Process::Fakecloud => kubelets.gate.clone(),
     });
-    let mcm = starting.replicas(group, &planes, &fakecloud);
+    let registries = starting.registries();
+    let mcm = starting.replicas(group, &planes, &fakecloud, &registries);
+    let drivers = starting.drivers(&registries);
     if let Some(namespace) = &job.plan.scenario.world.neighbour {
         starting.neighbour(namespace, &fakecloud).await?;
     }
@@ -74,6 +78,7 @@ pub(super) async fn start(
         mcm,
         builtin: planes.builtin,
         kubelets,
+        drivers,
         schedule,
         api_faults: starting.server.faults(),
         audit: audit.clone(),
@@ -211,11 +216,42 @@ impl<'a> Starting<'a> {
         options
     }
 
+    /// Where drivers register with each replica of mcm; empty if mcm connects to the driver.
+    fn registries(&self) -> Vec<Endpoint> {
+        let world = &self.job.plan.scenario.world;
+        let replicas = if world.drivers > 0 { world.replicas } else { 0 };
+        (0..replicas).map(|_| Endpoint::default()).collect()
+    }
+
+    /// Starts the driver processes.
+    fn drivers(&mut self, registries: &[Endpoint]) -> Vec<Handle> {
+        let names = names_of_drivers(self.job.plan.scenario.world.drivers);
+        let processes = names.into_iter().map(|name| {
+            let gate = self.gate(&name);
+            let registries = registries.to_vec();
+            let process = sim::process(&name.clone(), gate, move || {
+                stay_registered(registries.clone(), name.clone())
+            });
+            let handle = process.handle();
+            self.parts.spawn(process.run());
+            handle
+        });
+        processes.collect()
+    }
+
     /// Prepares the processes of all replicas of mcm, and starts them.
-    fn replicas(&mut self, group: Gate, planes: &ControlPlanes, fakecloud: &Fakecloud) -> Supervised {
+    fn replicas(
+        &mut self,
+        group: Gate,
+        planes: &ControlPlanes,
+        fakecloud: &Fakecloud,
+        registries: &[Endpoint],
+    ) -> Supervised {
         let mut mcm = Supervised::new(group.clone());
         let creations = Creations::default();
-        for name in names_of_mcm(self.job.plan.scenario.world.replicas) {
+        let names = names_of_mcm(self.job.plan.scenario.world.replicas);
+        for (index, name) in names.into_iter().enumerate() {
+            let registry = registries.get(index).cloned();
             let replica = Incarnations {
                 gate: group.sibling(&name),
                 clock: self.clock.clone(),
@@ -238,7 +274,19 @@ impl<'a> Starting<'a> {
                 let driver_server = replica.gate.cloud().layer(driver_server);
                 let control = replica.client(&server);
                 let clusters = Clusters::new(control, has_target.then(|| replica.client(&target)));
-                replica.next(&clusters, Arc::new(GrpcDriver::new(driver_server)))
+                let driver: Arc<dyn Driver> = Arc::new(GrpcDriver::new(driver_server));
+                let opened = registry
+                    .as_ref()
+                    .map(|registry| registry.open(driver.clone(), replica.sessions()));
+                let (driver, opened) = match opened {
+                    Some((registry, opened)) => (registry, Some(opened)),
+                    None => (driver, None),
+                };
+                let incarnation = replica.next(&clusters, driver);
+                async move {
+                    let _open_until_the_end = opened;
+                    incarnation.await
+                }
             })
             .restart_delay(RESTART_DELAY)
             .restart_after(if may_lose_leadership(self.job) {

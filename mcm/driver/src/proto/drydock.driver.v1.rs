@@ -133,6 +133,9 @@ pub struct Registration {
     /// human-readable name of the process
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
+    /// Provider-specific kinds of classes that the driver converts to MachineClasses, for example AWSMachineClass.
+    #[prost(string, repeated, tag = "4")]
+    pub class_kinds: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ControllerSide {
@@ -157,6 +160,9 @@ pub struct Registered {
     /// a secret between the two sides
     #[prost(string, tag = "1")]
     pub session: ::prost::alloc::string::String,
+    /// whether this replica leads now; a standby sends no operations
+    #[prost(bool, tag = "2")]
+    pub leads: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Operation {
@@ -175,12 +181,18 @@ pub struct Operation {
     /// JSON each
     #[prost(bytes = "vec", repeated, tag = "6")]
     pub persistent_volume_specs: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// for an update: as in UpdateRequest
+    #[prost(bytes = "vec", optional, tag = "7")]
+    pub last_applied: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    /// for a migration, which has no class to fetch
+    #[prost(message, optional, tag = "8")]
+    pub migration: ::core::option::Option<MigrationRequest>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    #[prost(oneof = "answer::Result", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "answer::Result", tags = "2, 3, 4, 5, 6, 7, 8")]
     pub result: ::core::option::Option<answer::Result>,
 }
 /// Nested message and enum types in `Answer`.
@@ -198,6 +210,10 @@ pub mod answer {
         List(super::VmList),
         #[prost(message, tag = "6")]
         Volumes(super::VolumeIds),
+        #[prost(message, tag = "7")]
+        Updated(super::Updated),
+        #[prost(message, tag = "8")]
+        Generated(super::GeneratedClass),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -233,6 +249,7 @@ pub struct Secret {
     #[prost(string, tag = "2")]
     pub resource_version: ::prost::alloc::string::String,
 }
+/// A driver answers an operation of a type that it does not know with a Failure of code 12 (Unimplemented).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum OperationType {
@@ -243,6 +260,8 @@ pub enum OperationType {
     GetStatus = 4,
     List = 5,
     GetVolumeIds = 6,
+    Update = 7,
+    GenerateClass = 8,
 }
 impl OperationType {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -258,6 +277,8 @@ impl OperationType {
             Self::GetStatus => "OPERATION_TYPE_GET_STATUS",
             Self::List => "OPERATION_TYPE_LIST",
             Self::GetVolumeIds => "OPERATION_TYPE_GET_VOLUME_IDS",
+            Self::Update => "OPERATION_TYPE_UPDATE",
+            Self::GenerateClass => "OPERATION_TYPE_GENERATE_CLASS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -270,6 +291,8 @@ impl OperationType {
             "OPERATION_TYPE_GET_STATUS" => Some(Self::GetStatus),
             "OPERATION_TYPE_LIST" => Some(Self::List),
             "OPERATION_TYPE_GET_VOLUME_IDS" => Some(Self::GetVolumeIds),
+            "OPERATION_TYPE_UPDATE" => Some(Self::Update),
+            "OPERATION_TYPE_GENERATE_CLASS" => Some(Self::GenerateClass),
             _ => None,
         }
     }
@@ -1077,6 +1100,13 @@ pub mod registry_client {
     /// it, which refer to their class by name. The driver fetches class and Secrets if it does not have them in that
     /// version, and answers on the stream in any order. A driver whose stream breaks registers again; the controller repeats
     /// pending operations.
+    ///
+    /// The controller may have several replicas, of which one leads. A driver registers with each of them and keeps all
+    /// streams open: a standby accepts the registration and sends no operation until it leads.
+    ///
+    /// Several processes may register for one kind. Each operation is sent once, to the process that has been registered for
+    /// the longest time. If its stream ends, the next process receives the operations that follow; the controller treats the
+    /// pending ones as calls with an unknown result and repeats them, beginning with GetMachineStatus.
     #[derive(Debug, Clone)]
     pub struct RegistryClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1157,8 +1187,9 @@ pub mod registry_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// The driver's first message is a Registration, the controller's first message is Registered. A second driver for
-        /// the same kind is rejected with ALREADY_EXISTS.
+        /// The driver's first message is a Registration, the controller's first message is Registered. A process whose client
+        /// certificate has another subject or other names than that of the kind's registered process is rejected with
+        /// ALREADY_EXISTS.
         pub async fn register(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::DriverSide>,
@@ -1183,7 +1214,8 @@ pub mod registry_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Registry", "Register"));
             self.inner.streaming(req, path, codec).await
         }
-        /// Returns a class of the driver's own kind. The call's metadata `drydock-session` contains the driver's session.
+        /// Returns a class of the driver's own kind: in the version of a pending operation, otherwise in the newest version.
+        /// The call's metadata `drydock-session` contains the driver's session.
         pub async fn get_machine_class(
             &mut self,
             request: impl tonic::IntoRequest<super::MachineClassMeta>,
@@ -1250,13 +1282,15 @@ pub mod registry_server {
             >
             + std::marker::Send
             + 'static;
-        /// The driver's first message is a Registration, the controller's first message is Registered. A second driver for
-        /// the same kind is rejected with ALREADY_EXISTS.
+        /// The driver's first message is a Registration, the controller's first message is Registered. A process whose client
+        /// certificate has another subject or other names than that of the kind's registered process is rejected with
+        /// ALREADY_EXISTS.
         async fn register(
             &self,
             request: tonic::Request<tonic::Streaming<super::DriverSide>>,
         ) -> std::result::Result<tonic::Response<Self::RegisterStream>, tonic::Status>;
-        /// Returns a class of the driver's own kind. The call's metadata `drydock-session` contains the driver's session.
+        /// Returns a class of the driver's own kind: in the version of a pending operation, otherwise in the newest version.
+        /// The call's metadata `drydock-session` contains the driver's session.
         async fn get_machine_class(
             &self,
             request: tonic::Request<super::MachineClassMeta>,
@@ -1272,6 +1306,13 @@ pub mod registry_server {
     /// it, which refer to their class by name. The driver fetches class and Secrets if it does not have them in that
     /// version, and answers on the stream in any order. A driver whose stream breaks registers again; the controller repeats
     /// pending operations.
+    ///
+    /// The controller may have several replicas, of which one leads. A driver registers with each of them and keeps all
+    /// streams open: a standby accepts the registration and sends no operation until it leads.
+    ///
+    /// Several processes may register for one kind. Each operation is sent once, to the process that has been registered for
+    /// the longest time. If its stream ends, the next process receives the operations that follow; the controller treats the
+    /// pending ones as calls with an unknown result and repeats them, beginning with GetMachineStatus.
     #[derive(Debug)]
     pub struct RegistryServer<T> {
         inner: Arc<T>,

@@ -3,6 +3,7 @@
 //! The error is the same for an object of another kind and for an absent one, so that a driver learns nothing about
 //! other kinds.
 
+use mcm_api::MachineClass;
 use tonic::Status;
 
 use super::Source;
@@ -23,7 +24,12 @@ pub(super) fn class(
             meta.namespace, meta.name
         )));
     };
-    let class = wire::to_json("class", &class).map_err(wire::encode_error)?;
+    encode_class(&class)
+}
+
+/// The class as a response.
+pub(super) fn encode_class(class: &MachineClass) -> Result<proto::MachineClass, Status> {
+    let class = wire::to_json("class", class).map_err(wire::encode_error)?;
     Ok(proto::MachineClass { class })
 }
 

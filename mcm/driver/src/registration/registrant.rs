@@ -9,22 +9,20 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, SinkExt, StreamExt};
 use http_body::Body;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::SecretReference;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError};
-use mcm_api::keys::USER_DATA_KEY;
 use parking_lot::Mutex;
 use tonic::client::GrpcService;
 use tonic::{Request, Status};
 
+use super::operation::{self, Received};
 use super::{API_VERSION, SESSION};
-use crate::proto::OperationType;
-use crate::proto::answer::Result as Outcome;
+use crate::call::{Call, SecretData};
 use crate::proto::controller_side::Message as ToDriver;
 use crate::proto::driver_side::Message as FromDriver;
 use crate::proto::registry_client::RegistryClient;
-use crate::{Driver, MachineRequest, proto, wire};
+use crate::{Driver, proto, wire};
 
 type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
@@ -54,12 +52,22 @@ impl Ended {
     }
 }
 
+/// The role of a replica of the controller when it accepts a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replica {
+    /// It leads and sends operations.
+    Leader,
+    /// It sends no operations until it leads.
+    Standby,
+}
+
 /// A driver that registers for a kind. Clones share the fetched classes.
 #[derive(Debug)]
 pub struct Registrant<D> {
     driver: Arc<D>,
     kind: String,
     name: String,
+    class_kinds: Vec<String>,
     classes: Arc<Mutex<BTreeMap<(String, String), CachedClass>>>,
 }
 
@@ -75,6 +83,7 @@ impl<D> Clone for Registrant<D> {
             driver: Arc::clone(&self.driver),
             kind: self.kind.clone(),
             name: self.name.clone(),
+            class_kinds: self.class_kinds.clone(),
             classes: Arc::clone(&self.classes),
         }
     }
@@ -87,14 +96,24 @@ impl<D: Driver + 'static> Registrant<D> {
             driver: Arc::new(driver),
             kind: kind.to_owned(),
             name: name.to_owned(),
+            class_kinds: Vec::new(),
             classes: Arc::default(),
         }
     }
 
-    /// Registers over `service`, usually a [`crate::channel::channel`], and performs operations until the stream ends.
-    /// Calls `registered` once the controller has accepted the registration. Pending operations are dropped when the
-    /// stream ends: the controller repeats them.
-    pub async fn run<T>(&self, service: T, registered: impl FnOnce()) -> Ended
+    /// Sets the provider-specific kinds of classes for which the controller calls
+    /// [`Driver::generate_machine_class`].
+    #[must_use]
+    pub fn converting(mut self, class_kinds: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.class_kinds = class_kinds.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Registers over `service`, usually a [`crate::channel::patient`], with one replica, and performs operations until
+    /// the stream ends. Calls `registered` once the controller has accepted the registration. Pending operations are
+    /// dropped when the stream ends: the controller repeats them. [`Self::stay_registered`] does this for all replicas
+    /// of a controller.
+    pub async fn run<T>(&self, service: T, registered: impl FnOnce(Replica)) -> Ended
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
         T::Error: Into<StdError>,
@@ -109,7 +128,7 @@ impl<D: Driver + 'static> Registrant<D> {
         }
     }
 
-    async fn work<T>(&self, mut client: RegistryClient<T>, registered: impl FnOnce()) -> Result<(), Status>
+    async fn work<T>(&self, mut client: RegistryClient<T>, registered: impl FnOnce(Replica)) -> Result<(), Status>
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
         T::Error: Into<StdError>,
@@ -122,6 +141,7 @@ impl<D: Driver + 'static> Registrant<D> {
             kind: self.kind.clone(),
             api_version: API_VERSION.to_owned(),
             name: self.name.clone(),
+            class_kinds: self.class_kinds.clone(),
         });
         let closed = |_| Status::unavailable("the stream of answers is closed");
         outbox.send(message(registration)).await.map_err(closed)?;
@@ -132,7 +152,10 @@ impl<D: Driver + 'static> Registrant<D> {
                 "the machine controller's first message is not Registered",
             ));
         };
-        registered();
+        registered(match welcome.leads {
+            true => Replica::Leader,
+            false => Replica::Standby,
+        });
         let fetch = Fetch {
             client,
             session: welcome.session,
@@ -165,17 +188,18 @@ impl<D: Driver + 'static> Registrant<D> {
         <T::ResponseBody as Body>::Error: Into<StdError> + Send,
     {
         let id = operation.id;
-        let result = match self.perform(operation, fetch).await {
-            Ok(outcome) => outcome,
-            Err(error) => Outcome::Failure(wire::encode_failure(error)),
+        let result = match self.call(operation, fetch).await {
+            Ok(call) => call.send_to(&*self.driver).await,
+            Err(error) => Err(error),
         };
         proto::Answer {
             id,
-            result: Some(result),
+            result: Some(operation::encode_result(result)),
         }
     }
 
-    async fn perform<T>(&self, operation: proto::Operation, fetch: Fetch<T>) -> Result<Outcome, DriverError>
+    /// The call of an operation, with the class and the Secrets that it needs.
+    async fn call<T>(&self, operation: proto::Operation, fetch: Fetch<T>) -> Result<Call, DriverError>
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
         T::Error: Into<StdError>,
@@ -183,48 +207,17 @@ impl<D: Driver + 'static> Registrant<D> {
         T::ResponseBody: Body<Data = Bytes> + Send + 'static,
         <T::ResponseBody as Body>::Error: Into<StdError> + Send,
     {
-        let type_ = operation.r#type();
-        if type_ == OperationType::GetVolumeIds {
-            let specs = operation.persistent_volume_specs.iter();
-            let specs = specs
-                .map(|spec| wire::from_json("persistent_volume_specs", spec))
-                .collect::<Result<_, _>>()?;
-            let ids = self.driver.get_volume_ids(specs).await?;
-            return Ok(Outcome::Volumes(proto::VolumeIds { ids }));
-        }
-        let class = self.class(operation.class.unwrap_or_default(), &fetch).await?;
-        let mut secret = fetch.secrets_of(&class).await?;
-        if let Some(user_data) = operation.user_data {
-            secret.insert(USER_DATA_KEY.to_owned(), ByteString(user_data));
-        }
-        if type_ == OperationType::List {
-            let machines = self.driver.list_machines(class, secret).await?;
-            return Ok(Outcome::List(proto::VmList {
-                machines: wire::encode_vms(machines),
-            }));
-        }
-        let request = MachineRequest {
-            machine: wire::from_json("machine", &operation.machine)?,
-            class,
-            secret,
-        };
-        let driver = &self.driver;
-        match type_ {
-            OperationType::Create => driver.create_machine(request).await.map(vm),
-            OperationType::Initialize => driver.initialize_machine(request).await.map(vm),
-            OperationType::GetStatus => driver.get_machine_status(request).await.map(vm),
-            OperationType::Delete => driver
-                .delete_machine(request)
-                .await
-                .map(|last_known_state| Outcome::Deleted(proto::Deleted { last_known_state })),
-            other => Err(DriverError::new(
-                Code::Unimplemented,
-                format!("this driver does not implement the operation {}", other.as_str_name()),
-            )),
+        match operation::decode(operation)? {
+            Received::Complete(call) => Ok(call),
+            Received::Incomplete(incomplete) => {
+                let class = self.class(incomplete.class.clone(), &fetch).await?;
+                let secret = fetch.secrets_of(&class).await?;
+                incomplete.complete(class, secret)
+            }
         }
     }
 
-    /// The class in the requested version, or a newer one.
+    /// The class in the requested version, as long as the operation is pending.
     async fn class<T>(&self, meta: proto::MachineClassMeta, fetch: &Fetch<T>) -> Result<MachineClass, DriverError>
     where
         T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
@@ -251,10 +244,6 @@ impl<D: Driver + 'static> Registrant<D> {
 
 fn message(message: FromDriver) -> proto::DriverSide {
     proto::DriverSide { message: Some(message) }
-}
-
-fn vm(vm: mcm_api::cloud::VmIdentity) -> Outcome {
-    Outcome::Vm(wire::encode_vm(vm))
 }
 
 /// Fetches classes and Secrets from the controller.
@@ -292,7 +281,7 @@ where
     }
 
     /// The data of the class's Secrets, merged as in requests of the plain form.
-    async fn secrets_of(&self, class: &MachineClass) -> Result<BTreeMap<String, ByteString>, DriverError> {
+    async fn secrets_of(&self, class: &MachineClass) -> Result<SecretData, DriverError> {
         let mut data = BTreeMap::new();
         for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
             let Some(meta) = secret_meta(class, reference) else {
@@ -303,7 +292,7 @@ where
             let response = response.map_err(|status| wire::decode_error(&status, CONTROLLER))?;
             data.extend(wire::decode_secret(response.into_inner().data));
         }
-        Ok(data)
+        Ok(SecretData(data))
     }
 }
 

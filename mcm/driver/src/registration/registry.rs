@@ -1,20 +1,26 @@
 //! The controller's side: the registered drivers, their pending operations and their answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::channel::{mpsc, oneshot};
 use futures::{Stream, StreamExt, stream};
+use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError};
 use parking_lot::{Mutex, MutexGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{API_VERSION, SESSION, Source, access};
+use super::drivers::{self, Destination, Process, Rejection};
+use super::operation;
+use super::{SESSION, Source, access};
+use crate::call::{Call, Handler, Outcome};
+use crate::incoming::ClientIdentity;
 use crate::proto;
-use crate::proto::answer::Result as Outcome;
+use crate::proto::answer::Result as Answered;
 use crate::proto::controller_side::Message as ToDriver;
 use crate::proto::driver_side::Message as FromDriver;
 use crate::proto::registry_server::{self, RegistryServer};
@@ -24,7 +30,10 @@ const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of operations that a driver has not read from its stream; a driver with more is stalled.
 const BACKLOG: usize = 4096;
 
-/// The drivers that have registered. Clones share them.
+/// The drivers that have registered, as one driver: each call goes to a driver of its class's provider. Clones share
+/// them.
+///
+/// A registry without a source belongs to a standby: it accepts drivers, so that they are there when it leads.
 #[derive(Clone)]
 pub struct Registry(Arc<Shared>);
 
@@ -37,14 +46,35 @@ struct Shared {
 #[derive(Default)]
 struct State {
     operations: u64,
-    drivers: BTreeMap<String, Registered>,
+    /// In the order of registration.
+    drivers: Vec<Registered>,
 }
 
 struct Registered {
-    name: String,
+    process: Process,
     session: String,
     outbox: mpsc::Sender<proto::ControllerSide>,
-    awaited: BTreeMap<u64, oneshot::Sender<Option<Outcome>>>,
+    awaited: BTreeMap<u64, Awaited>,
+}
+
+struct Awaited {
+    answer: oneshot::Sender<Option<Answered>>,
+    /// The class in the version of the operation, which the driver may fetch.
+    class: Option<MachineClass>,
+}
+
+impl State {
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.drivers.iter().map(|driver| &driver.process)
+    }
+
+    fn of_session(&mut self, session: &str) -> Option<&mut Registered> {
+        self.drivers.iter_mut().find(|driver| driver.session == session)
+    }
+
+    fn kinds(&self) -> BTreeSet<&str> {
+        self.processes().map(|process| process.kind.as_str()).collect()
+    }
 }
 
 impl fmt::Debug for Registry {
@@ -71,23 +101,25 @@ impl Registry {
     }
 
     /// The kinds with a registered driver.
-    pub fn kinds(&self) -> Vec<String> {
-        self.state().drivers.keys().cloned().collect()
+    pub fn kinds(&self) -> BTreeSet<String> {
+        self.state().kinds().into_iter().map(str::to_owned).collect()
     }
 
-    pub(super) fn attach_source(&self, source: Arc<dyn Source>) {
-        *lock(&self.0.source) = Some(source);
-    }
-
-    /// Sends an operation to the driver of a kind and awaits the answer. Dropping the future cancels the operation.
-    pub(super) async fn call(&self, kind: &str, operation: proto::Operation) -> Result<Outcome, DriverError> {
-        let (answer, pending) = self.begin(kind, operation)?;
+    /// Sends an operation to one process and awaits its answer. Dropping the future cancels the operation.
+    async fn send(&self, destination: &Destination, call: &Call) -> Result<Outcome, DriverError> {
+        let operation = operation::encode(call)?;
+        let (answer, pending) = self.begin(destination, operation, call.class().cloned())?;
         let answer = answer.await;
-        let name = pending.driver.clone();
+        let Process { kind, name, .. } = pending.process.clone();
         drop(pending);
         match answer {
-            Ok(Some(Outcome::Failure(failure))) => Err(crate::wire::decode_failure(failure)),
-            Ok(Some(outcome)) => Ok(outcome),
+            Ok(Some(answered)) => {
+                let outcome = operation::decode_result(answered)?;
+                if let (Outcome::Class(class), Call::GenerateClass(old, _)) = (&outcome, call) {
+                    drivers::check_generated(&kind, old, class)?;
+                }
+                Ok(outcome)
+            }
             Ok(None) => Err(DriverError::new(
                 Code::Internal,
                 format!("the driver {name} of {kind:?} answered without a result, which violates the contract"),
@@ -98,119 +130,108 @@ impl Registry {
         }
     }
 
+    /// Sends an operation to the first process that the destination includes and that accepts it. A process that does
+    /// not accept it has not received it.
     fn begin(
         &self,
-        kind: &str,
+        destination: &Destination,
         mut operation: proto::Operation,
-    ) -> Result<(oneshot::Receiver<Option<Outcome>>, PendingOperation), DriverError> {
+        class: Option<MachineClass>,
+    ) -> Result<(oneshot::Receiver<Option<Answered>>, PendingOperation), DriverError> {
         let mut state = self.state();
         state.operations += 1;
         let id = state.operations;
-        let others = state.drivers.keys().cloned().collect::<Vec<_>>().join(", ");
-        let Some(driver) = state.drivers.get_mut(kind) else {
-            let others = if others.is_empty() { "none".to_owned() } else { others };
-            return Err(unavailable(format!(
-                "no driver has registered for the provider {kind:?} (registered: {others}): \
-                 start it, or correct the provider of the machine class"
-            )));
-        };
         operation.id = id;
-        let message = proto::ControllerSide {
-            message: Some(ToDriver::Operation(operation)),
-        };
-        if driver.outbox.try_send(message).is_err() {
-            return Err(unavailable(format!(
-                "the driver {} of {kind:?} accepts no operations: it is stalled or disconnecting",
-                driver.name
-            )));
+        let mut stalled = Vec::new();
+        let included = state.drivers.iter_mut();
+        for driver in included.filter(|driver| destination.includes(&driver.process)) {
+            let message = ToDriver::Operation(operation.clone());
+            if driver.outbox.try_send(to_driver(message)).is_err() {
+                stalled.push(driver.process.name.clone());
+                continue;
+            }
+            let (answer, receiver) = oneshot::channel();
+            driver.awaited.insert(id, Awaited { answer, class });
+            let pending = PendingOperation {
+                registry: self.clone(),
+                process: driver.process.clone(),
+                session: driver.session.clone(),
+                id,
+            };
+            return Ok((receiver, pending));
         }
-        let (sender, receiver) = oneshot::channel();
-        driver.awaited.insert(id, sender);
-        let pending = PendingOperation {
-            registry: self.clone(),
-            kind: kind.to_owned(),
-            driver: driver.name.clone(),
-            session: driver.session.clone(),
-            id,
-        };
-        Ok((receiver, pending))
+        if stalled.is_empty() {
+            return Err(destination.absent(&state.kinds()));
+        }
+        Err(unavailable(format!(
+            "the driver {} of {destination} accepts no operations: it is stalled or disconnecting",
+            stalled.join(", ")
+        )))
     }
 
     fn register_driver(
         &self,
-        registration: &proto::Registration,
+        registration: proto::Registration,
+        identity: Option<ClientIdentity>,
     ) -> Result<(mpsc::Receiver<proto::ControllerSide>, RegistrationGuard), Status> {
-        let proto::Registration {
-            kind,
-            api_version,
-            name,
-        } = registration;
-        if kind.is_empty() {
-            return Err(Status::invalid_argument(
-                "the registration has no kind: set it to the provider of the machine classes that the driver serves",
-            ));
-        }
-        if api_version != API_VERSION {
-            return Err(Status::failed_precondition(format!(
-                "the driver uses {api_version:?}, and this controller {API_VERSION}: use a driver for that version"
-            )));
-        }
         let session = (lock(&self.0.sessions))();
+        let leads = lock(&self.0.source).is_some();
         let mut state = self.state();
-        if let Some(registered) = state.drivers.get(kind) {
-            return Err(Status::already_exists(format!(
-                "the kind {kind:?} already has the driver {}: end that one first, or register for another kind",
-                registered.name
-            )));
-        }
+        let process = drivers::admit(state.processes(), registration, identity).map_err(rejected)?;
         let (mut outbox, operations) = mpsc::channel(BACKLOG);
-        let welcome = proto::ControllerSide {
-            message: Some(ToDriver::Registered(proto::Registered {
-                session: session.clone(),
-            })),
+        let welcome = proto::Registered {
+            session: session.clone(),
+            leads,
         };
-        if outbox.try_send(welcome).is_err() {
+        if outbox.try_send(to_driver(ToDriver::Registered(welcome))).is_err() {
             return Err(Status::internal("a new stream accepts no message"));
         }
-        let driver = Registered {
-            name: name.clone(),
+        let before = state.processes().find(|other| other.kind == process.kind);
+        let before = before.map(|other| other.name.as_str());
+        tracing::info!(
+            kind = process.kind,
+            driver = process.name,
+            leads,
+            before,
+            "a driver has registered"
+        );
+        state.drivers.push(Registered {
+            process,
             session: session.clone(),
             outbox,
             awaited: BTreeMap::new(),
-        };
-        state.drivers.insert(kind.clone(), driver);
-        tracing::info!(kind, driver = name, "a driver has registered");
-        let guard = RegistrationGuard {
-            registry: self.clone(),
-            kind: kind.clone(),
-            session,
-        };
-        Ok((operations, guard))
+        });
+        let registry = self.clone();
+        Ok((operations, RegistrationGuard { registry, session }))
     }
 
-    fn deliver_answer(&self, kind: &str, session: &str, answer: proto::Answer) {
+    fn deliver_answer(&self, session: &str, answer: proto::Answer) {
         let mut state = self.state();
-        let driver = state.drivers.get_mut(kind).filter(|driver| driver.session == session);
+        let driver = state.of_session(session);
         if let Some(awaited) = driver.and_then(|driver| driver.awaited.remove(&answer.id)) {
             // The caller may have dropped its future.
-            let _ = awaited.send(answer.result);
+            let _ = awaited.answer.send(answer.result);
         }
     }
 
-    /// The kind of the calling driver.
-    fn kind_of<T>(&self, request: &Request<T>) -> Result<String, Status> {
+    /// The kind of the calling driver, and the class of that reference and version if one of its pending operations
+    /// has it.
+    fn caller<T>(
+        &self,
+        request: &Request<T>,
+        class: Option<&proto::MachineClassMeta>,
+    ) -> Result<(String, Option<MachineClass>), Status> {
         let session = request.metadata().get(SESSION).and_then(|value| value.to_str().ok());
-        let state = self.state();
-        let mut drivers = state.drivers.iter();
-        drivers
-            .find(|(_, driver)| session == Some(&driver.session))
-            .map(|(kind, _)| kind.clone())
-            .ok_or_else(|| {
-                Status::unauthenticated(format!(
-                    "the metadata {SESSION} matches no registered driver: register first, \
-                     and send the session of Registered"
-                ))
-            })
+        let mut state = self.state();
+        let driver = session.and_then(|session| state.of_session(session)).ok_or_else(|| {
+            Status::unauthenticated(format!(
+                "the metadata {SESSION} matches no registered driver: register first, \
+                 and send the session of Registered"
+            ))
+        })?;
+        let pending = driver.awaited.values().filter_map(|awaited| awaited.class.as_ref());
+        let pending = class.and_then(|meta| pending.into_iter().find(|class| operation::meta(class) == *meta));
+        Ok((driver.process.kind.clone(), pending.cloned()))
     }
 
     fn source(&self) -> Result<Arc<dyn Source>, Status> {
@@ -224,19 +245,55 @@ impl Registry {
     }
 }
 
+#[async_trait]
+impl Handler for Registry {
+    async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
+        let destination = Destination::of(&call)?;
+        if destination != Destination::EveryKind {
+            return self.send(&destination, &call).await;
+        }
+        let mut ids = Vec::new();
+        for kind in self.kinds() {
+            match self.send(&Destination::Kind(kind), &call).await {
+                Ok(Outcome::VolumeIds(found)) => ids.extend(found),
+                Ok(other) => return Ok(other),
+                Err(error) if error.code == Code::Unimplemented => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Outcome::VolumeIds(ids))
+    }
+
+    fn attach_source(&self, source: Arc<dyn Source>) {
+        *lock(&self.0.source) = Some(source);
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
+}
+
+fn to_driver(message: ToDriver) -> proto::ControllerSide {
+    proto::ControllerSide { message: Some(message) }
 }
 
 fn unavailable(message: String) -> DriverError {
     DriverError::new(Code::Unavailable, message)
 }
 
+fn rejected(rejection: Rejection) -> Status {
+    let code = match rejection {
+        Rejection::NoKind => tonic::Code::InvalidArgument,
+        Rejection::Version(_) => tonic::Code::FailedPrecondition,
+        Rejection::OtherIdentity { .. } | Rejection::ClassKindTaken { .. } => tonic::Code::AlreadyExists,
+    };
+    Status::new(code, rejection.to_string())
+}
+
 /// An operation whose answer is awaited; cancels it if dropped before the answer.
 struct PendingOperation {
     registry: Registry,
-    kind: String,
-    driver: String,
+    process: Process,
     session: String,
     id: u64,
 }
@@ -244,15 +301,11 @@ struct PendingOperation {
 impl Drop for PendingOperation {
     fn drop(&mut self) {
         let mut state = self.registry.state();
-        let driver = state.drivers.get_mut(&self.kind);
-        if let Some(driver) = driver.filter(|driver| driver.session == self.session)
+        if let Some(driver) = state.of_session(&self.session)
             && driver.awaited.remove(&self.id).is_some()
         {
-            let cancelled = proto::ControllerSide {
-                message: Some(ToDriver::Cancelled(self.id)),
-            };
             // A stalled or disconnected driver cannot receive the cancellation.
-            let _ = driver.outbox.try_send(cancelled);
+            let _ = driver.outbox.try_send(to_driver(ToDriver::Cancelled(self.id)));
         }
     }
 }
@@ -260,25 +313,26 @@ impl Drop for PendingOperation {
 /// Keeps a driver registered until it is dropped together with the driver's stream.
 struct RegistrationGuard {
     registry: Registry,
-    kind: String,
     session: String,
 }
 
 impl Drop for RegistrationGuard {
     fn drop(&mut self) {
         let mut state = self.registry.state();
-        let ours = state
-            .drivers
-            .get(&self.kind)
-            .is_some_and(|driver| driver.session == self.session);
-        if ours && let Some(driver) = state.drivers.remove(&self.kind) {
-            tracing::warn!(
-                kind = self.kind,
-                driver = driver.name,
-                under_way = driver.awaited.len(),
-                "the driver disconnected"
-            );
-        }
+        let mut drivers = state.drivers.iter();
+        let Some(position) = drivers.position(|driver| driver.session == self.session) else {
+            return;
+        };
+        let ended = state.drivers.remove(position);
+        let kind = ended.process.kind;
+        let next = state.processes().find(|process| process.kind == kind);
+        tracing::warn!(
+            kind,
+            driver = ended.process.name,
+            under_way = ended.awaited.len(),
+            next = next.map(|process| process.name.as_str()),
+            "the driver disconnected"
+        );
     }
 }
 
@@ -289,19 +343,20 @@ impl registry_server::Registry for Registry {
     type RegisterStream = Outgoing;
 
     async fn register(&self, request: Request<Streaming<proto::DriverSide>>) -> Result<Response<Outgoing>, Status> {
+        let identity = request.extensions().get::<Option<ClientIdentity>>().cloned().flatten();
         let mut incoming = request.into_inner();
         let first = tokio::time::timeout(REGISTRATION_TIMEOUT, incoming.message()).await;
         let first = first.map_err(|_| Status::deadline_exceeded("the driver did not register in time"))??;
         let Some(FromDriver::Registration(registration)) = first.and_then(|first| first.message) else {
             return Err(Status::invalid_argument("the first message must be a Registration"));
         };
-        let (operations, guard) = self.register_driver(&registration)?;
+        let (operations, guard) = self.register_driver(registration, identity)?;
         // One stream drives both directions and ends with either, so that it lives exactly as long as the connection.
         let operations = operations
             .map(|message| Some(Ok(message)))
             .chain(stream::once(async { None }));
         let registry = self.clone();
-        let (kind, session) = (guard.kind.clone(), guard.session.clone());
+        let session = guard.session.clone();
         let answers = incoming
             .map(Some)
             .chain(stream::once(async { None }))
@@ -310,7 +365,7 @@ impl registry_server::Registry for Registry {
                     Some(Ok(proto::DriverSide {
                         message: Some(FromDriver::Answer(answer)),
                     })) => {
-                        registry.deliver_answer(&kind, &session, answer);
+                        registry.deliver_answer(&session, answer);
                         None
                     }
                     Some(Ok(_)) => Some(Some(Err(Status::invalid_argument(
@@ -328,12 +383,16 @@ impl registry_server::Registry for Registry {
         &self,
         request: Request<proto::MachineClassMeta>,
     ) -> Result<Response<proto::MachineClass>, Status> {
-        let kind = self.kind_of(&request)?;
-        access::class(&*self.source()?, &kind, request.get_ref()).map(Response::new)
+        let (kind, pending) = self.caller(&request, Some(request.get_ref()))?;
+        match pending {
+            Some(class) => access::encode_class(&class),
+            None => access::class(&*self.source()?, &kind, request.get_ref()),
+        }
+        .map(Response::new)
     }
 
     async fn get_secret(&self, request: Request<proto::SecretMeta>) -> Result<Response<proto::Secret>, Status> {
-        let kind = self.kind_of(&request)?;
+        let (kind, _) = self.caller(&request, None)?;
         access::secret(&*self.source()?, &kind, request.get_ref()).map(Response::new)
     }
 }

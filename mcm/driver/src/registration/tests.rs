@@ -1,5 +1,9 @@
 //! Drivers that register, perform operations, disconnect and reconnect; in process, except for one on a socket.
 
+mod forms;
+mod identity;
+mod processes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +67,7 @@ impl Source for Garden {
 struct Echo {
     blocked: Option<Arc<Notify>>,
     deleted: Arc<Mutex<Vec<String>>>,
+    updated: Arc<Mutex<Vec<String>>>,
 }
 
 fn text(request: &MachineRequest, key: &str) -> String {
@@ -116,6 +121,23 @@ impl Driver for Echo {
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         Ok(vec![format!("{} volumes", specs.len())])
     }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let (spec, version) = (&request.class.provider_spec, &request.class.metadata.resource_version);
+        self.updated
+            .lock()
+            .push(format!("{last_applied:?} to {spec} of version {version:?}"));
+        Ok(())
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        mut class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        class.provider = provider_class["spec"]["becomes"].as_str().map(str::to_owned);
+        Ok(class)
+    }
 }
 
 fn registry() -> Registry {
@@ -141,8 +163,13 @@ fn request(kind: &str) -> MachineRequest {
 /// Registers a driver of `kind`, then runs `story` concurrently with it.
 async fn with_driver<T>(registry: &Registry, kind: &str, driver: Echo, story: impl Future<Output = T>) -> T {
     let registrant = Registrant::new(driver, kind, &format!("the {kind} driver"));
+    with_registrant(registry, registrant, story).await
+}
+
+/// Registers a driver, then runs `story` concurrently with it.
+async fn with_registrant<T>(registry: &Registry, registrant: Registrant<Echo>, story: impl Future<Output = T>) -> T {
     let ready = Notify::new();
-    let work = registrant.run(registry.clone().into_server(), || ready.notify_one());
+    let work = registrant.run(registry.clone().into_server(), |_| ready.notify_one());
     let story = async {
         ready.notified().await;
         story.await
@@ -189,29 +216,6 @@ async fn every_call_is_routed_to_the_driver_of_the_class() {
         .await;
     })
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_second_driver_of_a_kind_is_rejected_with_the_name_of_the_first() {
-    let registry = registry();
-    with_driver(&registry, "red", Echo::default(), async {
-        let second = Registrant::new(Echo::default(), "red", "another");
-        let ended = second.run(registry.clone().into_server(), || {}).await;
-        let Ended::Refused(reason) = ended else {
-            panic!("{ended}")
-        };
-        assert!(
-            reason.contains("the red driver") && reason.contains("end that one first"),
-            "{reason}"
-        );
-        registry.create_machine(request("red")).await.unwrap();
-    })
-    .await;
-    assert!(
-        registry.kinds().is_empty(),
-        "the driver is unregistered when its stream ends"
-    );
-    with_driver(&registry, "red", Echo::default(), async {}).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,6 +294,7 @@ impl Raw {
             kind: kind.to_owned(),
             api_version: api_version.to_owned(),
             name: "raw".to_owned(),
+            class_kinds: Vec::new(),
         };
         let message = proto::driver_side::Message::Registration(registration);
         outbox.send(proto::DriverSide { message: Some(message) }).await.unwrap();
@@ -414,7 +419,7 @@ async fn a_driver_registers_over_a_socket() {
     let address = format!("grpc://{}", listener.address().unwrap());
     let ready = Notify::new();
     let registrant = Registrant::new(Echo::default(), "red", "remote");
-    let work = registrant.run(crate::channel::patient(&address, None).unwrap(), || ready.notify_one());
+    let work = registrant.run(crate::channel::patient(&address, None).unwrap(), |_| ready.notify_one());
     let story = async {
         ready.notified().await;
         registry.create_machine(request("red")).await.unwrap()
