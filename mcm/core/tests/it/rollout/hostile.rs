@@ -152,7 +152,7 @@ proptest! {
         }
         let view = overshoot::View {
             sets: view.sets,
-            deployments: world.deployment.clone().map(std::sync::Arc::new).into_iter().collect(),
+            deployments: world.deployment.map(std::sync::Arc::new).into_iter().collect(),
             machines: view.machines,
             may_freeze: true,
         };
