@@ -255,6 +255,10 @@ impl<D: Driver> Driver for Counted<D> {
         self.count("UpdateMachine", updated)
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.count("StopMachine", self.driver.stop_machine(request).await)
+    }
+
     async fn generate_machine_class(
         &self,
         provider_class: serde_json::Value,

@@ -182,6 +182,11 @@ impl Driver for Recorded {
         self.driver.update_machine(request, last_applied).await
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.writes.call("StopMachine", &request);
+        self.driver.stop_machine(request).await
+    }
+
     async fn generate_machine_class(
         &self,
         provider_class: Value,

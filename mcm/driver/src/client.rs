@@ -161,6 +161,12 @@ where
         response.map(|_| ()).map_err(self.failed())
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let request = wire::encode_request(request)?;
+        let response = self.client.clone().stop_machine(request).await;
+        Ok(wire::decode_vm(response.map_err(self.failed())?.into_inner()))
+    }
+
     async fn generate_machine_class(
         &self,
         provider_class: serde_json::Value,

@@ -81,6 +81,11 @@ impl<D: Driver> Driver for OfProvider<D> {
         self.driver.update_machine(request, last_applied).await
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.check(&request.class)?;
+        self.driver.stop_machine(request).await
+    }
+
     /// The driver fills in the class's provider, which must be its own.
     async fn generate_machine_class(
         &self,
@@ -136,6 +141,9 @@ mod tests {
         async fn update_machine(&self, _: MachineRequest, _: Option<String>) -> Result<(), DriverError> {
             Ok(())
         }
+        async fn stop_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+            Ok(VmIdentity::default())
+        }
         async fn generate_machine_class(
             &self,
             filled: serde_json::Value,
@@ -171,6 +179,7 @@ mod tests {
             driver.get_machine_status(request()).await.is_ok(),
             driver.list_machines(class(provider), BTreeMap::new()).await.is_ok(),
             driver.update_machine(request(), None).await.is_ok(),
+            driver.stop_machine(request()).await.is_ok(),
             driver
                 .generate_machine_class(filled, MachineClass::default())
                 .await
@@ -180,8 +189,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_driver_receives_only_calls_for_classes_of_its_provider() {
-        assert_eq!(forwarded_calls("own").await, [true; 7]);
-        assert_eq!(forwarded_calls("another").await, [false; 7]);
-        assert_eq!(forwarded_calls("").await, [false; 7]);
+        assert_eq!(forwarded_calls("own").await, [true; 8]);
+        assert_eq!(forwarded_calls("another").await, [false; 8]);
+        assert_eq!(forwarded_calls("").await, [false; 8]);
     }
 }

@@ -116,6 +116,10 @@ impl Driver for DefectiveDriver {
         self.driver.update_machine(request, last_applied).await
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.driver.stop_machine(request).await
+    }
+
     async fn generate_machine_class(
         &self,
         provider_class: Value,

@@ -213,6 +213,7 @@ impl<D: Driver + 'static> Registrant<D> {
             OperationType::Create => driver.create_machine(request).await.map(vm),
             OperationType::Initialize => driver.initialize_machine(request).await.map(vm),
             OperationType::GetStatus => driver.get_machine_status(request).await.map(vm),
+            OperationType::Stop => driver.stop_machine(request).await.map(vm),
             OperationType::Delete => driver
                 .delete_machine(request)
                 .await

@@ -106,6 +106,10 @@ impl Driver for Registry {
         self.vm(OperationType::GetStatus, request).await
     }
 
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.vm(OperationType::Stop, request).await
+    }
+
     async fn list_machines(
         &self,
         class: MachineClass,
