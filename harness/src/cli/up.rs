@@ -112,6 +112,7 @@ impl Up {
             disturbances: Vec::new(),
             gates: false,
             no_target: false,
+            fencing: scenario::PreserveFencing::default(),
         };
         let (stage, port, population) = (self.stage, self.port, self.population);
         block_on(async {

@@ -126,6 +126,7 @@ fn with_plain_world(plan: &Plan, position: usize) -> Option<Plan> {
         1 => world.replicas = plain.replicas,
         2 => world.cloud.require_initialize = plain.cloud.require_initialize,
         3 => world.cloud.boot_delay = plain.cloud.boot_delay,
+        4 => world.fencing = plain.fencing,
         _ => return None,
     }
     Some(plan)
