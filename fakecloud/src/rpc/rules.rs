@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case(proto::Fault { operation: 99, ..proto::Fault::default() }, "operation: 99 is none; 0 to 9 are")]
+    #[case(proto::Fault { operation: 99, ..proto::Fault::default() }, "operation: 99 is none; 0 to 10 are")]
     #[case(proto::Fault { code: 18, ..proto::Fault::default() }, "code: 18 is no machine code")]
     #[case(proto::Fault { latency: "long".to_owned(), ..proto::Fault::default() }, "latency: \"long\" is not a delay")]
     #[case(proto::Fault { stale: Some(proto::Stale::default()), ..proto::Fault::default() }, "stale: is empty")]
