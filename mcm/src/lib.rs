@@ -32,6 +32,7 @@ pub use error::Error;
 pub use metrics::{Activity, Metrics, Readiness, http};
 pub use options::{
     AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
-    OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, RetryOptions, SafetyOptions,
+    OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, PreserveFencing, RetryOptions,
+    SafetyOptions,
 };
 pub use run::{Environment, run, run_with_election_thread};

@@ -218,6 +218,7 @@ async fn work(
         created_vms: CreatedVms::default(),
         copies: LastTimes::default(),
         failed_calls: LastTimes::default(),
+        power_questions: LastTimes::default(),
         slots: WorkerSlots::new(concurrency),
         update_support: UpdateSupport::default(),
         reported_damage: ReportedDamage::default(),
@@ -300,6 +301,7 @@ fn settings(options: &Options) -> Settings {
         bootstrap_token_extra_groups: options.machine.bootstrap_token_auth_extra_groups.clone(),
         preserve_timeout: options.preservation.timeout.0,
         preservation: options.preservation.dialect.dialect(),
+        fencing: options.preservation.fencing.fencing(),
         retry: Retry {
             conflict: retry.conflict.0,
             short: retry.short.0,

@@ -87,6 +87,7 @@ mod terminating_without_deletion;
 mod token_ids_collide;
 mod two_mcms_one_target;
 mod unimplemented_status_create_loop;
+mod unique_pod_runs_twice;
 mod unknown_blocks_rollout;
 mod unreachable_node_volumes;
 mod update_hot_loop;
@@ -196,6 +197,7 @@ pub fn regressions() -> Vec<Entry> {
         token_ids_collide::entry(),
     ];
     entries.extend(appendix::entries());
+    entries.extend(unique_pod_runs_twice::entries());
     entries.extend(quirks::entries());
     entries
 }

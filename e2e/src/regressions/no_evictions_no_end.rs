@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::builder::{
-    all, attached_to, budget, keep, machine_gone, not, pods, seconds, slack, stateful_set, storage_class, vm_count,
+    all, attached_to, budget, event_count, keep, machine_gone, not, pods, seconds, slack, stateful_set, storage_class,
     workload,
 };
 use scenario::expect::PodState;
@@ -65,13 +65,13 @@ fn no_evictions() -> Scenario {
 fn drain_timed_out() -> Scenario {
     with_volume(
         "a02-b-time-is-up",
-        "A disruption budget protects a pod with a volume until the drain timeout: then the pod is deleted, before its \
-         VM.",
+        "A disruption budget protects a pod with a volume until the drain timeout: then its deletion is requested, \
+         before its VM is deleted.",
         json!({ "drainTimeout": "30m0s" }),
     )
     .throughout(not(all([
-        vm_count("md-a-1", 0),
-        not(pods("db").on("md-a-1").exactly(0)),
+        event_count("Machine", "md-a-1", "VMDeleted", 1),
+        not(pods("db").on("md-a-1").are(PodState::Ready).exactly(0)),
     ])))
     .step(budget("db", 0))
     .step(super::delete("Machine", "md-a-1"))

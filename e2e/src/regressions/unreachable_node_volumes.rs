@@ -3,12 +3,12 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
-use scenario::Scenario;
 use scenario::builder::{
-    all, attached_at_most, fail_calls, fault_hits, kubelet, lift, machine_gone, pods, seconds, slack,
+    all, attached_at_most, fail_calls, fault_hits, kubelet, lift, machine_gone, pods, seconds, slack, vm,
 };
 use scenario::expect::PodState;
-use scenario::step::{CloudCall, KubeletAction};
+use scenario::step::{CloudCall, KubeletAction, VmAction};
+use scenario::{Scenario, Step};
 
 use super::no_evictions_no_end::with_volume;
 
@@ -37,17 +37,18 @@ pub(super) fn entry() -> Entry {
     }
 }
 
-/// A pod with a volume on the first of two machines, whose kubelet dies.
-fn dies(name: &str, about: &str) -> Scenario {
+/// A pod with a volume on the first of two machines, which dies by this step.
+fn dies(name: &str, about: &str, death: Step) -> Scenario {
     with_volume(name, about, serde_json::Value::Null)
         .throughout(attached_at_most("data-db-0", 1))
-        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .step(death)
 }
 
 fn unreachable() -> Scenario {
     dies(
         "r34-unreachable",
         "A node with a volume dies: the volume is detached when its machine fails, and its pod runs elsewhere.",
+        kubelet("md-a-1", KubeletAction::Stop),
     )
     .eventually(
         seconds(15 * 60 + 40),
@@ -60,8 +61,9 @@ fn unreachable() -> Scenario {
 fn stuck() -> Scenario {
     dies(
         "r34-b-stuck",
-        "A node with a volume dies, and the cloud does not detach it while the VM exists: the machine is deleted all \
+        "A VM with a volume stops, and the cloud does not detach it while the VM exists: the machine is deleted all \
          the same.",
+        vm("md-a-1", VmAction::Kill),
     )
     .step(fail_calls(
         "busy",

@@ -22,6 +22,7 @@ mod drain_timeout;
 mod edits;
 mod evictions_under_budget;
 mod failover;
+mod fencing;
 mod flaky_cloud;
 mod foreign_nodes;
 mod gardener_zones;
@@ -144,6 +145,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("rollout", rollouts))
         .chain(suite("preservation", preservation::scenarios()))
         .chain(suite("preservation", preservation_returns::scenarios()))
+        .chain(suite("preservation", fencing::scenarios()))
         .chain(suite("preservation", preservation_limits::scenarios()))
         .chain(suite("preservation", preservation_owners::scenarios()))
         .chain(suite("preservation", preservation_people::scenarios()))

@@ -91,7 +91,7 @@ fn a_vm_is_created_found_listed_initialized_and_deleted_by_hand() {
     let found = cloud.vm("status", &["--machine-name=m-1", "-o=json"]).succeeded();
     let found: Value = serde_json::from_str(&found).unwrap();
     let id = found["providerId"].as_str().unwrap();
-    assert_eq!(created, format!("created: provider id {id}, node m-1\n"));
+    assert_eq!(created, format!("created: provider id {id}, node m-1, running\n"));
     let again = cloud.vm("create", &["--machine-name=m-1"]).succeeded();
     assert_eq!(again, created, "a second creation finds the VM");
 
@@ -99,7 +99,12 @@ fn a_vm_is_created_found_listed_initialized_and_deleted_by_hand() {
     let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows, [vec!["PROVIDER", "ID", "MACHINE"], vec![id, "m-1"]]);
     let initialized = cloud.vm("initialize", &["--machine-name=m-1"]).succeeded();
-    assert_eq!(initialized, format!("initialized: provider id {id}, node m-1\n"));
+    assert_eq!(
+        initialized,
+        format!("initialized: provider id {id}, node m-1, running\n")
+    );
+    let stopped = cloud.vm("stop", &["--machine-name=m-1"]).succeeded();
+    assert_eq!(stopped, format!("stopped: provider id {id}, node m-1, stopped\n"));
 
     let deleted = cloud.vm("delete", &["--machine-name=m-1"]).succeeded();
     assert_eq!(deleted, format!("deleted: provider id {id}\n"));

@@ -23,6 +23,8 @@ pub enum CloudCall {
     GetVolumeIds,
     /// Applies a changed provider spec to a VM; also `UpdateVm` of the control contract.
     UpdateMachine,
+    /// Switches a VM off.
+    StopMachine,
     /// Attaches a volume of the cloud or of a cluster's storage to the machine whose Node requests it.
     AttachVolume,
     /// Detaches a volume.
@@ -30,7 +32,7 @@ pub enum CloudCall {
 }
 
 /// Each call with its name in files and its old name in rules of `fakecloud`.
-const NAMES: [(CloudCall, &str, &str); 9] = [
+const NAMES: [(CloudCall, &str, &str); 10] = [
     (CloudCall::CreateMachine, "createMachine", "create"),
     (CloudCall::InitializeMachine, "initializeMachine", "initialize"),
     (CloudCall::DeleteMachine, "deleteMachine", "delete"),
@@ -38,6 +40,7 @@ const NAMES: [(CloudCall, &str, &str); 9] = [
     (CloudCall::ListMachines, "listMachines", "list"),
     (CloudCall::GetVolumeIds, "getVolumeIDs", "volumes"),
     (CloudCall::UpdateMachine, "updateMachine", "update"),
+    (CloudCall::StopMachine, "stopMachine", "stop"),
     (CloudCall::AttachVolume, "attachVolume", "attach"),
     (CloudCall::DetachVolume, "detachVolume", "detach"),
 ];
@@ -73,6 +76,7 @@ impl CloudCall {
             Self::ListMachines => "ListMachines",
             Self::GetVolumeIds => "GetVolumeIDs",
             Self::UpdateMachine => "UpdateMachine",
+            Self::StopMachine => "StopMachine",
             Self::AttachVolume => "AttachVolume",
             Self::DetachVolume => "DetachVolume",
         }

@@ -10,14 +10,15 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::MachineClass;
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{MachineName, NodeName, ProviderId};
 use mcm_driver::MachineRequest;
 
 use super::faults::{CallInfo, Effect, Fired};
 use super::update::VmUpdate;
 use super::{
-    Caller, Cloud, CloudCall, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData, Vm,
+    Caller, Cloud, CloudCall, DuplicateCreates, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData,
+    Vm, VmState,
 };
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
@@ -226,6 +227,31 @@ impl Cloud {
                 cloud.switch_nics(&machine, &vm.id, &requested.nics, false);
             }
             Ok(())
+        })
+    }
+
+    /// Switches the machine's VM off. It keeps its disks and network interfaces.
+    pub fn stop_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
+        let call = self.begin(CloudCall::StopMachine, request, client, now);
+        let machine = owner(request).key();
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(&request.secret)?;
+            let vm = cloud.only(&machine)?;
+            if effect == Effect::Lie {
+                let power = Some(Power::Stopped);
+                return Ok(VmIdentity { power, ..vm.identity() });
+            }
+            let ordinal = vm.ordinal;
+            if vm.state != VmState::Stopped {
+                cloud.transition(
+                    ordinal,
+                    VmState::Stopped,
+                    "it was stopped by StopMachine",
+                    Caller::Driver,
+                    now,
+                );
+            }
+            cloud.only(&machine).map(Vm::identity)
         })
     }
 
@@ -438,6 +464,7 @@ fn fictitious_vm(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
         node_name: NodeName::new(format!("{}{}", spec.node_name_prefix, owner.name)),
         addresses: Vec::new(),
         last_known_state: None,
+        power: Some(Power::Running),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 pub use fakecloud_api::VmState;
 use jiff::Timestamp;
-use mcm_api::cloud::VmIdentity;
+use mcm_api::cloud::{Power, VmIdentity};
 use mcm_api::{NodeName, ProviderId};
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +132,10 @@ impl Vm {
             node_name: NodeName::new(self.node_name.as_str()),
             addresses: Vec::new(),
             last_known_state: None,
+            power: Some(match self.state {
+                VmState::Stopped | VmState::Terminated => Power::Stopped,
+                VmState::Pending | VmState::Running | VmState::Stopping => Power::Running,
+            }),
         }
     }
 

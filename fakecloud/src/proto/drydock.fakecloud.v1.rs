@@ -1198,6 +1198,8 @@ pub enum Operation {
     Attach = 8,
     /// DetachVolume
     Detach = 9,
+    /// StopMachine
+    Stop = 10,
 }
 impl Operation {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1216,6 +1218,7 @@ impl Operation {
             Self::Update => "OPERATION_UPDATE",
             Self::Attach => "OPERATION_ATTACH",
             Self::Detach => "OPERATION_DETACH",
+            Self::Stop => "OPERATION_STOP",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1231,6 +1234,7 @@ impl Operation {
             "OPERATION_UPDATE" => Some(Self::Update),
             "OPERATION_ATTACH" => Some(Self::Attach),
             "OPERATION_DETACH" => Some(Self::Detach),
+            "OPERATION_STOP" => Some(Self::Stop),
             _ => None,
         }
     }

@@ -137,6 +137,12 @@ impl Driver for FakeDriver {
         self.call(|cloud, client, now| cloud.update_machine(&request, last_applied, client, now))
             .await
     }
+
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        check_provider(&request.class)?;
+        self.call(|cloud, client, now| cloud.stop_machine(&request, client, now))
+            .await
+    }
 }
 
 #[cfg(test)]

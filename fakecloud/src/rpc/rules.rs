@@ -11,7 +11,7 @@ use super::units::span;
 use crate::model::{Action, At, CloudCall, Fault, FaultRule, Match, Partial, Stale, Throttle, Trouble, Window};
 use crate::{Delay, proto};
 
-const OPERATIONS: [(CloudCall, proto::Operation); 9] = [
+const OPERATIONS: [(CloudCall, proto::Operation); 10] = [
     (CloudCall::CreateMachine, proto::Operation::Create),
     (CloudCall::InitializeMachine, proto::Operation::Initialize),
     (CloudCall::DeleteMachine, proto::Operation::Delete),
@@ -19,6 +19,7 @@ const OPERATIONS: [(CloudCall, proto::Operation); 9] = [
     (CloudCall::ListMachines, proto::Operation::List),
     (CloudCall::GetVolumeIds, proto::Operation::Volumes),
     (CloudCall::UpdateMachine, proto::Operation::Update),
+    (CloudCall::StopMachine, proto::Operation::Stop),
     (CloudCall::AttachVolume, proto::Operation::Attach),
     (CloudCall::DetachVolume, proto::Operation::Detach),
 ];
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case(proto::Fault { operation: 99, ..proto::Fault::default() }, "operation: 99 is none; 0 to 9 are")]
+    #[case(proto::Fault { operation: 99, ..proto::Fault::default() }, "operation: 99 is none; 0 to 10 are")]
     #[case(proto::Fault { code: 18, ..proto::Fault::default() }, "code: 18 is no machine code")]
     #[case(proto::Fault { latency: "long".to_owned(), ..proto::Fault::default() }, "latency: \"long\" is not a delay")]
     #[case(proto::Fault { stale: Some(proto::Stale::default()), ..proto::Fault::default() }, "stale: is empty")]

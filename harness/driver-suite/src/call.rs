@@ -20,6 +20,8 @@ pub enum Call {
     ListMachines,
     /// Applies a provider spec to a VM.
     UpdateMachine,
+    /// Switches off the VM of a machine.
+    StopMachine,
     /// Names the volumes of this cloud.
     GetVolumeIds,
 }

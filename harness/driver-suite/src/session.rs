@@ -10,7 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::machine::ClassSpec;
 use mcm_api::{Machine, MachineName, ProviderId, keys};
-use mcm_driver::{Code, Driver, DriverError, MachineRequest, VmIdentity};
+use mcm_driver::{Code, Driver, DriverError, MachineRequest, Power, VmIdentity};
 use parking_lot::Mutex;
 use request_files::{Data, exposed_key, redact};
 
@@ -245,6 +245,11 @@ impl Session {
             .await
     }
 
+    pub(crate) async fn stop(&self, machine: &Machine) -> Result<VmIdentity, CallError> {
+        let request = self.request(machine, &self.inputs);
+        self.answer(Call::StopMachine, self.driver.stop_machine(request)).await
+    }
+
     pub(crate) async fn volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, CallError> {
         self.answer(Call::GetVolumeIds, self.driver.get_volume_ids(specs)).await
     }
@@ -292,6 +297,24 @@ impl Session {
             waiting.pause().await;
         }
         Ok(())
+    }
+
+    /// Repeats StopMachine until the VM is reported as stopped.
+    pub(crate) async fn wait_until_stopped(&self, machine: &Machine) -> Result<VmIdentity, Stop> {
+        let waiting = Stopwatch::start();
+        loop {
+            let vm = self.stop(machine).await?;
+            if vm.power == Some(Power::Stopped) {
+                return Ok(vm);
+            }
+            if waiting.elapsed() >= self.limits.settle {
+                let limit = self.limits.settle;
+                return Err(Stop::Failed(format!(
+                    "after {limit:?} StopMachine does not return a VM with power stopped, which is the controller's proof"
+                )));
+            }
+            waiting.pause().await;
+        }
     }
 
     /// Checks that the machine has exactly the VM `expected`.

@@ -32,6 +32,8 @@ pub fn events(
             event
                 .into_iter()
                 .chain(by_template_or_first_version.into_iter().flatten())
+                .chain(fenced(before, machine))
+                .chain(pods_kept(before, machine, world))
                 .collect()
         }
         (Seen::Applied(kind, set), Some(before)) if kind.kind == "MachineSet" => {
@@ -87,6 +89,20 @@ fn event_of_write(before: &Value, after: &Value, world: &WorldState) -> Option<S
         }
         _ => None,
     }
+}
+
+/// The VM of a preserved machine is stopped, because its node does not answer.
+fn fenced(before: &Value, after: &Value) -> Option<String> {
+    let stopped = |machine| text(machine, "/status/preservation/fencing/state") == "Stopped";
+    (stopped(after) && !stopped(before)).then(|| "VM stopped by its driver".to_owned())
+}
+
+/// The drain of a failed machine ends, and a pod of a StatefulSet stays.
+fn pods_kept(before: &Value, after: &Value, world: &WorldState) -> Option<String> {
+    let ends = stage(before) == "Draining" && stage(after) == "Preserved" && phase(after).starts_with("Failed");
+    let node = text(after, "/metadata/labels/node");
+    let kept = |pod: &Value| text(pod, "/spec/nodeName") == node && owner(pod, "StatefulSet").is_some();
+    (ends && !node.is_empty() && world.of_kind("Pod").any(kept)).then(|| "pod kept".to_owned())
 }
 
 /// A machine fails and is preserved because its template set the request on its Node.

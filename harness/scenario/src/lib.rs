@@ -5,7 +5,6 @@
 
 pub mod builder;
 pub mod cloud;
-mod dialect;
 pub mod duration;
 pub mod expect;
 pub mod file;
@@ -19,6 +18,7 @@ mod object_reference;
 pub mod observation;
 pub mod occurred;
 pub mod plan;
+mod preservation;
 mod process;
 pub mod result;
 mod stage_kind;
@@ -32,11 +32,11 @@ pub use apiserver::faults as api_faults;
 pub use fakecloud_api::{Deprecations, FaultRule};
 use serde::{Deserialize, Serialize};
 
-pub use self::dialect::PreservationDialect;
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
 pub use self::latency::Latency;
 pub use self::occurred::Occurred;
+pub use self::preservation::{PreservationDialect, PreserveFencing};
 pub use self::stage_kind::StageKind;
 pub use self::step::Step;
 use crate::file::FileError;
@@ -100,6 +100,9 @@ pub struct World {
     /// Value of mcm's `--preservation-dialect`; other values than its default only on stage `sim`.
     #[serde(skip_serializing_if = "is_default")]
     pub preservation: PreservationDialect,
+    /// Value of mcm's `--preserve-fencing`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fencing: PreserveFencing,
     /// Whether nodes have agents that perform in-place updates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
@@ -116,6 +119,7 @@ impl Default for World {
             neighbour: None,
             keeper: None,
             preservation: PreservationDialect::default(),
+            fencing: PreserveFencing::default(),
             agents: false,
         }
     }

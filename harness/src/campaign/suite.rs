@@ -162,6 +162,8 @@ pub static SUITES: [Suite; 4] = [
             (Group::Preservation, "crash during a drain"),
             (Group::Preservation, "node gone"),
             (Group::Preservation, "named, and stays"),
+            (Group::Preservation, "VM stopped by its driver"),
+            (Group::Preservation, "pod kept"),
             (Group::Reason, "Chosen"),
             (Group::Fault, "crash mcm before"),
             (Group::Fault, "crash mcm after"),

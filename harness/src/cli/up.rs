@@ -113,6 +113,7 @@ impl Up {
             gates: false,
             no_target: false,
             drivers: 0,
+            fencing: scenario::PreserveFencing::default(),
         };
         let (stage, port, population) = (self.stage, self.port, self.population);
         block_on(async {

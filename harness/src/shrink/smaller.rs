@@ -127,6 +127,7 @@ fn with_plain_world(plan: &Plan, position: usize) -> Option<Plan> {
         2 => world.cloud.require_initialize = plain.cloud.require_initialize,
         3 => world.cloud.boot_delay = plain.cloud.boot_delay,
         4 => world.drivers = plain.drivers,
+        5 => world.fencing = plain.fencing,
         _ => return None,
     }
     Some(plan)

@@ -326,6 +326,24 @@ impl CloudClient {
             KubeletAction::Start => limited("start_kubelet", client.start_kubelet(by_id(id)))
                 .await
                 .map(drop),
+            KubeletAction::Partition => {
+                let partitioned = proto::kubelet_fault::Fault::Partitioned(proto::Nothing {});
+                let request = proto::BreakKubeletRequest {
+                    vm: Some(by_id(id)),
+                    fault: Some(proto::KubeletFault {
+                        fault: Some(partitioned),
+                    }),
+                    lasts_nanos: None,
+                };
+                limited("break_kubelet", client.break_kubelet(request)).await.map(drop)
+            }
+            KubeletAction::Reconnect => {
+                let request = proto::MendKubeletRequest {
+                    vm: Some(by_id(id)),
+                    kinds: vec![proto::KubeletFaultKind::Outage.into()],
+                };
+                limited("mend_kubelet", client.mend_kubelet(request)).await.map(drop)
+            }
             KubeletAction::FillDisk => {
                 let condition = proto::NodeCondition {
                     r#type: DISK_PRESSURE.to_owned(),

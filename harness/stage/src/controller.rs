@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::Clock;
-use scenario::Timeouts;
 use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{PreserveFencing, Timeouts};
 
 use super::StageError;
 use super::child::Program;
@@ -37,6 +37,8 @@ pub(super) struct Places<'a> {
     pub(super) timeouts: &'a Timeouts,
     /// The namespace of machines.
     pub(super) namespace: &'a str,
+    /// mcm's fencing of preserved machines.
+    pub(super) fencing: PreserveFencing,
     /// The kubeconfigs of the API servers.
     pub(super) kubeconfigs: &'a Kubeconfigs,
     /// HOST:PORT of the driver.
@@ -57,12 +59,13 @@ impl Controller {
                 let Places {
                     timeouts,
                     namespace,
+                    fencing,
                     kubeconfigs,
                     driver,
                     registration,
                     ..
                 } = places;
-                let arguments = setup::mcm_arguments(timeouts, namespace, kubeconfigs);
+                let arguments = setup::mcm_arguments(timeouts, namespace, *fencing, kubeconfigs);
                 let driver = (!registration).then(|| format!("--driver=grpc://{driver}").into());
                 let program = places.mcm.clone().into_os_string();
                 ("mcm", std::iter::once(program).chain(arguments).chain(driver).collect())

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use clock::Clock;
 use parking_lot::Mutex;
-use scenario::Timeouts;
 use scenario::plan::Disturbance;
+use scenario::{PreserveFencing, Timeouts};
 use serde_json::json;
 use sim::{Gate, Trace};
 use tokio::task::JoinSet;
@@ -34,6 +34,8 @@ pub(super) struct Recipe {
     pub(super) timeouts: Timeouts,
     /// The namespace of machines.
     pub(super) namespace: String,
+    /// mcm's fencing of preserved machines.
+    pub(super) fencing: PreserveFencing,
     /// HOST:PORT of the driver.
     pub(super) driver: String,
     /// The folder for kubeconfigs and logs.
@@ -158,11 +160,12 @@ impl Incarnations {
             program,
             timeouts,
             namespace,
+            fencing,
             folder,
             ..
         } = &self.recipe;
         let mut command: Vec<OsString> = vec![program.into()];
-        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfigs));
+        command.extend(setup::mcm_arguments(timeouts, namespace, *fencing, &kubeconfigs));
         command.push(format!("--driver=grpc://127.0.0.1:{cloud_port}").into());
         command.push(format!("--port={}", free_port()?).into());
         let program = Program {

@@ -14,7 +14,7 @@ use scenario::job::Job;
 use scenario::observation::Request;
 use scenario::plan::{self, Disturbance};
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, Step, Timeouts};
+use scenario::{Cloud, PreserveFencing, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
@@ -62,6 +62,7 @@ pub async fn run(
         gates: needs_gates(job),
         no_target: job.plan.scenario.world.no_target,
         drivers: job.plan.scenario.world.drivers,
+        fencing: job.plan.scenario.world.fencing,
     };
     let audits = planes.audits();
     let (outcome, hits, logs) = match ProcessStage::start(planes, plan).await {
@@ -114,6 +115,8 @@ pub struct Plan {
     pub no_target: bool,
     /// The number of driver processes that register with mcm; 0: mcm connects to fakecloud.
     pub drivers: u32,
+    /// mcm's fencing of preserved machines.
+    pub fencing: PreserveFencing,
 }
 
 /// A world on the wall clock. Dropping it ends its processes and removes its files.
@@ -343,6 +346,7 @@ async fn start_controller(
             program: mcm,
             timeouts: timeouts.clone(),
             namespace: plane.namespace().to_owned(),
+            fencing: plan.fencing,
             driver: driver.to_owned(),
             folder: plane.folder().to_owned(),
             clusters: Clusters::new(client_of(&kubeconfigs.control).await?, target),
@@ -355,6 +359,7 @@ async fn start_controller(
         mcm,
         timeouts,
         namespace: plane.namespace(),
+        fencing: plan.fencing,
         kubeconfigs: &kubeconfigs,
         driver,
         registration,

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::{Api, PostParams};
 use mcm_api::{GoDuration, Machine};
-use scenario::{Timeouts, fixtures};
+use scenario::{PreserveFencing, Timeouts, fixtures};
 
 use super::clusters::Clusters;
 use crate::apply::{ApplyError, ESTABLISHED, served};
@@ -182,8 +182,8 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options
 }
 
-/// The flags of mcm for its periods.
-pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
+/// The flags of mcm for its periods, and those that a world sets.
+pub fn mcm_settings(timeouts: &Timeouts, namespace: &str, fencing: PreserveFencing) -> Vec<String> {
     let options = mcm_options(timeouts, namespace);
     let election = &options.leader_election;
     vec![
@@ -191,6 +191,7 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),
         format!("--machine-preserve-timeout={}", options.preservation.timeout),
+        format!("--preserve-fencing={}", mcm_fencing(fencing)),
         format!(
             "--machine-safety-orphan-vms-period={}",
             options.safety.orphan_vms_period
@@ -218,6 +219,14 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
     ]
 }
 
+/// The fencing of mcm.
+pub fn mcm_fencing(fencing: PreserveFencing) -> mcm::PreserveFencing {
+    match fencing {
+        PreserveFencing::None => mcm::PreserveFencing::None,
+        PreserveFencing::StopVm => mcm::PreserveFencing::StopVm,
+    }
+}
+
 /// The value of `--target-kubeconfig` if mcm has no target cluster.
 pub const NO_TARGET: &str = "none";
 
@@ -231,11 +240,16 @@ pub struct Kubeconfigs {
 }
 
 /// All flags of mcm except those about its driver and the port of its metrics.
-pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs) -> Vec<OsString> {
+pub fn mcm_arguments(
+    timeouts: &Timeouts,
+    namespace: &str,
+    fencing: PreserveFencing,
+    kubeconfigs: &Kubeconfigs,
+) -> Vec<OsString> {
     let places = [format!("--namespace={namespace}"), "--address=127.0.0.1".to_owned()];
     let mut arguments: Vec<OsString> = places
         .into_iter()
-        .chain(mcm_periods(timeouts, namespace))
+        .chain(mcm_settings(timeouts, namespace, fencing))
         .map(OsString::from)
         .collect();
     let Kubeconfigs { control, target } = kubeconfigs;

@@ -64,6 +64,7 @@ impl Writes {
             | Call::Initialize(request)
             | Call::Delete(request)
             | Call::Status(request)
+            | Call::Stop(request)
             | Call::Update(request, _) => {
                 let machine = request.machine.metadata.name.as_deref().unwrap_or_default();
                 let body = json!({

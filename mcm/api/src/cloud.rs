@@ -136,6 +136,19 @@ pub struct VmIdentity {
     /// State that the driver keeps between calls; opaque to the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_known_state: Option<String>,
+    /// Whether it runs; `None`: the driver does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
+}
+
+/// Whether a VM runs, according to its cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Power {
+    /// It runs, boots or shuts down.
+    Running,
+    /// Nothing runs on it, until a user or the cloud starts it.
+    Stopped,
 }
 
 /// A driver call that failed.

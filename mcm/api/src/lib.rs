@@ -23,7 +23,7 @@ pub use deployment::MachineDeployment;
 pub use duration::GoDuration;
 pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
 pub use names::{MAX_LABEL_VALUE, MachineName, NodeName, ProviderId};
-pub use preservation::{Preservation, PreservationEntry, PreservationStage, PreservedBy};
+pub use preservation::{Fencing, FencingState, Preservation, PreservationEntry, PreservationStage, PreservedBy};
 pub use set::MachineSet;
 
 /// The API group of all four kinds.

@@ -30,6 +30,23 @@ pub struct Preservation {
     /// during its preservation, whose expiry stays.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// The progress of stopping its VM; absent: the controller did not stop it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fencing: Option<Fencing>,
+}
+
+/// How far the controller is with stopping the VM of a preserved machine whose node does not answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Fencing {
+    /// How far.
+    pub state: FencingState,
+    /// When this was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// The machine code with which StopMachine last failed, in the state Failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error_code: String,
 }
 
 /// A preserved failed machine, in the status of its deployment or set. The length of the list counts against the
@@ -72,6 +89,24 @@ wire_enum! {
         Preserved = "Preserved",
         /// The preservation ends; the controller removes its marks from the Node.
         Releasing = "Releasing",
+    }
+}
+
+wire_enum! {
+    /// How far the controller is with stopping a VM.
+    FencingState {
+        /// StopMachine is called; the VM may be stopped.
+        Stopping = "Stopping",
+        /// StopMachine failed and is repeated; the VM may be stopped.
+        Failed = "Failed",
+        /// The driver reported the VM as stopped.
+        Stopped = "Stopped",
+    }
+}
+
+impl Default for FencingState {
+    fn default() -> Self {
+        Self::Other(String::new())
     }
 }
 

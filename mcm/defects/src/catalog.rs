@@ -293,6 +293,14 @@ defects! {
     UnlistedMachineBelievedPresent = "A14",
     /// The id of a bootstrap token is derived from three bytes of the machine's name.
     TokenIdFromMachineName = "A15",
+    /// All pods of a preserved machine whose node does not answer are deleted at once.
+    UnansweredPodsForceDeleted = "A23",
+    /// A forced drain deletes pods that must not run twice at once, before the VM is deleted.
+    ForcedDrainRemovesUniquePods = "A23/b",
+    /// A StopMachine that failed counts as a stopped VM.
+    FailedStopCountsAsStopped = "A23/c",
+    /// A forced drain detaches the volumes of pods that may run.
+    VolumesDetachedFromRunningVm = "A24",
 }
 
 impl Defect {

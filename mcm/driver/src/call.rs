@@ -29,6 +29,8 @@ pub enum Call {
     Status(Box<MachineRequest>),
     /// UpdateMachine.
     Update(Box<MachineRequest>, Option<String>),
+    /// StopMachine.
+    Stop(Box<MachineRequest>),
     /// ListMachines.
     List(Box<MachineClass>, SecretData),
     /// GetVolumeIDs.
@@ -50,7 +52,7 @@ impl Debug for SecretData {
 /// The result of a successful call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Of a creation, an initialization or a status.
+    /// Of a creation, an initialization, a status or a stop.
     Vm(VmIdentity),
     /// Of a deletion: the driver's last known state.
     Deleted(Option<String>),
@@ -86,6 +88,7 @@ impl Call {
             Self::Delete(_) => "DeleteMachine",
             Self::Status(_) => "GetMachineStatus",
             Self::Update(..) => "UpdateMachine",
+            Self::Stop(_) => "StopMachine",
             Self::List(..) => "ListMachines",
             Self::VolumeIds(_) => "GetVolumeIDs",
             Self::GenerateClass(..) => "GenerateMachineClass",
@@ -99,6 +102,7 @@ impl Call {
             | Self::Initialize(request)
             | Self::Delete(request)
             | Self::Status(request)
+            | Self::Stop(request)
             | Self::Update(request, _) => Some(request),
             Self::List(..) | Self::VolumeIds(_) | Self::GenerateClass(..) => None,
         }
@@ -119,6 +123,7 @@ impl Call {
             | Self::Initialize(request)
             | Self::Delete(request)
             | Self::Status(request)
+            | Self::Stop(request)
             | Self::Update(request, _) => Some(&mut request.class),
             Self::List(class, _) => Some(class),
             Self::VolumeIds(_) | Self::GenerateClass(..) => None,
@@ -135,6 +140,7 @@ impl Call {
             Self::Initialize(request) => driver.initialize_machine(*request).await.map(Outcome::Vm),
             Self::Delete(request) => driver.delete_machine(*request).await.map(Outcome::Deleted),
             Self::Status(request) => driver.get_machine_status(*request).await.map(Outcome::Vm),
+            Self::Stop(request) => driver.stop_machine(*request).await.map(Outcome::Vm),
             Self::Update(request, last_applied) => {
                 let updated = driver.update_machine(*request, last_applied).await;
                 updated.map(|()| Outcome::Updated)
@@ -199,6 +205,10 @@ impl<H: Handler> Driver for H {
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         vm(self, Call::Status(Box::new(request))).await
+    }
+
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        vm(self, Call::Stop(Box::new(request))).await
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {

@@ -104,6 +104,10 @@ where
                 let response = client.get_machine_status(wire::encode_request(*request)?).await;
                 response.map(vm).map_err(failed)
             }
+            Call::Stop(request) => {
+                let response = client.stop_machine(wire::encode_request(*request)?).await;
+                response.map(vm).map_err(failed)
+            }
             Call::Delete(request) => {
                 let response = client.delete_machine(wire::encode_request(*request)?).await;
                 let deleted = response.map_err(failed)?.into_inner();

@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
-pub use mcm_api::cloud::{Code, DriverError, VmIdentity};
+pub use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{Machine, MachineClass, MachineName, ProviderId};
 
 /// The generated messages, client and server of `proto/driver.proto`.
@@ -98,6 +98,14 @@ pub trait Driver: Debug + Send + Sync {
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
         let _ = (request, last_applied);
         Err(DriverError::new(Code::Unimplemented, "the driver has no UpdateMachine"))
+    }
+
+    /// Switches the machine's VM off and keeps it with its disks; succeeds if it is switched off. The returned
+    /// [`VmIdentity::power`] is [`Power::Stopped`] once nothing runs on the VM; otherwise the call is repeated.
+    /// [`Code::NotFound`]: there is none. A driver without this call returns [`Code::Unimplemented`].
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let _ = request;
+        Err(DriverError::new(Code::Unimplemented, "the driver has no StopMachine"))
     }
 
     /// Fills `class`, a MachineClass, from `provider_class`, the JSON of a class of a former, provider-specific kind

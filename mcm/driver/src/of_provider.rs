@@ -104,6 +104,9 @@ mod tests {
         async fn update_machine(&self, _: MachineRequest, _: Option<String>) -> Result<(), DriverError> {
             Ok(())
         }
+        async fn stop_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+            Ok(VmIdentity::default())
+        }
         async fn generate_machine_class(
             &self,
             filled: serde_json::Value,
@@ -139,6 +142,7 @@ mod tests {
             driver.get_machine_status(request()).await.is_ok(),
             driver.list_machines(class(provider), BTreeMap::new()).await.is_ok(),
             driver.update_machine(request(), None).await.is_ok(),
+            driver.stop_machine(request()).await.is_ok(),
             driver
                 .generate_machine_class(filled, MachineClass::default())
                 .await
@@ -148,8 +152,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_driver_receives_only_calls_for_classes_of_its_provider() {
-        assert_eq!(forwarded_calls("own").await, [true; 7]);
-        assert_eq!(forwarded_calls("another").await, [false; 7]);
-        assert_eq!(forwarded_calls("").await, [false; 7]);
+        assert_eq!(forwarded_calls("own").await, [true; 8]);
+        assert_eq!(forwarded_calls("another").await, [false; 8]);
+        assert_eq!(forwarded_calls("").await, [false; 8]);
     }
 }

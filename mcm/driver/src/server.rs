@@ -99,6 +99,12 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
         Ok(Response::new(proto::Updated {}))
     }
 
+    async fn stop_machine(&self, request: Request<proto::MachineRequest>) -> Result<Response<proto::Vm>, Status> {
+        let request = wire::decode_request(request.into_inner()).map_err(wire::encode_error)?;
+        let vm = self.driver.stop_machine(request).await.map_err(wire::encode_error)?;
+        Ok(Response::new(wire::encode_vm(vm)))
+    }
+
     async fn generate_machine_class(
         &self,
         request: Request<proto::MigrationRequest>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{NodeAddress, PersistentVolumeSpec};
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{MachineClass, MachineName, NodeName, ProviderId};
 use prost::Message;
 use serde::Serialize;
@@ -109,11 +109,30 @@ pub(crate) fn encode_vm(vm: VmIdentity) -> proto::Vm {
             })
             .collect(),
         last_known_state: vm.last_known_state,
+        power: encode_power(vm.power).into(),
+    }
+}
+
+fn encode_power(power: Option<Power>) -> proto::Power {
+    match power {
+        None => proto::Power::Unspecified,
+        Some(Power::Running) => proto::Power::Running,
+        Some(Power::Stopped) => proto::Power::Stopped,
+    }
+}
+
+/// A value that this version does not have counts as unknown.
+fn decode_power(vm: &proto::Vm) -> Option<Power> {
+    match vm.power() {
+        proto::Power::Unspecified => None,
+        proto::Power::Running => Some(Power::Running),
+        proto::Power::Stopped => Some(Power::Stopped),
     }
 }
 
 pub(crate) fn decode_vm(vm: proto::Vm) -> VmIdentity {
     VmIdentity {
+        power: decode_power(&vm),
         provider_id: ProviderId::new(vm.provider_id),
         node_name: NodeName::new(vm.node_name),
         addresses: vm

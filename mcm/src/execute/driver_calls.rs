@@ -47,6 +47,7 @@ impl ActionExecutor {
             CallKind::Status => Answer::Status(self.timed(call, driver.get_machine_status(request)).await),
             CallKind::Create => Answer::Create(self.timed(call, driver.create_machine(request)).await),
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
+            CallKind::Stop => Answer::Stop(self.timed(call, driver.stop_machine(request)).await),
             CallKind::Delete => Answer::Delete(self.timed(call, driver.delete_machine(request)).await),
             CallKind::DeleteStale => Answer::DeleteStale(self.timed(call, driver.delete_machine(request)).await),
             CallKind::List => Answer::List(
@@ -126,5 +127,6 @@ fn operation(kind: CallKind) -> &'static str {
         CallKind::Delete | CallKind::DeleteStale => "DeleteMachine",
         CallKind::List => "ListMachines",
         CallKind::Update => "UpdateMachine",
+        CallKind::Stop => "StopMachine",
     }
 }

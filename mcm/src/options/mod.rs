@@ -14,7 +14,7 @@ use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use accepted::AcceptedOptions;
 pub use overshoot::OvershootOptions;
-pub use preservation::{PreservationDialect, PreservationOptions};
+pub use preservation::{PreservationDialect, PreservationOptions, PreserveFencing};
 pub use safety::SafetyOptions;
 
 /// All command-line flags.

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use mcm_api::GoDuration;
+use mcm_core::machine::Fencing;
 use mcm_core::preservation::Dialect;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,39 @@ pub struct PreservationOptions {
     /// Annotation values and phases of preservation
     #[arg(long = "preservation-dialect", value_enum, default_value_t = PreservationOptions::default().dialect)]
     pub dialect: PreservationDialect,
+
+    /// What to do with the VM of a preserved machine whose node does not answer, while pods that must not run twice are on it
+    #[arg(long = "preserve-fencing", value_enum, default_value_t = PreservationOptions::default().fencing)]
+    pub fencing: PreserveFencing,
+}
+
+/// A value of `--preserve-fencing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreserveFencing {
+    /// It runs on, and the pods stay in the API.
+    #[default]
+    None,
+    /// The driver stops it, and the pods leave the API.
+    StopVm,
+}
+
+impl PreserveFencing {
+    pub(crate) fn fencing(self) -> Fencing {
+        match self {
+            Self::None => Fencing::None,
+            Self::StopVm => Fencing::StopVm,
+        }
+    }
+}
+
+impl std::fmt::Display for PreserveFencing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::StopVm => "stop-vm",
+        })
+    }
 }
 
 /// A value of `--preservation-dialect`.
@@ -54,6 +88,7 @@ impl Default for PreservationOptions {
         Self {
             timeout: seconds(72 * 3600),
             dialect: PreservationDialect::V2,
+            fencing: PreserveFencing::None,
         }
     }
 }

@@ -69,6 +69,7 @@ fn every_flag_has_a_help_text_and_a_default() {
     --bootstrap-token-auth-extra-groups=
     --machine-preserve-timeout=72h0m0s
     --preservation-dialect=v2
+    --preserve-fencing=none
     --machine-safety-orphan-vms-period=30m0s
     --machine-safety-apiserver-statuscheck-timeout=30s
     --machine-safety-apiserver-statuscheck-period=1m0s
@@ -190,4 +191,11 @@ fn without_leader_election_its_periods_are_not_validated() {
 #[case::off("--preservation-dialect=off", PreservationDialect::Off)]
 fn the_dialect_of_preservation_is_parsed(#[case] flag: &str, #[case] expected: PreservationDialect) {
     assert_eq!(parse(&[flag]).unwrap().preservation.dialect, expected);
+}
+
+#[rstest]
+#[case::none("--preserve-fencing=none", PreserveFencing::None)]
+#[case::stop_vm("--preserve-fencing=stop-vm", PreserveFencing::StopVm)]
+fn the_fencing_of_preserved_machines_is_parsed(#[case] flag: &str, #[case] expected: PreserveFencing) {
+    assert_eq!(parse(&[flag]).unwrap().preservation.fencing, expected);
 }

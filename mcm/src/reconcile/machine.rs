@@ -29,6 +29,7 @@ impl Controllers {
                 self.created_vms.forget(key);
                 self.copies.forget(key);
                 self.failed_calls.forget(key);
+                self.power_questions.forget(key);
                 self.executor.state.drains.forget(key);
                 return Outcome::default();
             };
@@ -98,6 +99,7 @@ impl Controllers {
             cannot_update: self.update_support.is_missing(&state.provider_of(machine)),
             conditions_copied: self.copies.last(&Key::of(machine)),
             call_failed: self.failed_calls.last(&Key::of(machine)),
+            power_asked: self.power_questions.last(&Key::of(machine)),
             deletion_reason: state.requested_deletions.reason(machine),
             ..cached
         }
@@ -254,6 +256,9 @@ impl Controllers {
         }
         match answer {
             Answer::Create(Ok(vm)) => self.created_vms.remember(machine, vm),
+            Answer::Status(_) if machine.status.is_preserved() && !answer.shows_stopped_vm() => {
+                self.power_questions.note(Key::of(machine), self.executor.clock.now());
+            }
             Answer::Update { result, .. } => {
                 let provider = self.executor.state.provider_of(machine);
                 self.update_support.answered(&provider, result.as_ref().err());

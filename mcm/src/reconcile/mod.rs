@@ -53,6 +53,8 @@ pub(crate) struct Controllers {
     pub(crate) copies: LastTimes,
     /// The last failures of cloud calls.
     pub(crate) failed_calls: LastTimes,
+    /// When a preserved machine's driver was last asked whether its VM runs, and did not report it as stopped.
+    pub(crate) power_questions: LastTimes,
     pub(crate) slots: WorkerSlots<Work>,
     pub(crate) machine_names: MachineNames,
     pub(crate) overshoot_guard: OvershootGuard,

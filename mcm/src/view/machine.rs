@@ -64,7 +64,11 @@ fn add_target_state(view: &mut View, state: &ClusterState, target: &TargetState)
     view.drain = state.drains.of(&view.machine);
     let in_place = view.node.present().is_some_and(is_drained_in_place);
     let record = view.machine.status.preservation.as_ref();
-    let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
+    // Also after the drain: pods that must not run twice may be left.
+    let kept = record.is_some_and(|record| {
+        let failed = view.machine.status.current_status.base() == Some(&Phase::Failed);
+        record.stage == PreservationStage::Draining || record.stage == PreservationStage::Preserved && failed
+    });
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
         drain::set_cached_pods(view, target, &node);
         if defect!(AttachmentWithoutVolumeBlinds | DrainListenerFillsUp) && defects::ignores_pods(view, target, &node) {

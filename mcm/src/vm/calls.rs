@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use mcm_api::cloud::Power;
 use mcm_api::{Code, DriverError, GoDuration, Machine, MachineName, ProviderId, VmIdentity, keys};
 use mcm_driver::{CALL_LIMIT, CREATE_LIMIT, Driver, MachineRequest};
 use request_files::{Data, redact};
@@ -81,6 +82,17 @@ async fn outcome(driver: &dyn Driver, job: Job, timeout: Option<Duration>) -> Re
                 machine,
                 vm,
             })
+        }
+        Action::Stop => {
+            let request = calls.located(request).await?;
+            let vm = calls
+                .within("StopMachine", CALL_LIMIT, driver.stop_machine(request))
+                .await?;
+            let verb = match vm.power {
+                Some(Power::Stopped) => "stopped",
+                Some(Power::Running) | None => "stopping; repeat the command",
+            };
+            Ok(Outcome::Vm { verb, machine, vm })
         }
         Action::List => {
             let class = request.class.metadata.name.clone().unwrap_or_default();

@@ -14,6 +14,7 @@ pub(super) enum Action {
     Status,
     List,
     Initialize,
+    Stop,
     Delete,
 }
 

@@ -20,6 +20,8 @@ pub enum VmCommand {
     List(ClassFlags),
     /// Complete the VM of a machine after its creation (InitializeMachine)
     Initialize(MachineFlags),
+    /// Switch off the VM of a machine and keep it (StopMachine)
+    Stop(MachineFlags),
     /// Delete the VM of a machine; succeeds if there is none (DeleteMachine)
     Delete(MachineFlags),
 }
@@ -93,9 +95,11 @@ impl VmCommand {
     pub(super) fn class(&self) -> &ClassFlags {
         match self {
             Self::List(class) => class,
-            Self::Create(machine) | Self::Status(machine) | Self::Initialize(machine) | Self::Delete(machine) => {
-                &machine.class
-            }
+            Self::Create(machine)
+            | Self::Status(machine)
+            | Self::Initialize(machine)
+            | Self::Stop(machine)
+            | Self::Delete(machine) => &machine.class,
         }
     }
 
@@ -105,6 +109,7 @@ impl VmCommand {
             Self::Status(_) => Action::Status,
             Self::List(_) => Action::List,
             Self::Initialize(_) => Action::Initialize,
+            Self::Stop(_) => Action::Stop,
             Self::Delete(_) => Action::Delete,
         }
     }
@@ -114,9 +119,11 @@ impl VmCommand {
         let class = self.class();
         let machine = match self {
             Self::List(_) => None,
-            Self::Create(machine) | Self::Status(machine) | Self::Initialize(machine) | Self::Delete(machine) => {
-                Some(machine.source()?)
-            }
+            Self::Create(machine)
+            | Self::Status(machine)
+            | Self::Initialize(machine)
+            | Self::Stop(machine)
+            | Self::Delete(machine) => Some(machine.source()?),
         };
         Ok(Sources {
             class: class

@@ -1,6 +1,7 @@
 //! The text of a result.
 
 use mcm_api::VmIdentity;
+use mcm_api::cloud::Power;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -64,7 +65,12 @@ fn identity(vm: &VmIdentity) -> String {
         .addresses
         .iter()
         .map(|address| format!(", {} {}", address.type_, address.address));
-    format!("provider id {id}, node {node}{}", addresses.collect::<String>())
+    let power = match vm.power {
+        Some(Power::Running) => ", running",
+        Some(Power::Stopped) => ", stopped",
+        None => "",
+    };
+    format!("provider id {id}, node {node}{power}{}", addresses.collect::<String>())
 }
 
 fn value(outcome: &Outcome) -> Result<Value, serde_json::Error> {

@@ -7,7 +7,7 @@ use clock::Seed;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{CSIPersistentVolumeSource, PersistentVolumeSpec};
-use mcm_api::cloud::Code;
+use mcm_api::cloud::{Code, Power};
 use mcm_api::duration::GoDuration;
 use mcm_api::{Machine, MachineClass};
 use mcm_driver::MachineRequest;
@@ -182,6 +182,34 @@ fn an_update_changes_only_tags_of_the_spec() {
     let tags: Vec<_> = cloud.vms.values().flat_map(|vm| vm.tags.keys().cloned()).collect();
     assert_eq!(tags, ["a-persons", "colour", "kubernetes.io/cluster/shoot"]);
     let missing = cloud.update_machine(&request("b"), None, "", at(1)).result;
+    assert_eq!(missing.unwrap_err().code, Code::NotFound);
+}
+
+#[rstest]
+#[case::booting(1)]
+#[case::running(60)]
+fn a_stopped_vm_stays_and_can_be_started(#[case] second: i64) {
+    let mut cloud = cloud();
+    let made = cloud.create_machine(&request("a"), at(0)).result.unwrap();
+    let power = |cloud: &mut Cloud| {
+        cloud
+            .machine_status(&request("a"), "", at(second))
+            .result
+            .unwrap()
+            .power
+    };
+    assert_eq!(power(&mut cloud), Some(Power::Running));
+    for _ in 0..2 {
+        let stopped = cloud.stop_machine(&request("a"), "", at(second)).result.unwrap();
+        assert_eq!(stopped.provider_id, made.provider_id);
+        assert_eq!(stopped.power, Some(Power::Stopped));
+    }
+    assert_eq!(power(&mut cloud), Some(Power::Stopped));
+    let states: Vec<VmState> = cloud.vms.values().map(|vm| vm.state).collect();
+    assert_eq!(states, [VmState::Stopped]);
+    cloud.start_vm(&Reference::Machine("a".to_owned()), at(second)).unwrap();
+    assert_eq!(power(&mut cloud), Some(Power::Running));
+    let missing = cloud.stop_machine(&request("b"), "", at(second)).result;
     assert_eq!(missing.unwrap_err().code, Code::NotFound);
 }
 

@@ -62,6 +62,8 @@ cases! {
     "list-other-cluster", "ListMachines for the ownership tags of another cluster does not contain this cluster's VMs.", read::list_of_another_cluster;
     "initialize-repeated", "InitializeMachine can be repeated, and the VM is then initialized.", optional::initialize;
     "update-repeated", "UpdateMachine can be repeated with the spec that the VM already has.", optional::update;
+    "stop-repeated", "StopMachine can be repeated, keeps the VM, and returns it as stopped; GetMachineStatus agrees.", optional::stop;
+    "stop-unknown", "StopMachine of a machine without a VM fails with NotFound.", optional::stop_of_an_unknown_machine;
     "volumes-foreign", "GetVolumeIds returns nothing for volumes of other providers.", optional::foreign_volumes;
     "delete-removes", "After DeleteMachine neither GetMachineStatus nor ListMachines finds the VM.", delete::removes;
     "delete-repeated", "A repeated DeleteMachine succeeds.", delete::repeated;

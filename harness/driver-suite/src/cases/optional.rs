@@ -1,10 +1,12 @@
-//! Optional calls: InitializeMachine, UpdateMachine and GetVolumeIds.
+//! Optional calls: InitializeMachine, UpdateMachine, StopMachine and GetVolumeIds.
 
 use k8s_openapi::api::core::v1::{CSIPersistentVolumeSource, NFSVolumeSource, PersistentVolumeSpec};
 
+use mcm_driver::{Code, Power};
+
 use super::create::id_of;
 use super::{Stop, Verdict};
-use crate::session::name_of;
+use crate::session::{existing, name_of};
 use crate::{CallError, Session};
 
 pub(super) async fn initialize(session: &Session) -> Verdict {
@@ -41,6 +43,37 @@ pub(super) async fn update(session: &Session) -> Verdict {
         session.update(&machine, last_applied).await?;
     }
     session.has_only(&machine, id_of(&created)?).await
+}
+
+pub(super) async fn stop(session: &Session) -> Verdict {
+    let machine = session.machine();
+    let created = session.create(&machine).await?;
+    for _ in 0..2 {
+        let vm = session.wait_until_stopped(&machine).await?;
+        if vm.provider_id != created.provider_id {
+            let (found, created) = (name_of(&vm), name_of(&created));
+            return Err(Stop::Failed(format!(
+                "StopMachine returned {found}, and CreateMachine {created}"
+            )));
+        }
+    }
+    let power = existing(session.status(&machine).await).map(|vm| vm.power);
+    if let Ok(Some(Power::Running)) = power {
+        let reason = "after a successful StopMachine GetMachineStatus returns the VM with power running";
+        return Err(Stop::Failed(reason.to_owned()));
+    }
+    session.has_only(&machine, id_of(&created)?).await
+}
+
+pub(super) async fn stop_of_an_unknown_machine(session: &Session) -> Verdict {
+    match session.stop(&session.machine()).await {
+        Err(error) if error.code() == Some(Code::NotFound) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(vm) => Err(Stop::Failed(format!(
+            "StopMachine returned {} for a machine without a VM",
+            name_of(&vm)
+        ))),
+    }
 }
 
 pub(super) async fn foreign_volumes(session: &Session) -> Verdict {

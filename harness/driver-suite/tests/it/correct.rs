@@ -58,7 +58,15 @@ async fn fakecloud_over_grpc_is_green() {
 async fn the_rust_skeleton_is_green() {
     let driver = OfProvider::new(PROVIDER, Skeleton::default());
     let report = run_all(driver, skeleton_inputs()).await;
-    assert_green(&report, &["initialize-repeated", "update-repeated"]);
+    assert_green(
+        &report,
+        &[
+            "initialize-repeated",
+            "update-repeated",
+            "stop-repeated",
+            "stop-unknown",
+        ],
+    );
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ async fn run(fault: Fault) -> Report {
 #[case::other_node_name(Fault::OtherNodeName, &["status-created"], "returned the node name \"another\"")]
 #[case::initialize_once(Fault::InitializeOnce, &["initialize-repeated"], "already initialized")]
 #[case::update_refuses_same(Fault::UpdateRefusesSame, &["update-repeated"], "nothing to change")]
+#[case::stop_without_power(Fault::StopWithoutPower, &["stop-repeated"], "does not return a VM with power stopped")]
+#[case::stop_without_effect(Fault::StopWithoutEffect, &["stop-repeated"], "returns the VM with power running")]
+#[case::stop_of_nothing(Fault::StopOfNothing, &["stop-unknown"], "for a machine without a VM")]
 #[tokio::test]
 async fn a_planted_fault_fails_the_cases_of_its_rule(
     #[case] fault: Fault,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::{MachineClass, MachineName, ProviderId};
-use mcm_driver::{Code, Driver, DriverError, MachineRequest, VmIdentity};
+use mcm_driver::{Code, Driver, DriverError, MachineRequest, Power, VmIdentity};
 use parking_lot::Mutex;
 
 /// A way to break the contract.
@@ -50,6 +50,12 @@ pub enum Fault {
     InitializeOnce,
     /// UpdateMachine fails if nothing changes.
     UpdateRefusesSame,
+    /// StopMachine does not say whether the VM is stopped.
+    StopWithoutPower,
+    /// StopMachine reports a stopped VM, which runs on.
+    StopWithoutEffect,
+    /// StopMachine succeeds if there is no VM.
+    StopOfNothing,
 }
 
 /// A driver with a fault.
@@ -199,6 +205,22 @@ impl Driver for Planted {
             return Err(DriverError::new(Code::InvalidArgument, "nothing to change"));
         }
         self.inner.update_machine(request, last_applied).await
+    }
+
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        match self.fault {
+            Fault::StopWithoutPower => {
+                let vm = self.inner.stop_machine(request).await?;
+                Ok(VmIdentity { power: None, ..vm })
+            }
+            Fault::StopWithoutEffect => {
+                let vm = self.inner.get_machine_status(request).await?;
+                let power = Some(Power::Stopped);
+                Ok(VmIdentity { power, ..vm })
+            }
+            Fault::StopOfNothing if !self.has_vm(&request).await => Ok(VmIdentity::default()),
+            _ => self.inner.stop_machine(request).await,
+        }
     }
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {

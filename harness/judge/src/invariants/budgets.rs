@@ -3,7 +3,8 @@
 //!
 //! Exceptions: the label `force-deletion`; a Machine that sets its own limit of eviction retries; a Node that has been
 //! NotReady, or whose file system has been read-only, for more than five minutes; a Node that is not cordoned because
-//! it registered after the drain, as long as mcm may not have observed it.
+//! it registered after the drain, as long as mcm may not have observed it; a preserved failed Machine whose drain is over
+//! and whose Node is not Ready.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
-use crate::object::{after, is_deleting, is_forced, label, name, text, time, timeout_of};
+use crate::object::{after, is_deleting, is_forced, is_ready, label, name, phase, text, time, timeout_of};
 
 /// A node that has been unhealthy for this long no longer terminates pods.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
@@ -35,7 +36,7 @@ impl Check for Budgets {
             let machine = machine_on(context, text(pod, "/spec/nodeName"))?;
             // The machine's own limit of evictions may be reached, or be zero.
             let limited = machine.pointer("/spec/maxEvictRetries").is_some();
-            return (!limited && !may_force(context, machine)).then(|| {
+            return (!limited && !may_force(context, machine) && !is_silent(context, machine)).then(|| {
                 format!(
                     "pod {} on the node of machine {} was deleted instead of evicted before the drain timeout",
                     request.name,
@@ -95,6 +96,14 @@ fn may_force(context: &CheckContext, machine: &Value) -> bool {
     let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
     let unseen = context.rules.undisturbed_since.is_none() && !node.is_some_and(cordoned);
     forced || timed_out || dead || unseen || node.is_none()
+}
+
+/// Whether the machine failed and is preserved, its drain is over, and its Node is not Ready. Its pods may leave when its VM
+/// is known to be stopped, which I20 and I21 judge.
+fn is_silent(context: &CheckContext, machine: &Value) -> bool {
+    let kept = text(machine, "/status/preservation/stage") == "Preserved" && phase(machine).starts_with("Failed");
+    let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
+    kept && node.is_some_and(|node| !is_ready(node))
 }
 
 /// Whether the pod runs and can be evicted.

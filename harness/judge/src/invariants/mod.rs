@@ -19,12 +19,15 @@ mod limits;
 mod named;
 mod no_healthy_vm_collected;
 mod no_leak;
+mod one_attachment;
+mod one_pod;
 mod one_replacement;
 mod one_vm;
 mod preservation;
 mod silence;
 mod size;
 mod starvation;
+mod unconfirmed;
 mod victims;
 
 use jiff::Timestamp;
@@ -79,7 +82,7 @@ pub enum Coverage {
 }
 
 /// All invariants, checked in this order.
-pub static ALL: [Invariant; 19] = [
+pub static ALL: [Invariant; 21] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
@@ -195,6 +198,18 @@ pub static ALL: [Invariant; 19] = [
         statement: "Machine, Node and VM are consistent, a provider ID never changes, and a preserved Machine is not reported as failed",
         coverage: Coverage::Full,
         check: || Box::new((coherent::Coherent::default(), blame::Blame::default())),
+    },
+    Invariant {
+        name: "I20",
+        statement: "no two pods of one StatefulSet ordinal live at the same time because mcm removed one",
+        coverage: Coverage::Partial("a pod that a kubelet, Kubernetes or a user removes is theirs"),
+        check: || Box::<one_pod::OnePodOfAnOrdinal>::default(),
+    },
+    Invariant {
+        name: "I21",
+        statement: "no ReadWriteOnce volume is attached to a running VM while a pod on another running VM uses it, because of mcm",
+        coverage: Coverage::Partial("what a kubelet, Kubernetes or a user does is theirs"),
+        check: || Box::<one_attachment::OneRunningUser>::default(),
     },
 ];
 

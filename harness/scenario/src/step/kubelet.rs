@@ -23,6 +23,10 @@ pub enum KubeletAction {
     Stop,
     /// It starts again.
     Start,
+    /// The network cuts it off from the API server; the containers and the VM continue to run.
+    Partition,
+    /// The network connects it again.
+    Reconnect,
     /// Its disk is full: the node has DiskPressure and is otherwise healthy.
     FillDisk,
     /// The disk has space again.

@@ -7,6 +7,7 @@
 //! draws faults of processes, the API server and cloud calls.
 
 mod blocked_drain;
+mod databases;
 mod machine_actions;
 mod pool;
 
@@ -24,6 +25,7 @@ use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
 use self::blocked_drain::BlockedDrain;
+use self::databases::Databases;
 use self::machine_actions::failure;
 use self::pool::Pool;
 use super::rollout::{self, CLASSES, NAME, class, strategy};
@@ -149,6 +151,9 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
         let pods = u32::try_from(pods).unwrap_or(1);
         scenario = scenario.steps([deployment(workload("web").replicas(pods)), budget("web", disrupted)]);
     }
+    let databases = Databases::draw(&mut seed.stream("databases"));
+    scenario.world.fencing = databases.fencing();
+    scenario = scenario.steps(databases.steps(replicas));
     let mut maximum = world.below(4);
     let mut strategy = strategy(world, false);
     let mut user_actions = UserActions::new();
@@ -172,6 +177,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
         .collect();
     let mut owners = seed.stream("owners");
     user_actions.extend(changes(replicas, (from, span), failures, &pool, &mut owners));
+    databases::cut_off(&mut user_actions, &mut seed.stream("partitions"));
     user_actions.sort_by_key(|(at, _)| *at);
     let wanted = user_actions.iter().rev().find_map(|(_, step)| scaled_to(step));
     // The number of machines that cluster-autoscaler removes is not known in advance.

@@ -95,6 +95,10 @@ fn preservations() -> Vec<String> {
 #[case::an_uncordon("uncordon", 3..150)]
 #[case::preservation_at_once("value: now", 100..201)]
 #[case::an_invalid_value("value: perhaps", 10..150)]
+#[case::a_stateful_set("statefulSet:", 90..150)]
+#[case::volumes("volume: 1Gi", 50..115)]
+#[case::a_vm_stopped_for_its_pods("fencing: stop-vm", 35..90)]
+#[case::a_kubelet_cut_off("kubelet: partition", 20..180)]
 fn every_kind_of_preservation_is_drawn(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
     let with_it = preservations().iter().filter(|plan| plan.contains(word)).count();
     assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");

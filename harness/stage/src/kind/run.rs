@@ -7,8 +7,8 @@ use judge::ScenarioOutcome;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ObjectMeta, PostParams};
 use mcm_driver::tls::Tls;
-use scenario::Cloud;
 use scenario::job::Job;
+use scenario::{Cloud, PreserveFencing};
 
 use super::cleanup::RUN_LABEL;
 use super::cluster::{Cluster, random_suffix};
@@ -55,9 +55,14 @@ impl Cluster {
         job: &Job,
         performer: &impl Performer,
     ) -> Result<ScenarioOutcome, KindError> {
-        let cloud = &job.plan.scenario.world.cloud;
-        let replicas = job.plan.scenario.world.replicas;
-        let mut world = self.deploy(namespace, cloud, replicas, job.plan.seed).await?;
+        let plan = Plan {
+            namespace,
+            cloud: &job.plan.scenario.world.cloud,
+            replicas: job.plan.scenario.world.replicas,
+            fencing: job.plan.scenario.world.fencing,
+            seed: job.plan.seed,
+        };
+        let mut world = self.deploy(&plan).await?;
         setup::install_fixtures(&self.client, namespace).await?;
         Ok(Box::pin(performer.perform(&mut world, &job.plan.scenario)).await)
     }
@@ -68,22 +73,23 @@ impl Cluster {
     /// The object that the API server rejects, or the part that does not start.
     pub async fn up(&self) -> Result<Up, KindError> {
         self.prepare_namespace(NAMESPACE).await?;
-        let world = self.deploy(NAMESPACE, &Cloud::default(), 0, 1).await?;
+        let plan = Plan {
+            namespace: NAMESPACE,
+            cloud: &Cloud::default(),
+            replicas: 0,
+            fencing: PreserveFencing::default(),
+            seed: 1,
+        };
+        let world = self.deploy(&plan).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
         Ok(Up(world))
     }
 
-    async fn deploy(&self, namespace: &str, cloud: &Cloud, replicas: u32, seed: u64) -> Result<World, KindError> {
-        let plan = Plan {
-            namespace,
-            cloud,
-            replicas,
-            seed,
-        };
+    async fn deploy(&self, plan: &Plan<'_>) -> Result<World, KindError> {
         step(
             &self.progress,
-            &format!("deployed into {namespace}"),
-            World::start(self, &plan),
+            &format!("deployed into {}", plan.namespace),
+            World::start(self, plan),
         )
         .await
     }

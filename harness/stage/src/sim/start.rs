@@ -213,6 +213,7 @@ impl<'a> Starting<'a> {
     fn options(&self) -> mcm::Options {
         let mut options = setup::mcm_options(&self.timeouts, NAMESPACE);
         options.preservation.dialect = dialect(self.job.plan.scenario.world.preservation);
+        options.preservation.fencing = setup::mcm_fencing(self.job.plan.scenario.world.fencing);
         options
     }
 

@@ -259,6 +259,18 @@ fn preservation() -> JSONSchemaProps {
             "reason",
             string().described("Why it ends; Relapse: the node is drained again."),
         ),
+        (
+            "fencing",
+            object([
+                ("state", string().described("Stopping, Failed or Stopped.")),
+                ("since", time().described("When this was written.")),
+                (
+                    "errorCode",
+                    string().described("The machine code with which StopMachine last failed."),
+                ),
+            ])
+            .described("The progress of stopping the machine's VM; absent: the controller did not stop it."),
+        ),
     ])
     .described("The machine's preservation; absent: it is not preserved.")
 }

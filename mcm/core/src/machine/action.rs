@@ -287,6 +287,8 @@ pub enum CallKind {
     List,
     /// UpdateMachine.
     Update,
+    /// StopMachine.
+    Stop,
 }
 
 /// A driver call with its arguments.

@@ -69,7 +69,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     let machine = pass.machine();
     let create = || call(CallKind::Create, machine.clone(), Reason::CreateVm);
     match pass.last_answer() {
-        None | Some(Answer::Delete(_) | Answer::VolumeIds(_) | Answer::Update { .. }) => {
+        None | Some(Answer::Delete(_) | Answer::VolumeIds(_) | Answer::Update { .. } | Answer::Stop(_)) => {
             if defect!(
                 CreatesWithoutAsking
                     | CreatesWithoutAskingAfterCrash

@@ -70,7 +70,7 @@ fn without_preservation(pass: &Pass) -> Plan {
     if let Some(plan) = migration::decide(pass).filter(|_| carries_finalizer(pass)) {
         return plan;
     }
-    let ignored = pass.view.failure.as_ref().filter(|failure| is_ignored(failure));
+    let ignored = pass.view.failure.as_ref().filter(|failure| is_ignored(pass, failure));
     if let Some(failure) = &pass.view.failure
         && ignored.is_none()
     {
@@ -141,11 +141,13 @@ fn still_updated(pass: &Pass, failure: &Failure) -> Option<Plan> {
     update.filter(|plan| matches!(plan.actions.last(), Some(Action::Call(_))))
 }
 
-/// Whether the failed action only patches the Node. The health check continues.
-fn is_ignored(failure: &Failure) -> bool {
-    !failure.conflict
-        && matches!(
-            failure.action,
-            Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
-        )
+/// Whether the failed action only changes the Node. The health check continues.
+fn is_ignored(pass: &Pass, failure: &Failure) -> bool {
+    let ignored = match failure.action {
+        Action::PatchNode { .. } | Action::SetNodeCapacity { .. } => true,
+        // Explains why a failing machine is not preserved.
+        Action::SetPreservedCondition { status, .. } => !status && pass.machine().status.preservation.is_none(),
+        _ => false,
+    };
+    ignored && !failure.conflict
 }

@@ -305,6 +305,10 @@ fn volume_attachments(pass: &Pass) -> Plan {
     if !attached {
         return next(pass, Stage::Vm, DeletionNote::Detached { node: name });
     }
+    let may_run = !drain::is_tainted_as_stopped(pass) && !drain::unique_pods(pass).is_empty();
+    if may_run && !defect!(VolumesDetachedFromRunningVm) {
+        return next(pass, Stage::Vm, DeletionNote::AttachmentsKept { node: name });
+    }
     if defect!(DetachmentAwaitedForever) && pass.view.volume_attachments.is_empty() {
         return Plan::new(Reason::Detaching(0)).after(pass.settings.retry.short);
     }
@@ -416,6 +420,11 @@ fn delete_node(pass: &Pass) -> Plan {
     };
     let note = DeletionNote::NodeDeleted { node: name.to_string() };
     let mut plan = next(pass, Stage::Finalizer, note);
+    // Nothing runs on the Node: the next pods of these names may start elsewhere, with their volumes.
+    let left: Vec<Action> = drain::deletions(drain::unique_pods(pass)).collect();
+    let mut attachments = pass.view.volume_attachments.clone();
+    attachments.retain(|_| !left.is_empty() && !defect!(VolumesLeftAttached));
+    attachments.sort_unstable();
     let finalizer = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
     let actions = [
         node.metadata
@@ -424,6 +433,8 @@ fn delete_node(pass: &Pass) -> Plan {
             .then(|| Action::DeleteNode { node: name.clone() }),
         finalizer.then(|| Action::RemoveNodeFinalizer { node: name.clone() }),
     ];
-    plan.actions.splice(0..0, actions.into_iter().flatten());
+    let attachments = attachments.into_iter().map(Action::DeleteVolumeAttachment);
+    let actions = left.into_iter().chain(attachments).chain(actions.into_iter().flatten());
+    plan.actions.splice(0..0, actions);
     plan
 }

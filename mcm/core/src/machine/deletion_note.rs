@@ -94,6 +94,10 @@ notes! {
     /// Every VolumeAttachment of the Node is being deleted.
     NoAttachments { node } = "No Live VolumeAttachments for node: " node ". Moving to VM Deletion.";
 
+    /// Pods that must not run twice are on the Node.
+    AttachmentsKept { node } =
+        "Volume attachments of node " node " are kept until its VM is deleted, because pods that must not run twice use it.";
+
     /// DeleteMachine failed; it is repeated after the short period.
     VmRetried { error } =
         "VM deletion failed due to - " error ". However, will re-try in the next resync.";

@@ -44,6 +44,6 @@ pub use node_patch::NodePatch;
 pub use plan::Plan;
 pub use reason::Reason;
 pub use secret::{Secret, SecretData};
-pub use settings::{Retry, Settings};
+pub use settings::{Fencing, Retry, Settings};
 pub use stage::Stage;
 pub use view::{Answer, Budget, Claimed, NodeView, Pod, Sibling, TokenView, View};

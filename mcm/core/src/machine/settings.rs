@@ -33,6 +33,8 @@ pub struct Settings {
     pub preserve_timeout: Duration,
     /// The dialect of preservation.
     pub preservation: Dialect,
+    /// What is done with the VM of a preserved machine whose node does not answer.
+    pub fencing: Fencing,
     /// How long to wait before trying again.
     pub retry: Retry,
 }
@@ -51,9 +53,21 @@ impl Default for Settings {
             bootstrap_token_extra_groups: String::new(),
             preserve_timeout: Duration::from_hours(72),
             preservation: Dialect::V2,
+            fencing: Fencing::default(),
             retry: Retry::default(),
         }
     }
+}
+
+/// What is done with the VM of a preserved failed machine whose node does not answer, while pods that must not run twice
+/// are on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fencing {
+    /// It runs on, and the pods stay in the API.
+    #[default]
+    None,
+    /// The driver stops it.
+    StopVm,
 }
 
 /// How long to wait before trying again, by what happened.

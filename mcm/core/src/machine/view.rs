@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use mcm_api::cloud::Power;
 use mcm_api::{
     Code, DriverError, Machine, MachineClass, MachineName, MachineStatus, NodeName, Operation, Phase, ProviderId,
     VmIdentity,
@@ -68,6 +69,8 @@ pub struct View {
     /// When a call for the machine last failed in this process; `None`: not yet. The status may have the time of the
     /// first failure.
     pub call_failed: Option<Timestamp>,
+    /// When this process last asked whether the machine's VM runs, and was not told that it is stopped; `None`: not yet.
+    pub power_asked: Option<Timestamp>,
     /// Why this process requested the machine's deletion; `None`: it did not.
     pub deletion_reason: Option<String>,
     /// The machine's view of its owner's list.
@@ -286,6 +289,8 @@ pub enum Answer {
     VolumeIds(BTreeMap<String, String>),
     /// ListMachines.
     List(Result<BTreeMap<ProviderId, MachineName>, DriverError>),
+    /// StopMachine.
+    Stop(Result<VmIdentity, DriverError>),
     /// UpdateMachine.
     Update {
         /// The JSON of the provider spec that was to be applied.
@@ -296,11 +301,19 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// Whether the driver reported the machine's VM as stopped.
+    pub fn shows_stopped_vm(&self) -> bool {
+        match self {
+            Self::Status(Ok(vm)) | Self::Stop(Ok(vm)) => vm.power == Some(Power::Stopped),
+            _ => false,
+        }
+    }
+
     /// Whether the call failed and is repeated later. NotFound is no failure of GetMachineStatus.
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Status(answer) => answer.as_ref().is_err_and(|error| error.code != Code::NotFound),
-            Self::Create(answer) | Self::Initialize(answer) => answer.is_err(),
+            Self::Create(answer) | Self::Initialize(answer) | Self::Stop(answer) => answer.is_err(),
             Self::Delete(answer) | Self::DeleteStale(answer) => answer.is_err(),
             // The failure that led to a list counts.
             Self::VolumeIds(_) | Self::List(_) => false,

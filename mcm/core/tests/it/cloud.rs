@@ -45,6 +45,7 @@ impl Cloud {
                 spec: call.class.provider_spec.to_string(),
                 result: failure.map_or(Ok(()), Err),
             },
+            CallKind::Stop => Answer::Stop(failure.map_or_else(|| self.found(machine), Err)),
             CallKind::Delete | CallKind::DeleteStale => {
                 if effective {
                     self.vms.clear();

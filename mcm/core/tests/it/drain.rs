@@ -259,7 +259,7 @@ impl Drain {
                 } else {
                     self.end(uid);
                 }
-                *grace == Some(0)
+                *grace == Some(0) || self.view.drain.by_force.is_some()
             }
             Action::AskVolumeIds(volumes) => {
                 let ids = volumes.keys().map(|name| (name.clone(), name.replace("pv", "vol")));
@@ -701,7 +701,7 @@ fn the_drain_timeout_interrupts_a_wait_for_volumes() {
         ended(&drain.settle()).unwrap(),
         "Force Drain successful. Delete Volume Attachments"
     );
-    assert_eq!(drain.take_requests(), ["0 evict a", "100 delete b by force"]);
+    assert_eq!(drain.take_requests(), ["0 evict a", "100 delete b"]);
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub struct Vm {
     /// state that the driver keeps between calls
     #[prost(string, optional, tag = "4")]
     pub last_known_state: ::core::option::Option<::prost::alloc::string::String>,
+    /// unspecified: the driver does not know
+    #[prost(enumeration = "Power", tag = "5")]
+    pub power: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Address {
@@ -201,7 +204,7 @@ pub mod answer {
     pub enum Result {
         #[prost(message, tag = "2")]
         Failure(super::Failure),
-        /// for a creation, an initialization, a status
+        /// for a creation, an initialization, a status, a stop
         #[prost(message, tag = "3")]
         Vm(super::Vm),
         #[prost(message, tag = "4")]
@@ -249,6 +252,37 @@ pub struct Secret {
     #[prost(string, tag = "2")]
     pub resource_version: ::prost::alloc::string::String,
 }
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Power {
+    Unspecified = 0,
+    /// it runs, boots or shuts down
+    Running = 1,
+    /// nothing runs on it, until a user or the cloud starts it
+    Stopped = 2,
+}
+impl Power {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "POWER_UNSPECIFIED",
+            Self::Running => "POWER_RUNNING",
+            Self::Stopped => "POWER_STOPPED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "POWER_UNSPECIFIED" => Some(Self::Unspecified),
+            "POWER_RUNNING" => Some(Self::Running),
+            "POWER_STOPPED" => Some(Self::Stopped),
+            _ => None,
+        }
+    }
+}
 /// A driver answers an operation of a type that it does not know with a Failure of code 12 (Unimplemented).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -262,6 +296,7 @@ pub enum OperationType {
     GetVolumeIds = 6,
     Update = 7,
     GenerateClass = 8,
+    Stop = 9,
 }
 impl OperationType {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -279,6 +314,7 @@ impl OperationType {
             Self::GetVolumeIds => "OPERATION_TYPE_GET_VOLUME_IDS",
             Self::Update => "OPERATION_TYPE_UPDATE",
             Self::GenerateClass => "OPERATION_TYPE_GENERATE_CLASS",
+            Self::Stop => "OPERATION_TYPE_STOP",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -293,6 +329,7 @@ impl OperationType {
             "OPERATION_TYPE_GET_VOLUME_IDS" => Some(Self::GetVolumeIds),
             "OPERATION_TYPE_UPDATE" => Some(Self::Update),
             "OPERATION_TYPE_GENERATE_CLASS" => Some(Self::GenerateClass),
+            "OPERATION_TYPE_STOP" => Some(Self::Stop),
             _ => None,
         }
     }
@@ -544,6 +581,29 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "UpdateMachine"));
             self.inner.unary(req, path, codec).await
         }
+        /// Switches the VM off and keeps it with its disks. A success returns the VM with its power: POWER_STOPPED once nothing
+        /// runs on it; with any other power the controller repeats the call. Optional.
+        pub async fn stop_machine(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MachineRequest>,
+        ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Driver/StopMachine",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.driver.v1.Driver", "StopMachine"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Fills a MachineClass from a class of a former, provider-specific kind. Optional.
         pub async fn generate_machine_class(
             &mut self,
@@ -618,6 +678,12 @@ pub mod driver_server {
             &self,
             request: tonic::Request<super::UpdateRequest>,
         ) -> std::result::Result<tonic::Response<super::Updated>, tonic::Status>;
+        /// Switches the VM off and keeps it with its disks. A success returns the VM with its power: POWER_STOPPED once nothing
+        /// runs on it; with any other power the controller repeats the call. Optional.
+        async fn stop_machine(
+            &self,
+            request: tonic::Request<super::MachineRequest>,
+        ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
         /// Fills a MachineClass from a class of a former, provider-specific kind. Optional.
         async fn generate_machine_class(
             &self,
@@ -986,6 +1052,49 @@ pub mod driver_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UpdateMachineSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.driver.v1.Driver/StopMachine" => {
+                    #[allow(non_camel_case_types)]
+                    struct StopMachineSvc<T: Driver>(pub Arc<T>);
+                    impl<T: Driver> tonic::server::UnaryService<super::MachineRequest>
+                    for StopMachineSvc<T> {
+                        type Response = super::Vm;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MachineRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Driver>::stop_machine(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StopMachineSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -18,6 +18,7 @@ pub(super) fn encode(call: &Call) -> Result<proto::Operation, DriverError> {
         Call::Delete(_) => OperationType::Delete,
         Call::Status(_) => OperationType::GetStatus,
         Call::Update(..) => OperationType::Update,
+        Call::Stop(_) => OperationType::Stop,
         Call::List(..) => OperationType::List,
         Call::VolumeIds(_) => OperationType::GetVolumeIds,
         Call::GenerateClass(..) => OperationType::GenerateClass,
@@ -33,7 +34,7 @@ pub(super) fn encode(call: &Call) -> Result<proto::Operation, DriverError> {
             operation.machine = wire::to_json("machine", &request.machine)?;
             operation.user_data = request.secret.get(USER_DATA_KEY).map(|data| data.0.clone());
         }
-        Call::Delete(request) => operation.machine = wire::to_json("machine", &request.machine)?,
+        Call::Delete(request) | Call::Stop(request) => operation.machine = wire::to_json("machine", &request.machine)?,
         Call::Update(request, last_applied) => {
             operation.machine = wire::to_json("machine", &request.machine)?;
             operation.last_applied = last_applied.clone().map(String::into_bytes);
@@ -96,6 +97,7 @@ pub(super) fn decode(operation: proto::Operation) -> Result<Received, DriverErro
         | OperationType::Delete
         | OperationType::GetStatus
         | OperationType::Update
+        | OperationType::Stop
         | OperationType::List => Ok(Received::Incomplete(Incomplete {
             class: operation.class.unwrap_or_default(),
             type_,
@@ -124,6 +126,7 @@ impl Incomplete {
             OperationType::Create => Call::Create(request),
             OperationType::Initialize => Call::Initialize(request),
             OperationType::Delete => Call::Delete(request),
+            OperationType::Stop => Call::Stop(request),
             OperationType::Update => {
                 let last_applied = self.last_applied.map(|spec| wire::text("last_applied", spec));
                 Call::Update(request, last_applied.transpose()?)

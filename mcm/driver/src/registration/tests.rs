@@ -13,7 +13,7 @@ use futures::SinkExt;
 use futures::channel::mpsc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{PersistentVolumeSpec, SecretReference};
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{Machine, MachineClass, MachineName, NodeName, ProviderId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -106,6 +106,14 @@ impl Driver for Echo {
             code: Code::Uninitialized,
             message: "not yet".into(),
             vm: Some(Box::new(vm)),
+        })
+    }
+
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        Ok(VmIdentity {
+            provider_id: ProviderId::new(text(&request, "token")),
+            power: Some(Power::Stopped),
+            ..VmIdentity::default()
         })
     }
 
@@ -202,6 +210,9 @@ async fn every_call_is_routed_to_the_driver_of_the_class() {
             let error = registry.get_machine_status(request("red")).await.unwrap_err();
             assert_eq!(error.code, Code::Uninitialized);
             assert_eq!(error.vm.unwrap().provider_id, ProviderId::new("half"));
+            let stopped = registry.stop_machine(request("blue")).await.unwrap();
+            assert_eq!(stopped.provider_id, ProviderId::new("blue"));
+            assert_eq!(stopped.power, Some(Power::Stopped));
             let last_known_state = registry.delete_machine(request("blue")).await.unwrap();
             assert_eq!(last_known_state.as_deref(), Some("deleted"));
             assert_eq!(*deleted.lock(), ["raw"], "a deletion has the Secret's own user data");

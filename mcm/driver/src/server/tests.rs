@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{NFSVolumeSource, NodeAddress, PersistentVolumeSpec};
-use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::cloud::{Code, DriverError, Power, VmIdentity};
 use mcm_api::{Machine, MachineClass, MachineName, NodeName, ProviderId};
 
 use super::*;
@@ -32,6 +32,7 @@ impl Echo {
                 .secret
                 .get("token")
                 .map(|token| String::from_utf8_lossy(&token.0).into_owned()),
+            power: None,
         }
     }
 }
@@ -78,6 +79,17 @@ impl Driver for Echo {
     async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
         let name = Self::vm(&request).node_name.unwrap();
         Err(DriverError::new(Code::Aborted, format!("{name} had {last_applied:?}")))
+    }
+
+    /// The name of the machine selects the power.
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let power = match request.machine.metadata.name.as_deref() {
+            Some("running") => Some(Power::Running),
+            Some("stopped") => Some(Power::Stopped),
+            _ => None,
+        };
+        let vm = Self::vm(&request);
+        Ok(VmIdentity { power, ..vm })
     }
 
     async fn generate_machine_class(
@@ -144,6 +156,18 @@ async fn updates_and_migrations_are_transmitted() {
     let class = request("m1").class;
     let filled = driver().generate_machine_class(old.clone(), class).await.unwrap();
     assert_eq!(filled.provider_spec, old);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_power_of_a_stopped_vm_is_transmitted() {
+    for (name, power) in [
+        ("unknown", None),
+        ("running", Some(Power::Running)),
+        ("stopped", Some(Power::Stopped)),
+    ] {
+        let vm = driver().stop_machine(request(name)).await.unwrap();
+        assert_eq!((vm.node_name.as_deref(), vm.power), (Some(name), power));
+    }
 }
 
 #[tokio::test(start_paused = true)]

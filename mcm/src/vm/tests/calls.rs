@@ -65,6 +65,9 @@ impl Driver for Recorder {
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
         self.call("status", &request.machine.spec.provider_id).await
     }
+    async fn stop_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.call("stop", &request.machine.spec.provider_id).await
+    }
     async fn list_machines(
         &self,
         _: MachineClass,
@@ -118,6 +121,8 @@ fn without_uid(machine: &str) -> String {
 #[case::list(Action::List, sources("m-1"), &["list"])]
 #[case::initialize(Action::Initialize, sources("m-1"), &["status", "initialize fake:///1"])]
 #[case::initialize_with_id(Action::Initialize, with_machine_file(MACHINE), &["initialize fake:///m-1"])]
+#[case::stop(Action::Stop, sources("m-1"), &["status", "stop fake:///1"])]
+#[case::stop_with_id(Action::Stop, with_machine_file(MACHINE), &["stop fake:///m-1"])]
 #[case::delete(Action::Delete, sources("m-1"), &["status", "delete fake:///1"])]
 #[case::delete_with_id(Action::Delete, with_machine_file(MACHINE), &["delete fake:///m-1"])]
 #[case::delete_with_uid_only(Action::Delete, with_machine_file(&MACHINE.replace("providerID: fake:///m-1", "")), &["delete"])]
@@ -159,6 +164,12 @@ async fn a_command_makes_its_calls(#[case] action: Action, #[case] sources: Sour
     "initialize",
     error(Code::Internal),
     "InitializeMachine failed: Internal: it broke"
+)]
+#[case::stop(
+    Action::Stop,
+    "stop",
+    error(Code::Unimplemented),
+    "StopMachine failed: Unimplemented: it broke"
 )]
 #[case::nothing_to_initialize(
     Action::Initialize,

@@ -1,6 +1,7 @@
 //! Results as text, JSON and YAML.
 
 use k8s_openapi::api::core::v1::NodeAddress;
+use mcm_api::cloud::Power;
 use mcm_api::{MachineName, NodeName, ProviderId, VmIdentity};
 use rstest::rstest;
 
@@ -16,7 +17,19 @@ fn vm(addresses: Vec<NodeAddress>) -> Outcome {
             provider_id: ProviderId::new("fake:///1"),
             node_name: NodeName::new("node-1"),
             addresses,
-            last_known_state: None,
+            ..VmIdentity::default()
+        },
+    }
+}
+
+fn stopped() -> Outcome {
+    Outcome::Vm {
+        verb: "stopped",
+        machine: "m-1".to_owned(),
+        vm: VmIdentity {
+            provider_id: ProviderId::new("fake:///1"),
+            power: Some(Power::Stopped),
+            ..VmIdentity::default()
         },
     }
 }
@@ -56,6 +69,16 @@ fn list(vms: &[(&str, &str)]) -> Outcome {
     vm(Vec::new()),
     OutputFormat::Json,
     "{\n  \"machine\": \"m-1\",\n  \"nodeName\": \"node-1\",\n  \"providerId\": \"fake:///1\"\n}\n"
+)]
+#[case::stopped(
+    stopped(),
+    OutputFormat::Text,
+    "stopped: provider id fake:///1, node unknown, stopped\n"
+)]
+#[case::stopped_as_yaml(
+    stopped(),
+    OutputFormat::Yaml,
+    "machine: m-1\npower: stopped\nproviderId: fake:///1\n"
 )]
 #[case::deleted(deleted(Some("fake:///1")), OutputFormat::Text, "deleted: provider id fake:///1\n")]
 #[case::no_vm(deleted(None), OutputFormat::Text, "deleted: the machine m-1 has no VM\n")]

@@ -23,7 +23,7 @@ use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
 
 pub(super) use engine::step;
-pub(super) use removal::Removal;
+pub(super) use removal::{Removal, is_tainted_as_stopped, unique_pods};
 pub(super) use round::{Limit, Step};
 
 const TERMINATING: &str = "Terminating";
@@ -144,7 +144,7 @@ fn wait(pass: &Pass, pods: &[Pod], step: &Step) -> Plan {
 }
 
 /// The forced drain: cordons the Node, and deletes the pods that exist once, without a wait, so that their owners
-/// replace them. Failures are reported, and do not delay the deletion of the VM further.
+/// replace them; those that must not run twice are replaced once the VM is deleted. Failures are reported, and do not delay the deletion of the VM further.
 fn force(pass: &Pass) -> Plan {
     let failure = pass.view.failure.as_ref().filter(|failure| counts(failure));
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
@@ -160,10 +160,10 @@ fn force(pass: &Pass) -> Plan {
     let memory = by_force(pass, &pods);
     let attempted = |pod: &Pod| memory.attempts.contains_key(&pod.uid);
     let found = |pod: &Pod| memory.by_force.iter().flatten().any(|uid| *uid == pod.uid);
-    let to_delete: Vec<Pod> = pods
+    let to_delete: Vec<Action> = pods
         .iter()
         .filter(|pod| found(pod) && !attempted(pod))
-        .cloned()
+        .filter_map(|pod| removal::before_vm_deletion(pass, pod))
         .collect();
     let mut plan = match failure {
         None if !to_delete.is_empty() => Plan {
@@ -173,8 +173,7 @@ fn force(pass: &Pass) -> Plan {
         Some(failure) => forced(pass, std::slice::from_ref(&failure.message)),
         None => forced(pass, &not_deleted(pass, &memory, &pods)),
     };
-    plan.actions
-        .splice(0..0, cordon.into_iter().chain(deletions(to_delete)));
+    plan.actions.splice(0..0, cordon.into_iter().chain(to_delete));
     plan
 }
 
@@ -260,6 +259,22 @@ fn left(pass: &Pass) -> Duration {
 /// Whether the node has not been Ready, or not able to write its disk, for so long that it does not terminate pods.
 pub(super) fn is_dead(pass: &Pass) -> bool {
     bad_for(pass).is_some_and(|time| time > DEAD_AFTER)
+}
+
+/// Whether a node whose drain is over does not confirm the end of its pods. A drain may have a timeout that is shorter than
+/// the time after which a node counts as dead.
+pub(super) fn is_silent(pass: &Pass) -> bool {
+    bad_for(pass).is_some_and(|time| time > silent_after(pass))
+}
+
+/// The time until the node of a drain that is over counts as silent unless it recovers; `None`: it is silent or healthy.
+pub(super) fn silent_in(pass: &Pass) -> Option<Duration> {
+    let left = silent_after(pass).checked_sub(bad_for(pass)?)?;
+    Some(left + Duration::from_secs(1))
+}
+
+fn silent_after(pass: &Pass) -> Duration {
+    DEAD_AFTER.min(pass.settings.drain_timeout_of(pass.machine()))
 }
 
 /// The time until the node counts as dead unless it recovers; `None`: it is dead or healthy.

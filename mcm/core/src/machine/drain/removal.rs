@@ -5,11 +5,9 @@
 //! its StatefulSet starts no second one and no other VM gets its volumes. If the VM is known to be stopped, nothing runs on
 //! it, and all pods may be deleted.
 
-use k8s_openapi::api::core::v1::Node;
-
 use super::super::pass::Pass;
 use super::super::{Action, Pod};
-use super::is_dead;
+use super::{concerned, is_dead};
 
 /// The taint of a Node whose VM the cloud reports as stopped.
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -31,10 +29,10 @@ pub(in super::super) struct Removal {
 impl Removal {
     pub fn of(pass: &Pass, pods: Vec<Pod>) -> Self {
         let answers = !is_dead(pass);
-        let stopped = !answers && pass.view.node.present().is_some_and(is_stopped);
+        let stopped = !answers && is_tainted_as_stopped(pass);
         let (kept, removed) = pods
             .into_iter()
-            .partition(|pod| !answers && !stopped && pod.is_unique());
+            .partition(|pod| !answers && !stopped && pod.is_unique() && !defect!(UnansweredPodsForceDeleted));
         Self {
             stopped,
             kept,
@@ -47,7 +45,11 @@ impl Removal {
     pub fn actions(self) -> Vec<Action> {
         let grace = (!self.answers).then_some(0);
         let removed = self.removed.iter().filter(|pod| grace.is_some() || pod.ends.is_none());
-        let kept = self.kept.iter().filter(|pod| pod.ends.is_none());
+        // An eviction without a grace period would remove the pod from the API at once.
+        let kept = self
+            .kept
+            .iter()
+            .filter(|pod| pod.ends.is_none() && !pod.grace.is_zero());
         removed
             .map(|pod| pod.deletion(grace))
             .chain(kept.map(Pod::eviction))
@@ -55,10 +57,25 @@ impl Removal {
     }
 }
 
+/// How a pod is removed in a forced drain, before the deletion of the VM; `None`: it is being deleted, and stays until the VM
+/// is gone. If the cloud's deletion fails, the VM may run for hours.
+pub(super) fn before_vm_deletion(pass: &Pass, pod: &Pod) -> Option<Action> {
+    if !pod.is_unique() || is_tainted_as_stopped(pass) || defect!(ForcedDrainRemovesUniquePods) {
+        return Some(pod.deletion(Some(0)));
+    }
+    let grace = pod.grace.is_zero().then_some(1);
+    pod.ends.is_none().then(|| pod.deletion(grace))
+}
+
+/// The pods that must not run twice and are still on the Node.
+pub(in super::super) fn unique_pods(pass: &Pass) -> Vec<Pod> {
+    let pods = concerned(pass.view.pods.as_deref().unwrap_or_default());
+    pods.into_iter().filter(Pod::is_unique).collect()
+}
+
 /// Whether the cloud or a user has tainted the Node because its VM does not run.
-fn is_stopped(node: &Node) -> bool {
-    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    taints
-        .into_iter()
-        .any(|taint| [SHUTDOWN, OUT_OF_SERVICE].contains(&taint.key.as_str()))
+pub(in super::super) fn is_tainted_as_stopped(pass: &Pass) -> bool {
+    let spec = pass.view.node.present().and_then(|node| node.spec.as_ref());
+    let mut taints = spec.into_iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.any(|taint| [SHUTDOWN, OUT_OF_SERVICE].contains(&taint.key.as_str()))
 }

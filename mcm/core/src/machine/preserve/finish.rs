@@ -12,7 +12,7 @@ use super::super::{Action, Metric, Plan, Reason};
 use super::marks::{Marks, condition, machine_patch, node_patch};
 use super::{Facts, event, is_standalone};
 use crate::event::EventType;
-use crate::preservation::Release;
+use crate::preservation::{Release, Track};
 
 /// The first write.
 pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
@@ -22,7 +22,11 @@ pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
         ..facts.entering(pass, PreservationStage::Releasing)
     };
     let status = ended(pass, pass.machine().status.clone(), record);
-    let message = format!("the preservation of {} ends: {why}", pass.name());
+    let when = match facts.now.track {
+        Track::Draining => " while its node is drained",
+        _ => "",
+    };
+    let message = format!("the preservation of {} ends{when}: {why}", pass.name());
     Plan {
         status: Some(status),
         ..Plan::new(Reason::Preservation(message.clone())).after(Duration::ZERO)

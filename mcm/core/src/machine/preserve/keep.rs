@@ -7,7 +7,7 @@ use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
 use super::super::pass::Pass;
 use super::super::{Action, Metric, Plan, Reason};
 use super::marks::{Marks, condition, node_patch};
-use super::{Facts, event, text, with_expiry};
+use super::{Facts, event, fence, text, with_expiry};
 use crate::event::EventType;
 
 /// Starts the preservation of a machine that has not failed.
@@ -79,7 +79,7 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
     actions.extend(super::marks::machine_patch(pass, facts, true));
     actions.extend(condition(pass, facts, true, &text));
     if actions.is_empty() {
-        return plan;
+        return fence::decide(pass, facts).unwrap_or(plan);
     }
     Plan {
         actions,

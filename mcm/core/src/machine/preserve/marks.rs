@@ -12,10 +12,11 @@ use super::super::node::name;
 use super::super::pass::Pass;
 use super::super::{Action, MachinePatch, NodePatch};
 use super::Facts;
-use crate::preservation::{AUTOMATIC, Asked};
+use crate::preservation::{AUTOMATIC, Asked, Refusal};
 
 const NO_SCHEDULE: &str = "NoSchedule";
 const STOPPED: &str = "Preservation stopped.";
+const STOPPED_EARLY: &str = "Preservation stopped while the node was drained.";
 const BY_US: &str = "Preserved by MCM.";
 const BY_USER: &str = "Preserved by user.";
 const TRUE: &str = "true";
@@ -192,19 +193,19 @@ pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str)
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
     let mut all = conditions.into_iter().flatten();
     let known: Option<&NodeCondition> = all.find(|condition| condition.type_ == keys::PRESERVED_CONDITION);
-    let reason = match status {
-        false => STOPPED,
-        true if facts.by() == mcm_api::PreservedBy::Auto => BY_US,
-        true => BY_USER,
+    if !status {
+        return ended(node, known, message);
+    }
+    let reason = match facts.by() {
+        mcm_api::PreservedBy::Auto => BY_US,
+        _ => BY_USER,
     };
     let current_message = known.and_then(|known| known.message.as_deref()).unwrap_or_default();
-    let value = if status { "True" } else { "False" };
-    let same = known.is_some_and(|known| known.status == value && known.reason.as_deref() == Some(reason));
-    let up_to_date = same && (!status || current_message.ends_with(message));
-    if up_to_date || known.is_none() && !status {
+    let same = known.is_some_and(|known| known.status == "True" && known.reason.as_deref() == Some(reason));
+    if same && current_message.ends_with(message) {
         return None;
     }
-    let drained = known.filter(|known| status && known.status == "True" && !message.starts_with("Preserved node"));
+    let drained = known.filter(|known| known.status == "True" && !message.starts_with("Preserved node"));
     let before = drained
         .and_then(|_| current_message.split_once("Machine preserved until"))
         .map(|(before, _)| before);
@@ -213,5 +214,38 @@ pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str)
         status,
         reason: reason.to_owned(),
         message: format!("{}{message}", before.unwrap_or_default()),
+    })
+}
+
+/// The Node condition after a preservation; `None`: no change. A preservation that ends while its node is drained was never
+/// reported there, and its taint shows that it began.
+fn ended(node: &Node, known: Option<&NodeCondition>, message: &str) -> Option<Action> {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let began = taints.into_iter().any(|taint| taint.key == keys::PRESERVED_TAINT);
+    let was_preserved = known.is_some_and(|known| known.status == "True");
+    let reported = known.is_some_and(|known| known.message.as_deref() == Some(message));
+    let is_new = was_preserved || began && !reported;
+    is_new.then(|| {
+        Some(Action::SetPreservedCondition {
+            node: name(node)?,
+            status: false,
+            reason: if was_preserved { STOPPED } else { STOPPED_EARLY }.to_owned(),
+            message: message.to_owned(),
+        })
+    })?
+}
+
+/// The Node condition of a failing machine that is not preserved although that is requested.
+pub(super) fn refused(pass: &Pass, why: Refusal) -> Option<Action> {
+    let node = pass.view.node.present()?;
+    let reason = match why {
+        Refusal::RollingOut => "Preservation refused: rollout in progress.",
+        Refusal::MaximumReached => "Preservation refused: maximum reached.",
+    };
+    Some(Action::SetPreservedCondition {
+        node: name(node)?,
+        status: false,
+        reason: reason.to_owned(),
+        message: format!("The machine failed and is replaced: {why}."),
     })
 }

@@ -6,6 +6,7 @@
 
 mod defects;
 mod drain;
+mod fence;
 mod finish;
 mod keep;
 mod marks;
@@ -19,12 +20,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, PreservedBy};
 
 use super::pass::Pass;
-use super::{Action, CallKind, MachinePatch, Plan, Reason};
+use super::{Action, CallKind, MachinePatch, Plan, Pod, Reason};
 use crate::event::EventType;
 use crate::ownership::controller;
 use crate::preservation::{
     Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
 };
+
+/// How many kept pods a message names.
+const NAMED: usize = 3;
 
 /// The start of the Node condition's message after a completed drain.
 const DRAINED: &str = "Preserved node drained successfully.";
@@ -295,6 +299,7 @@ impl Facts {
             since: Some(pass.stamp()),
             request: self.asked().map(|asked| asked.as_str().to_owned()).unwrap_or_default(),
             reason: String::new(),
+            fencing: None,
         }
     }
 
@@ -367,6 +372,24 @@ fn text(status: &MachineStatus) -> String {
     let ends = status.current_status.preserve_expiry_time.as_ref();
     ends.map(|ends| format!("Machine preserved until {}.", ends.0))
         .unwrap_or_default()
+}
+
+/// The number of pods, in words.
+fn count(pods: usize) -> String {
+    match pods {
+        1 => "1 pod".to_owned(),
+        pods => format!("{pods} pods"),
+    }
+}
+
+/// The names of the first pods, and how many more there are.
+fn names(pods: &[Pod]) -> String {
+    let names: Vec<&str> = pods.iter().take(NAMED).map(|pod| pod.name.as_str()).collect();
+    let more = match pods.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.join(", "))
 }
 
 /// Whether the machine has no controller.

@@ -51,6 +51,9 @@ fn replaced(pass: &Pass, facts: &Facts, mut plan: Plan, gate: Gate) -> Plan {
     }
     let type_ = if asked { EventType::Warning } else { EventType::Normal };
     let message = format!("{} failed and is replaced. {text}", pass.name());
+    // A Node that cannot be written does not delay the replacement.
+    let condition = super::marks::refused(pass, why).filter(|_| pass.view.failure.is_none());
+    plan.actions.extend(condition);
     plan.act(Action::Observe(Metric::PreservationRefused(why)))
         .act(event(type_, "PreservationRefused", message))
 }

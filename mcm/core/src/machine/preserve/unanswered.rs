@@ -5,10 +5,7 @@ use super::super::drain::Removal;
 use super::super::pass::Pass;
 use super::super::{Plan, Pod};
 use super::keep::settle;
-use super::{DRAINED, Facts};
-
-/// How many kept pods a message names.
-const NAMED: usize = 3;
+use super::{DRAINED, Facts, count, names};
 
 /// Removes the pods that may be removed, evicts the others, and ends the drain.
 pub(super) fn decide(pass: &Pass, facts: &Facts, pods: Vec<Pod>) -> Plan {
@@ -33,17 +30,5 @@ fn message(removal: &Removal) -> String {
     if kept.is_empty() {
         return format!("{left}.");
     }
-    let names: Vec<&str> = kept.iter().take(NAMED).map(|pod| pod.name.as_str()).collect();
-    let more = match kept.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{left}; {} kept: {}{more}.", count(kept.len()), names.join(", "))
-}
-
-fn count(pods: usize) -> String {
-    match pods {
-        1 => "1 pod".to_owned(),
-        pods => format!("{pods} pods"),
-    }
+    format!("{left}; {} kept: {}.", count(kept.len()), names(kept))
 }

@@ -418,6 +418,97 @@ fn volume_attachments_are_deleted_before_the_vm() {
     );
 }
 
+/// A pod of a StatefulSet, which must not run twice.
+fn unique() -> Pod {
+    Pod {
+        stateful: true,
+        grace: secs(30),
+        ..pod("web-0")
+    }
+}
+
+/// The view in a stage of a deletion whose drain timed out, with that pod.
+fn forced(stage: Stage, pod: Pod, taint: &str) -> View {
+    let mut node = node(&healthy());
+    node.status.as_mut().unwrap().volumes_attached = Some(vec![AttachedVolume::default()]);
+    if !taint.is_empty() {
+        let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
+        taints.push(k8s_openapi::api::core::v1::Taint {
+            key: taint.to_owned(),
+            ..Default::default()
+        });
+    }
+    View {
+        pods: Some(vec![pod]),
+        volume_attachments: vec!["b".to_owned(), "a".to_owned()],
+        ..with_node(in_stage(stage), node)
+    }
+}
+
+#[rstest]
+#[case::of_a_stateful_set(unique(), "", Some(None))]
+#[case::with_a_claim(Pod { claims: true, grace: secs(30), ..pod("db") }, "", Some(None))]
+#[case::without_a_grace_period(Pod { grace: secs(0), ..unique() }, "", Some(Some(1)))]
+#[case::terminating(Pod { ends: Some(minute(9)), ..unique() }, "", None)]
+#[case::any_other(pod("web"), "", Some(Some(0)))]
+#[case::finished(Pod { finished: true, ..unique() }, "", Some(Some(0)))]
+#[case::on_a_stopped_vm(unique(), "node.cloudprovider.kubernetes.io/shutdown", Some(Some(0)))]
+fn a_forced_drain_leaves_pods_that_must_not_run_twice_in_the_api(
+    #[case] pod: Pod,
+    #[case] taint: &str,
+    #[case] expected: Option<Option<u32>>,
+) {
+    let plan = decided(&forced(Stage::Drain, pod, taint), minute(120));
+    let grace = plan.actions.iter().find_map(|action| match action {
+        Action::DeletePod { grace, .. } => Some(*grace),
+        _ => None,
+    });
+    assert_eq!(grace, expected);
+    if expected.is_none() {
+        assert_eq!(description(&plan), FORCED, "the drain does not wait for it");
+    }
+}
+
+#[rstest]
+#[case::of_a_stateful_set(unique(), "", true)]
+#[case::any_other(pod("web"), "", false)]
+#[case::on_a_stopped_vm(unique(), "node.kubernetes.io/out-of-service", false)]
+fn volumes_of_pods_that_may_run_are_detached_after_the_vm_is_deleted(
+    #[case] pod: Pod,
+    #[case] taint: &str,
+    #[case] kept: bool,
+) {
+    let plan = decided(&forced(Stage::VolumeAttachments, pod, taint), minute(120));
+    let deleted = ["delete attachment a", "delete attachment b"];
+    assert_eq!(actions(&plan), if kept { owned(&[]) } else { owned(&deleted) });
+    assert_eq!(plan.status.as_ref().and_then(Stage::of), kept.then_some(Stage::Vm));
+}
+
+#[test]
+fn pods_that_must_not_run_twice_are_removed_when_the_vm_is_deleted() {
+    let view = forced(
+        Stage::Node,
+        Pod {
+            ends: Some(minute(9)),
+            ..unique()
+        },
+        "",
+    );
+    let plan = decided(&view, minute(120));
+    let expected = [
+        "delete pod web-0",
+        "delete attachment a",
+        "delete attachment b",
+        "delete node",
+        "remove node finalizer",
+    ];
+    assert_eq!(actions(&plan), expected);
+    assert!(matches!(
+        plan.actions.first(),
+        Some(Action::DeletePod { grace: Some(0), .. })
+    ));
+}
+
 #[rstest]
 #[case::of_a_node_that_joined_later(false, pod("web-1"), 1, Some(Stage::Drain))]
 #[case::of_a_daemon_set(false, Pod { daemon: true, ..pod("proxy") }, 1, None)]

@@ -52,6 +52,7 @@ fn record(kept: &str) -> Option<Preservation> {
         since: Some(Time(start())),
         request: request.to_owned(),
         reason: reason.to_owned(),
+        fencing: None,
     })
 }
 

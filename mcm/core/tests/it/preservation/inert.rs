@@ -79,10 +79,11 @@ fn a_machine_rejected_by_a_full_list_fails_as_in_dialect_off() {
         ..view.clone()
     };
     let mut plan = decided_by(&refused, Dialect::V2, 11);
-    // Only an event and a metric explain that it is not preserved.
+    // Only an event, a condition and a metric explain that it is not preserved.
     plan.actions.retain(|action| match action {
         Action::Observe(metric) => !matches!(metric, Metric::PreservationRefused(_)),
         Action::RecordEvent { reason, .. } => reason != "PreservationRefused",
+        Action::SetPreservedCondition { status, .. } => *status,
         _ => true,
     });
     assert_eq!(plan, decided_by(&view, Dialect::Off, 11));

@@ -2,6 +2,7 @@
 
 mod adopted;
 mod drains;
+mod fencing;
 mod full_decisions;
 mod inert;
 mod lab;

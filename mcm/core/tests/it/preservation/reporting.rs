@@ -230,6 +230,17 @@ fn a_request_that_is_not_honoured_is_explained(
         text.iter()
             .all(|text| event.is_some_and(|(_, message)| message.ends_with(text)))
     );
+    let reason = plan.actions.iter().find_map(|action| match action {
+        Action::SetPreservedCondition {
+            status: false, reason, ..
+        } => Some(reason.as_str()),
+        _ => None,
+    });
+    let expected_reason = expected.map(|(why, _)| match why {
+        Refusal::RollingOut => "Preservation refused: rollout in progress.",
+        Refusal::MaximumReached => "Preservation refused: maximum reached.",
+    });
+    assert_eq!(reason, expected_reason);
     // A user who asked sees the reason in the machine's status as well.
     let description = plan.status.unwrap().last_operation.unwrap().description;
     let shown = expected.is_some_and(|(_, type_)| type_ == EventType::Warning);
@@ -339,4 +350,35 @@ fn the_drain_starts_right_after_the_failed_phase_is_written(#[case] kind: &str) 
     assert_eq!(lab.decide().wake, Some(Duration::ZERO));
     lab.carry_out(lab.decide());
     assert_eq!(record(&lab).stage, PreservationStage::Draining);
+}
+
+/// A Node that refuses the explanation does not delay the replacement.
+#[test]
+fn a_machine_fails_although_the_refusal_cannot_be_written_to_its_node() {
+    let mut lab = failing();
+    lab.request("Machine", "when-failed");
+    lab.answer = Err(Gate::RollingOut);
+    lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. });
+    let done = lab.settle();
+    assert_eq!(lab.phase(), "Failed", "{done:?}");
+}
+
+#[test]
+fn a_release_during_the_drain_is_explained() {
+    let mut lab = draining("Machine");
+    lab.request("Machine", "false");
+    let plan = lab.decide();
+    let told = plan.actions.iter().any(|action| {
+        matches!(action, Action::RecordEvent { message, .. }
+            if message.ends_with("ends while its node is drained: the annotation is false"))
+    });
+    assert!(told, "{plan:?}");
+    let done = lab.settle();
+    let condition = preserved_condition(&lab);
+    assert_eq!(condition.status, "False");
+    let reason = "Preservation stopped while the node was drained.";
+    assert_eq!(condition.reason.as_deref(), Some(reason));
+    assert_eq!(condition.message.as_deref(), Some("The preservation ended: Refused."));
+    let written = done.iter().filter(|text| text.starts_with("preserved condition"));
+    assert_eq!(written.count(), 1, "{done:?}");
 }

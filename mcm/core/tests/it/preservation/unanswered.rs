@@ -1,5 +1,7 @@
 //! The node of a preserved machine does not answer, and its VM may run: pods that must not run twice stay in the API.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Taint;
 use mcm_core::machine::{Action, NodeView, Plan, Pod};
 use rstest::rstest;
@@ -7,9 +9,12 @@ use rstest::rstest;
 use super::lab::{Lab, failing};
 use crate::fixtures::*;
 
+const GRACE: Duration = Duration::from_secs(30);
+
 fn stateful() -> Pod {
     Pod {
         stateful: true,
+        grace: GRACE,
         ..pod("web-0")
     }
 }
@@ -17,6 +22,7 @@ fn stateful() -> Pod {
 fn with_volume() -> Pod {
     Pod {
         claims: true,
+        grace: GRACE,
         ..pod("db")
     }
 }
@@ -76,6 +82,7 @@ fn event_of(plan: &Plan) -> &str {
 #[case::stateless(vec![pod("a")], "", &["delete a Some(0)"], "Preserved node does not answer: 1 pod left the API; the node did not confirm.")]
 #[case::of_a_stateful_set(vec![stateful()], "", &["evict web-0"], "Preserved node does not answer: 0 pods left the API; the node did not confirm; 1 pod kept: web-0.")]
 #[case::with_a_volume(vec![pod("a"), with_volume()], "", &["delete a Some(0)", "evict db"], "Preserved node does not answer: 1 pod left the API; the node did not confirm; 1 pod kept: db.")]
+#[case::without_a_grace_period(vec![Pod { grace: Duration::ZERO, ..stateful() }], "", &[], "Preserved node does not answer: 0 pods left the API; the node did not confirm; 1 pod kept: web-0.")]
 #[case::terminating_already(vec![Pod { ends: Some(minute(9)), ..stateful() }], "", &[], "Preserved node does not answer: 0 pods left the API; the node did not confirm; 1 pod kept: web-0.")]
 #[case::ended(vec![Pod { finished: true, ..stateful() }], "", &["delete web-0 Some(0)"], "Preserved node does not answer: 1 pod left the API; the node did not confirm.")]
 #[case::the_vm_is_stopped(vec![pod("a"), stateful()], "node.cloudprovider.kubernetes.io/shutdown", &["delete a Some(0)", "delete web-0 Some(0)"], "Preserved node is stopped: 2 pods left the API.")]

@@ -1,4 +1,4 @@
-//! The preservation dialects of mcm.
+//! The settings of mcm for preservation that a world may change.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,4 +13,15 @@ pub enum PreservationDialect {
     Upstream,
     /// Nothing is preserved, and existing preservations end.
     Off,
+}
+
+/// A value of mcm's `--preserve-fencing`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PreserveFencing {
+    /// The VM of a preserved machine whose node does not answer runs on.
+    #[default]
+    None,
+    /// The driver stops it if pods that must not run twice are on it.
+    StopVm,
 }
