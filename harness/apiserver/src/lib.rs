@@ -9,6 +9,7 @@ pub mod guard;
 pub mod http;
 pub mod identity;
 mod inner;
+pub mod json;
 pub mod jsonpath;
 pub mod kinds;
 mod life;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::life::Disconnected;
 use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
-use crate::{protobuf, types};
+use crate::{json, protobuf, types};
 
 /// The maximum size of a request body in bytes.
 pub(super) const LIMIT: usize = 3 * 1024 * 1024;
@@ -110,7 +110,7 @@ pub(super) fn decode(
 ) -> Result<Value, ApiError> {
     match media_type(headers) {
         "" | "application/json" => {
-            let value = serde_json::from_slice(body).map_err(|error| {
+            let value = json::parse(body).map_err(|error| {
                 ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             if let Some(options) = options.filter(|options| options.field_validation != FieldValidation::Ignore) {
@@ -118,7 +118,7 @@ pub(super) fn decode(
             }
             Ok(value)
         }
-        "application/yaml" => serde_saphyr::from_slice(body)
+        "application/yaml" => json::parse_yaml(body)
             .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}"))),
         "application/vnd.kubernetes.protobuf" if !custom => protobuf::decode(body),
         _ => {

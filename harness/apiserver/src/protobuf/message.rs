@@ -235,9 +235,7 @@ fn json(bytes: &[u8], name: &'static str) -> Result<Option<Value>, Malformed> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    serde_json::from_slice(bytes)
-        .map(Some)
-        .map_err(|_| Malformed::Json(name))
+    crate::json::parse(bytes).map(Some).map_err(|_| Malformed::Json(name))
 }
 
 /// The alternatives to a schema in a JSON schema.

@@ -40,7 +40,7 @@ impl Registry {
         }
         check_namespace(resource, namespace, &value)?;
         self.begin(resource, namespace, &mut value);
-        self.complete(entry, &mut value, None);
+        self.complete(entry, &mut value, None)?;
         if let Some(guard) = &options.guard {
             guard.check(&value, None)?;
         }

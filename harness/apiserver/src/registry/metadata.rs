@@ -107,7 +107,17 @@ pub struct TypeMismatch {
 ///
 /// # Errors
 /// The first field of another type, as a message for a 400.
-pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
+pub fn check_types(value: &mut Value, custom: bool) -> Result<(), TypeMismatch> {
+    check_members(value).map_err(|mut mismatch| {
+        // The decoder of custom resources decodes the metadata alone.
+        if custom && let Some(path) = mismatch.path.strip_prefix("metadata.") {
+            mismatch.path = path.to_owned();
+        }
+        mismatch
+    })
+}
+
+fn check_members(value: &mut Value) -> Result<(), TypeMismatch> {
     let Some(metadata) = value.get_mut("metadata") else {
         return Ok(());
     };
@@ -120,7 +130,8 @@ pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
     metadata.retain(|_, field| !field.is_null());
     for (name, field) in metadata.iter_mut() {
         match name.as_str() {
-            "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "selfLink" | "creationTimestamp"
+            "uid" if !field.is_string() => return Err(mismatch(field, name, "types.UID")),
+            "name" | "generateName" | "namespace" | "resourceVersion" | "selfLink" | "creationTimestamp"
             | "deletionTimestamp"
                 if !field.is_string() =>
             {

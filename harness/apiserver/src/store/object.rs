@@ -190,6 +190,11 @@ impl Draft {
         &self.key
     }
 
+    /// The size of the text in bytes.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
     /// Whether `object` has the same content, regardless of the revision.
     pub fn same_content(&self, object: &Object) -> bool {
         object.bytes.get(..object.revision_at.start) == self.text.get(..self.revision_at)

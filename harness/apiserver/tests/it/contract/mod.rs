@@ -20,6 +20,7 @@ mod deletion;
 mod discovery;
 mod escalation;
 mod impersonation;
+mod limits;
 mod lists;
 mod patches;
 mod pods;
