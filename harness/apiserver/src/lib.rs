@@ -2,6 +2,7 @@
 
 pub mod authority;
 pub mod authorization;
+mod cel;
 pub mod custom;
 pub mod discovery;
 pub mod faults;

@@ -19,6 +19,7 @@ mod definitions;
 mod deletion;
 mod discovery;
 mod escalation;
+mod expressions;
 mod impersonation;
 mod limits;
 mod lists;
