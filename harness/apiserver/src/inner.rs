@@ -48,6 +48,6 @@ impl Inner {
 
     /// A random timeout between `least` and twice that.
     pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
-        least + self.lifetimes.lock().below(least)
+        least.saturating_add(self.lifetimes.lock().below(least))
     }
 }

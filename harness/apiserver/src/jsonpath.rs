@@ -2,6 +2,7 @@
 //!
 //! Supports `.a.b`, `['a.b/c']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`. Does not know the use of a path.
 
+use quantity::Saturating as _;
 use serde_json::{Number, Value};
 
 /// A compiled path.
@@ -259,9 +260,9 @@ impl Parser<'_> {
             if self.filters == MAX_FILTERS {
                 return Err(format!("filters are nested more than {MAX_FILTERS} times"));
             }
-            self.filters += 1;
+            self.filters.raise(1);
             let filter = self.filter()?;
-            self.filters -= 1;
+            self.filters.lower(1);
             self.space();
             self.need(")")?;
             Step::Filter(filter)

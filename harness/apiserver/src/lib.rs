@@ -1,5 +1,8 @@
 //! An embedded Kubernetes API server. It does not know machines.
 
+// Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod authority;
 pub mod authorization;
 mod cel;

@@ -73,6 +73,9 @@
 //!   version): on a conflict the key is decided again.
 //! - Write nothing when nothing would change: keys are decided often.
 
+// Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 // The compiled code is shared; see `runtime::codec`.
 use runtime as _;
 

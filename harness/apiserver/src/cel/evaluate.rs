@@ -207,6 +207,10 @@ impl Evaluator<'_> {
         failure.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
+    #[expect(
+        clippy::arithmetic_side_effects,
+        reason = "the operators of this type return an error on overflow"
+    )]
     fn binary(&mut self, operator: Operator, left: Value, right: Value) -> Evaluated {
         use Operator as O;
         match operator {

@@ -389,6 +389,10 @@ pub(super) fn type_named(name: &str) -> Option<Value> {
 }
 
 /// Adds with a check for overflow.
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "the operators of this type return an error on overflow"
+)]
 fn sum(total: Result<Value, String>, item: Value) -> Result<Value, String> {
     (total? + item).map_err(|error| match error {
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),

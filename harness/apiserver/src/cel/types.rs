@@ -163,7 +163,7 @@ impl Type {
 
 /// How many values of that size a request can contain.
 fn fitting(size: u64) -> u64 {
-    MAX_REQUEST.saturating_sub(2) / size.max(1)
+    MAX_REQUEST.saturating_sub(2).checked_div(size).unwrap_or(MAX_REQUEST)
 }
 
 /// The minimum size of an encoded value.

@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
             value => vec![value],
         };
         for value in values {
-            let rule = read(value, rules.len() + 1)?;
+            let rule = read(value, rules.len().saturating_add(1))?;
             rule.check()?;
             rules.push(rule);
         }

@@ -19,6 +19,7 @@ use crate::registry::{
 use crate::resource::Subresource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
+use crate::types::time::after;
 
 /// How long a request waits for a future revision.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
@@ -358,7 +359,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         watch,
         presentation: exchange.presentation,
         timeout: SignedDuration::from_secs(seconds),
-        deadline: exchange.now + SignedDuration::from_secs(seconds),
+        deadline: after(exchange.now, SignedDuration::from_secs(seconds)),
         bookmarks: options.bookmarks,
     };
     let mut response = json_response(200, Bytes::new());

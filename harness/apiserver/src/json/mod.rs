@@ -102,7 +102,7 @@ fn first_too_deep(text: &[u8]) -> Option<char> {
         match byte {
             b'"' => quoted = true,
             b'{' | b'[' if depth == MAX_DEPTH => return Some(char::from(*byte)),
-            b'{' | b'[' => depth += 1,
+            b'{' | b'[' => depth = depth.saturating_add(1),
             b'}' | b']' => depth = depth.saturating_sub(1),
             _ => {}
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::json;
 use crate::status::ApiError;
+use quantity::Saturating as _;
 
 /// The maximum number of operations.
 const MAX_OPERATIONS: usize = 10_000;
@@ -49,7 +50,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             // Upstream treats an absent member as null here.
             PatchOperation::Test(test) if test.value.is_null() && test.path.resolve(&patched).is_err() => continue,
             PatchOperation::Copy(copy) => {
-                copied += copy.from.resolve(&patched).map_or(0, |value| value.to_string().len());
+                copied.raise(copy.from.resolve(&patched).map_or(0, |value| value.to_string().len()));
                 if copied > COPY_BUDGET {
                     return Err(too_large(format!(
                         "The copies of a JSON patch may have {COPY_BUDGET} bytes"

@@ -24,7 +24,7 @@ pub(super) fn arrange(merged: Vec<Value>, wanted: &[Value], before: &[Value], ke
         .partition(|item| position(wanted, item, key).is_some());
     named.sort_by_key(|item| position(wanted, item, key));
     others.sort_by_key(|item| position(before, item, key).unwrap_or(usize::MAX));
-    let mut arranged = Vec::with_capacity(named.len() + others.len());
+    let mut arranged = Vec::with_capacity(named.len().saturating_add(others.len()));
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     while let (Some(one), Some(other)) = (named.peek(), others.peek()) {
         let other_first = match (position(before, other, key), position(before, one, key)) {

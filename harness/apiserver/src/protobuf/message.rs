@@ -38,7 +38,7 @@ fn fields(
         let Some(field) = type_.fields.iter().find(within) else {
             continue;
         };
-        if field.tag.len() > inlined.len() + 1 {
+        if field.tag.len() > inlined.len().saturating_add(1) {
             let inlined: Vec<u32> = inlined.iter().copied().chain([number]).collect();
             fields(type_, &inlined, wire.bytes(type_.short_name())?, map, depth)?;
         } else {

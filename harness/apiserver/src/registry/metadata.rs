@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
+use quantity::Saturating as _;
 
 /// The maximum size of all annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -229,7 +230,8 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     }
     let mut length = 0;
     for (key, value) in object_members(metadata.get("annotations")) {
-        length += key.len() + value.as_str().unwrap_or_default().len();
+        length.raise(key.len());
+        length.raise(value.as_str().unwrap_or_default().len());
         if !is_qualified_name(&key.to_lowercase()) {
             errors.push(FieldError::invalid(
                 "metadata.annotations",

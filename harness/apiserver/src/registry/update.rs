@@ -87,7 +87,7 @@ impl Registry {
         metadata::carry_over(&mut new, old);
         self.complete(entry, &mut new, Some(old))?;
         if generation_changes(resource, &new, old) {
-            let next = metadata::generation(old) + 1;
+            let next = metadata::generation(old).saturating_add(1);
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
         self.validate(entry, &new, Some(old), changed)?;

@@ -22,6 +22,7 @@ pub use object::{Draft, Key, Meta, Object};
 use table::Table;
 
 use crate::signal;
+use quantity::Saturating as _;
 
 /// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +201,7 @@ impl Store {
             }
             Some(table) if table.retired => {
                 table.retired = false;
-                table.incarnation += 1;
+                table.incarnation.raise(1);
                 table.compact(revision);
             }
             Some(_) => {}
@@ -404,7 +405,7 @@ impl Store {
                 return Err(Refused::Raced);
             }
         }
-        let revision = core.revision + 1;
+        let revision = core.revision.saturating_add(1);
         let table = core
             .tables
             .get_mut(name)

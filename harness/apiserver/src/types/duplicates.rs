@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 use super::path::Path;
 use super::paths::Paths;
+use quantity::Saturating as _;
 
 /// The first hundred paths (`spec.containers[0].name`) of fields that occur more than once in one object, in text order. Invalid
 /// JSON is searched up to the syntax error.
@@ -75,7 +76,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             })?
             .is_some()
         {
-            index += 1;
+            index.raise(1);
         }
         Ok(())
     }

@@ -321,3 +321,48 @@ async fn clients_can_request_only_metadata() {
     assert_eq!(object["kind"], "PartialObjectMetadata");
     assert_eq!((&object["metadata"]["name"], object.get("data")), (&json!("a"), None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn extreme_numbers_in_requests_are_answered() {
+    let cluster = Cluster::new();
+    let numbers = [
+        "9223372036854775807",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "99999999999999999999",
+        "-1",
+        "1e400",
+    ];
+    for number in numbers {
+        for query in ["limit", "timeoutSeconds", "resourceVersion"] {
+            for watch in ["", "&watch=true"] {
+                let path = format!("{CONFIG_MAPS}?{query}={number}{watch}");
+                let request = Request::get(path).body(Full::default()).unwrap();
+                let code = cluster.send(request).await.status().as_u16();
+                assert!(
+                    [200, 400, 422, 500, 504].contains(&code),
+                    "{query}={number}{watch}: {code}"
+                );
+            }
+        }
+        let map = json!({ "metadata": { "name": "a", "finalizers": ["example.com/a"] } });
+        assert_eq!(cluster.post(CONFIG_MAPS, map).await.code, 201);
+        let path = format!("{CONFIG_MAPS}/a");
+        let deleted = cluster
+            .delete(&format!("{path}?gracePeriodSeconds={number}"), Value::Null)
+            .await;
+        assert!([200, 400].contains(&deleted.code), "{number}: {}", deleted.body);
+        let number: Value = serde_json::from_str(number).unwrap_or_else(|_| number.into());
+        cluster.delete(&path, json!({ "gracePeriodSeconds": number })).await;
+        let request = json!({ "spec": { "expirationSeconds": number } });
+        let token = cluster
+            .post("/api/v1/namespaces/default/serviceaccounts/default/token", request)
+            .await;
+        assert!([201, 400, 422].contains(&token.code), "{number}: {}", token.body);
+        let patch = json!({ "metadata": { "finalizers": null, "generation": number } });
+        assert!([200, 422].contains(&cluster.merge(&path, patch).await.code));
+        let patch = json!({ "metadata": { "finalizers": null } });
+        cluster.merge(&path, patch).await;
+        cluster.delete(&path, Value::Null).await;
+    }
+}

@@ -11,6 +11,7 @@ use super::action::Action;
 use super::caches::{Caches, Change, Kind};
 use super::controller::{Controller, Plan, Queue, View};
 use super::perform::{Failure, Outcome};
+use quantity::Saturating as _;
 
 /// The first backoff of a key, doubled with each failure; the values of client-go's default rate limiter.
 const SHORTEST_BACKOFF: Duration = Duration::from_millis(5);
@@ -165,7 +166,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 continue;
             };
             self.log(&key, &plan);
-            self.tickets += 1;
+            self.tickets.raise(1);
             self.busy.insert(key.clone());
             let job = Job {
                 key,

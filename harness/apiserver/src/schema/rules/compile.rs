@@ -90,7 +90,7 @@ impl Compiler {
         if let Some(rules) = schema.get(KEY).and_then(Value::as_array) {
             let times = place
                 .times
-                .unwrap_or_else(|| MAX_REQUEST / cel::least_size(typed).saturating_add(1));
+                .unwrap_or_else(|| fitting(cel::least_size(typed).saturating_add(1)));
             let scene = Scene {
                 schema: typed,
                 type_: type_.clone(),
@@ -311,6 +311,11 @@ impl Compiler {
         let why = exceeds(what, self.total, SCHEMA_LIMIT);
         self.errors.push(FieldError::forbidden("", why));
     }
+}
+
+/// How many values of that size a request can contain.
+fn fitting(size: u64) -> u64 {
+    MAX_REQUEST.checked_div(size).unwrap_or(MAX_REQUEST)
 }
 
 /// The message of upstream.
