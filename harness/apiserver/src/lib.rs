@@ -9,6 +9,7 @@ mod cel;
 pub mod custom;
 pub mod discovery;
 pub mod faults;
+mod field_selector;
 pub mod guard;
 pub mod http;
 pub mod identity;

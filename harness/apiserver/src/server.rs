@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clock::{Clock, Seed};
+use clock::{Clock, NoEntropy, Seed};
 use http::{Request, Response};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -36,7 +36,7 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub struct Options {
     /// The source of time.
     pub clock: Clock,
-    /// The source of uids, name suffixes and watch timeouts.
+    /// The source of uids, name suffixes and watch timeouts; on a simulated clock also of the key that signs tokens.
     pub seed: Seed,
     /// The number of changes kept per resource; a watch that is further behind gets 410.
     pub history: usize,
@@ -85,6 +85,9 @@ pub enum Error {
     /// The certificates could not be created.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
+    /// The operating system provides no randomness for the key of tokens.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
     /// The initial objects of the cluster could not be created.
     #[error("creating the cluster's initial objects: {0}")]
     Seeding(#[from] ApiError),
@@ -135,6 +138,12 @@ impl Server {
         } else {
             Some(Authority::new()?)
         };
+        // Tokens repeat in a simulated run; elsewhere nobody may be able to predict the key.
+        let keys = if clock.is_simulated() {
+            seed.clone()
+        } else {
+            Seed::from_entropy()?
+        };
         let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
         let settings = Settings {
             garbage_collector,
@@ -172,7 +181,7 @@ impl Server {
             authorizer,
             faults,
             lasting_watches,
-            signer: Signer::new(&mut seed.stream("apiserver token key"))?,
+            signer: Signer::new(&mut keys.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
             lifetimes: Mutex::new(seed.stream("apiserver watch lifetimes")),

@@ -91,10 +91,9 @@ pub(super) fn too_large() -> ApiError {
 
 /// The media type of a request body, without parameters; empty means JSON.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    let header = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let header = headers.get(CONTENT_TYPE);
+    // What is not text is an unknown media type.
+    let header = header.map_or("", |value| value.to_str().unwrap_or("invalid"));
     header.split(';').next().unwrap_or_default().trim()
 }
 

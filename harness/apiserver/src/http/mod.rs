@@ -33,7 +33,8 @@ use path::Route;
 use query::Query;
 use render::Presentation;
 
-use crate::authorization::{Action, exact_name};
+use crate::authorization::Action;
+use crate::field_selector;
 use crate::identity::{ANONYMOUS, Identity};
 use crate::inner::Inner;
 use crate::life::Disconnected;
@@ -100,7 +101,10 @@ impl Inner {
         let route = Route::of(&segments);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let watch = query.flag("watch");
-        let name = query.get("fieldSelector").and_then(exact_name);
+        // An invalid selector requires no name; the registry rejects it.
+        let terms = query.get("fieldSelector").map(field_selector::parse);
+        let terms = terms.and_then(Result::ok).unwrap_or_default();
+        let name = field_selector::exact_name(&terms);
         let action = Action::of_request(parts.method.as_str(), path, &segments, watch, name);
         let verb = match &route {
             Route::Resource(target) => objects::verb(&parts.method, target, watch),
@@ -263,10 +267,10 @@ fn agent(headers: &HeaderMap) -> &str {
 }
 
 fn accept(headers: &HeaderMap) -> &str {
+    // What is not text accepts no media type.
     headers
         .get(ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+        .map_or("", |value| value.to_str().unwrap_or("invalid"))
 }
 
 fn no_such_path() -> ApiError {
