@@ -97,10 +97,10 @@ struct Asked {
     attributes: Value,
 }
 
-/// Terms with their fields, operators and values.
-type Terms = Vec<(&'static str, bool, &'static str)>;
+/// Selector with their fields, operators and values.
+type Selector = Vec<(&'static str, bool, &'static str)>;
 
-fn encoded(terms: &Terms) -> String {
+fn encoded(terms: &Selector) -> String {
     let escape = |value: &str| value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=");
     let texts = terms.iter().map(|(field, equal, value)| {
         let operator = if *equal { "=" } else { "!=" };
