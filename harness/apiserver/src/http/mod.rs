@@ -16,9 +16,12 @@ mod render;
 mod reviews;
 mod watch;
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -77,11 +80,42 @@ struct Exchange<'a> {
 
 impl Inner {
     /// Handles a request. `identity` is `None` for a connection without a client certificate; the request can then
-    /// have a bearer token.
+    /// have a bearer token. A panic is a bug: the response is a 500 with the ID under which the log has it. In virtual
+    /// time it is not caught, so that it fails the run.
     ///
     /// # Errors
     /// If a fault rule breaks the connection.
     pub(crate) async fn handle(
+        self: &Arc<Self>,
+        identity: Option<&Identity>,
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, Disconnected> {
+        if self.registry.clock().is_simulated() {
+            return self.exchange(identity, request).await;
+        }
+        let id = request.headers().get(&AUDIT_ID).cloned();
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let exchange = AssertUnwindSafe(Box::pin(self.exchange(identity, request)));
+        match exchange.catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                let id = id.or_else(|| HeaderValue::from_str(&self.audit_id()).ok());
+                let text = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+                let why = panic_message(panic.as_ref());
+                tracing::error!(%method, path, id = text, panic = why, "a request caused a panic");
+                let message = format!(
+                    "This request caused apiserver to panic. Look in the logs for details of the request {text}"
+                );
+                let mut response = error_response(&ApiError::internal(message), false);
+                if let Some(id) = id {
+                    response.headers_mut().insert(AUDIT_ID, id);
+                }
+                Ok(response)
+            }
+        }
+    }
+
+    async fn exchange(
         self: &Arc<Self>,
         identity: Option<&Identity>,
         request: Request<Bytes>,
@@ -271,6 +305,13 @@ fn accept(headers: &HeaderMap) -> &str {
     headers
         .get(ACCEPT)
         .map_or("", |value| value.to_str().unwrap_or("invalid"))
+}
+
+/// The text of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
 }
 
 fn no_such_path() -> ApiError {

@@ -356,3 +356,30 @@ fn errors_are_limited() {
     let errors = schema.validate(&json!({"list": vec![0; 100_000]}), None);
     assert!((100..110).contains(&errors.len()), "{}", errors.len());
 }
+
+/// In quadratic time this would take minutes.
+#[test]
+fn long_lists_are_validated() {
+    let items = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}});
+    let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items});
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    let schema = compile(json!({"map": map, "set": set}));
+    let list = |count: usize, n: usize| -> Vec<Value> {
+        (0..count)
+            .map(|index| json!({"name": format!("i{index}"), "n": n}))
+            .collect()
+    };
+    let numbers: Vec<usize> = (0..60_000).collect();
+    let old = json!({"map": list(60_000, 1), "set": numbers});
+    let mut new = json!({"map": list(60_000, 2), "set": numbers});
+    assert_eq!(schema.validate(&new, Some(&old)), []);
+    for (field, duplicate) in [("map", json!({"name": "i1", "n": 1})), ("set", json!(1))] {
+        new[field].as_array_mut().unwrap().push(duplicate);
+    }
+    let fields: Vec<String> = schema
+        .validate(&new, Some(&old))
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    assert_eq!(fields, ["map[60000]", "set[60000]"]);
+}

@@ -2,6 +2,8 @@
 //! the enumeration; of length and pattern of a string only the first violation. The uniqueness of list items comes
 //! last. Unchanged values are not validated.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
 
 use super::formats;
@@ -117,9 +119,15 @@ fn members(
 
 fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, errors: &mut Vec<FieldError>) {
     if let Some(inner) = &node.items {
+        let mut before: HashMap<String, &Value> = HashMap::new();
+        if let (ListType::Map(keys), Some(old)) = (&node.list, old) {
+            for item in old {
+                before.entry(identity(&key_of(item, keys))).or_insert(item);
+            }
+        }
         for (index, item) in items.iter().enumerate() {
-            let old = match (&node.list, old) {
-                (ListType::Map(keys), Some(old)) => old.iter().find(|old| key_of(old, keys) == key_of(item, keys)),
+            let old = match &node.list {
+                ListType::Map(keys) if !before.is_empty() => before.get(&identity(&key_of(item, keys))).copied(),
                 _ => None,
             };
             check(inner, item, old, path.index(index), errors);
@@ -151,14 +159,22 @@ fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors:
                 ListType::Set => items.clone(),
                 ListType::Map(keys) => items.iter().map(|item| key_of(item, keys)).collect(),
             };
+            let mut counts: HashMap<String, usize> = HashMap::with_capacity(keys.len());
             for (index, key) in keys.iter().enumerate() {
-                if keys[..index].iter().filter(|earlier| *earlier == key).count() == 1 {
+                let count = counts.entry(identity(key)).or_default();
+                if *count == 1 && errors.len() < MAX_ERRORS {
                     errors.push(FieldError::duplicate(path.index(index).to_string(), key.clone()));
                 }
+                *count = count.saturating_add(1);
             }
         }
         _ => {}
     }
+}
+
+/// The text of a value, whose keys are sorted: equal for equal values.
+fn identity(value: &Value) -> String {
+    value.to_string()
 }
 
 /// The members that identify an item.

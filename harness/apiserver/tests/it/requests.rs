@@ -1,5 +1,11 @@
 //! Single requests and their responses.
 
+use std::sync::Arc;
+
+use apiserver::observe::{Observer, RequestRecord};
+use apiserver::{Identity, Options, Server};
+use bytes::Bytes;
+use clock::{Clock, Seed};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use rstest::rstest;
@@ -365,4 +371,47 @@ async fn extreme_numbers_in_requests_are_answered() {
         cluster.merge(&path, patch).await;
         cluster.delete(&path, Value::Null).await;
     }
+}
+
+/// Panics when a request for this path is answered.
+#[derive(Debug)]
+struct Panics;
+
+impl Observer for Panics {
+    fn request(&self, record: &RequestRecord<'_>) {
+        assert!(!record.path.ends_with("/configmaps/panic"), "a planted bug");
+    }
+}
+
+async fn answered(clock: Clock, path: &str) -> (u16, Option<String>, Value) {
+    let options = Options {
+        observer: Some(Arc::new(Panics)),
+        ..Options::new(clock, Seed::new(7))
+    };
+    let server = Server::new(options).unwrap();
+    let request = Request::get(path)
+        .header("audit-id", "my-id")
+        .body(Bytes::new())
+        .unwrap();
+    let response = server.handle(Some(&Identity::admin()), request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let id = parts.headers.get("audit-id").map(|id| id.to_str().unwrap().to_owned());
+    let body = body.collect().await.unwrap().to_bytes();
+    (parts.status.as_u16(), id, serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_with_an_id() {
+    let (code, id, body) = answered(Clock::wall(), &format!("{CONFIG_MAPS}/panic")).await;
+    assert_eq!((code, id.as_deref()), (500, Some("my-id")));
+    assert_eq!(body["reason"], "InternalError");
+    assert!(body["message"].as_str().unwrap().contains("my-id"), "{body}");
+    assert_eq!(answered(Clock::wall(), &format!("{CONFIG_MAPS}/other")).await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a planted bug")]
+async fn a_panic_fails_a_simulated_run() {
+    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    answered(clock, &format!("{CONFIG_MAPS}/panic")).await;
 }
