@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::faults::Faults;
+use crate::http::InFlight;
 use crate::identity::Identity;
 use crate::life::Life;
 use crate::observe::Observer;
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
     pub(crate) faults: Faults,
+    /// The bodies of requests in progress.
+    pub(crate) in_flight: InFlight,
     /// See `Options::lasting_watches`.
     pub(crate) lasting_watches: bool,
     /// Signs the tokens of service accounts.

@@ -10,13 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use clock::{Clock, NoEntropy, Seed};
 use http::{Request, Response};
+use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
 use crate::faults::{Faults, Marks};
-use crate::http::Body;
+use crate::http::{Body, InFlight};
 use crate::identity::Identity;
 use crate::inner::Inner;
 use crate::kinds;
@@ -38,7 +39,7 @@ pub struct Options {
     pub clock: Clock,
     /// The source of uids, name suffixes and watch timeouts; on a simulated clock also of the key that signs tokens.
     pub seed: Seed,
-    /// The number of changes kept per resource; a watch that is further behind gets 410.
+    /// The number of changes kept per resource, up to 64 MiB; a watch that is further behind gets 410.
     pub history: usize,
     /// The observer of requests and commits.
     pub observer: Option<Arc<dyn Observer>>,
@@ -180,6 +181,7 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             faults,
+            in_flight: InFlight::default(),
             lasting_watches,
             signer: Signer::new(&mut keys.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
@@ -236,7 +238,7 @@ impl Server {
         identity: Option<&Identity>,
         request: Request<Bytes>,
     ) -> Result<Response<Body>, Disconnected> {
-        self.inner.handle(identity, request).await
+        self.inner.handle(identity, request.map(Full::new)).await
     }
 
     /// The CA certificate of this server in PEM; empty on a simulated clock. Controllers publish it in every
@@ -298,6 +300,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let Self { inner, identity } = self.clone();
-        Box::pin(async move { inner.handle_body(identity.as_deref(), request).await })
+        Box::pin(async move { inner.handle(identity.as_deref(), request).await })
     }
 }

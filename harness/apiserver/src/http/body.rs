@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -17,6 +18,9 @@ use crate::{json, protobuf, types};
 
 /// The maximum size of a request body in bytes.
 pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// How long a client may take to send a body.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -86,6 +90,16 @@ pub(super) fn too_large() -> ApiError {
         413,
         "RequestEntityTooLarge",
         format!("Request entity too large: limit is {LIMIT}"),
+    )
+}
+
+/// 504 for a body that arrives too slowly.
+pub(super) fn too_slow() -> ApiError {
+    let seconds = TIME_LIMIT.as_secs();
+    ApiError::new(
+        504,
+        "Timeout",
+        format!("Timeout: the body of the request was not complete after {seconds} s"),
     )
 }
 

@@ -8,6 +8,7 @@ mod caller;
 mod disturb;
 mod documents;
 mod impersonation;
+mod in_flight;
 mod negotiate;
 mod objects;
 mod path;
@@ -30,6 +31,7 @@ use jiff::Timestamp;
 
 pub use body::Body;
 pub use documents::KUBERNETES_VERSION;
+pub(crate) use in_flight::InFlight;
 
 use negotiate::{Form, Offer};
 use path::Route;
@@ -85,11 +87,15 @@ impl Inner {
     ///
     /// # Errors
     /// If a fault rule breaks the connection.
-    pub(crate) async fn handle(
+    pub(crate) async fn handle<B>(
         self: &Arc<Self>,
         identity: Option<&Identity>,
-        request: Request<Bytes>,
-    ) -> Result<Response<Body>, Disconnected> {
+        request: Request<B>,
+    ) -> Result<Response<Body>, Disconnected>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         if self.registry.clock().is_simulated() {
             return self.exchange(identity, request).await;
         }
@@ -115,20 +121,77 @@ impl Inner {
         }
     }
 
-    async fn exchange(
+    /// Authenticates and authorizes the request before it reads the body, so that nobody without rights can make the
+    /// server keep bodies.
+    async fn exchange<B>(
         self: &Arc<Self>,
         identity: Option<&Identity>,
-        request: Request<Bytes>,
-    ) -> Result<Response<Body>, Disconnected> {
-        let arrival = self.arrival(identity, request);
+        request: Request<B>,
+    ) -> Result<Response<Body>, Disconnected>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let mut arrival = self.arrival(identity, parts);
+        let mut reservation = None;
+        if self.admits(&arrival) {
+            let body = async {
+                reservation = Some(self.in_flight.reserve(body.size_hint().upper())?);
+                self.read(body).await
+            };
+            arrival.body = match body.await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    let mut response = error_response(&error, false);
+                    self.add_headers(&arrival.parts.headers, response.headers_mut());
+                    return Ok(response);
+                }
+            };
+        }
+        // Until the response is complete, or a watch begins.
+        let _reservation = reservation;
         if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
             return Ok(self.respond(&arrival, None).await);
         }
         Box::pin(self.handle_with_faults(&arrival)).await
     }
 
-    fn arrival(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Arrival {
-        let (parts, body) = request.into_parts();
+    /// Whether the request passes authentication and authorization, whose error is otherwise the response.
+    fn admits(&self, arrival: &Arrival) -> bool {
+        let authorized = |caller| self.authorize(caller, &arrival.route, &arrival.action).is_ok();
+        arrival.caller.as_ref().is_ok_and(authorized)
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 413 above the limit, 504 if the client is too slow, 400 if it breaks off.
+    async fn read<B>(&self, body: B) -> Result<Bytes, ApiError>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let collected = Limited::new(body, body::LIMIT).collect();
+        let clock = self.registry.clock();
+        let collected = if clock.is_simulated() {
+            collected.await
+        } else {
+            tokio::select! {
+                biased;
+                collected = collected => collected,
+                () = clock.sleep(body::TIME_LIMIT) => return Err(body::too_slow()),
+            }
+        };
+        match collected {
+            Ok(collected) => Ok(collected.to_bytes()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(body::too_large()),
+            Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+
+    /// The request without its body.
+    fn arrival(&self, identity: Option<&Identity>, parts: Parts) -> Arrival {
         let path = parts.uri.path();
         let segments = path::segments(path);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -154,7 +217,7 @@ impl Inner {
         };
         Arrival {
             parts,
-            body,
+            body: Bytes::new(),
             route,
             query,
             action,
@@ -208,34 +271,6 @@ impl Inner {
                 revision: self.registry.store().revision(),
             });
         }
-    }
-
-    /// Reads the whole body, then handles the request.
-    ///
-    /// # Errors
-    /// As [`Inner::handle`].
-    pub(crate) async fn handle_body<B>(
-        self: &Arc<Self>,
-        identity: Option<&Identity>,
-        request: Request<B>,
-    ) -> Result<Response<Body>, Disconnected>
-    where
-        B: http_body::Body,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let (parts, body) = request.into_parts();
-        let error = match Limited::new(body, body::LIMIT).collect().await {
-            Ok(collected) => {
-                return self
-                    .handle(identity, Request::from_parts(parts, collected.to_bytes()))
-                    .await;
-            }
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => body::too_large(),
-            Err(error) => ApiError::bad_request(format!("the body could not be read: {error}")),
-        };
-        let mut response = error_response(&error, false);
-        self.add_headers(&parts.headers, response.headers_mut());
-        Ok(response)
     }
 
     fn add_headers(&self, request: &HeaderMap, response: &mut HeaderMap) {

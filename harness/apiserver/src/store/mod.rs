@@ -19,10 +19,13 @@ use parking_lot::{Mutex, MutexGuard};
 pub use commit::{Commit, CommitListener};
 pub use object::{Draft, Key, Meta, Object};
 
-use table::Table;
+use table::{HistoryLimits, Table};
 
 use crate::signal;
 use quantity::Saturating as _;
+
+/// The maximum size of the history of each table. Small objects reach the number of changes first.
+const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,20 +167,23 @@ struct Core {
 pub struct Store {
     core: Mutex<Core>,
     revisions: signal::Sender<u64>,
-    /// The number of changes kept per table.
-    history: usize,
+    history: HistoryLimits,
     first: u64,
     listener: Option<Arc<dyn CommitListener>>,
 }
 
 impl Store {
-    /// An empty store. `history` is the number of changes kept per table.
+    /// An empty store. `history` is the number of changes kept per table, up to 64 MiB.
     pub fn new(first_revision: u64, history: usize, listener: Option<Arc<dyn CommitListener>>) -> Self {
         let core = Core {
             revision: first_revision,
             tables: BTreeMap::new(),
         };
         let revisions = signal::Sender::new(first_revision);
+        let history = HistoryLimits {
+            changes: history,
+            bytes: HISTORY_BYTES,
+        };
         Self {
             core: Mutex::new(core),
             revisions,

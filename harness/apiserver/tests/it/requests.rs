@@ -10,6 +10,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use rstest::rstest;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::cluster::Cluster;
 
@@ -414,4 +415,76 @@ async fn a_panic_is_a_500_with_an_id() {
 async fn a_panic_fails_a_simulated_run() {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     answered(clock, &format!("{CONFIG_MAPS}/panic")).await;
+}
+
+/// A body that fails the test when it is read.
+struct Unread;
+
+impl http_body::Body for Unread {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        panic!("the body was read")
+    }
+}
+
+#[rstest]
+#[case::an_invalid_token(Some("Bearer wrong"), 401)]
+#[case::without_rights(None, 403)]
+#[tokio::test(start_paused = true)]
+async fn a_body_is_not_read_without_rights(#[case] token: Option<&str>, #[case] expected: u16) {
+    let mut options = Options::new(Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()), Seed::new(7));
+    options.authorization = apiserver::Authorization::Rbac;
+    let server = Server::new(options).unwrap();
+    let mut request = Request::post(CONFIG_MAPS);
+    if let Some(token) = token {
+        request = request.header("authorization", token);
+    }
+    let response = server
+        .open_service()
+        .oneshot(request.body(Unread).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.status().as_u16(), expected);
+}
+
+/// A body of unknown length that never arrives.
+struct Pending;
+
+impl http_body::Body for Pending {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_in_flight_are_limited() {
+    let cluster = Cluster::new();
+    let service = cluster.server.service(Identity::admin());
+    let slow = || {
+        let request = Request::post(CONFIG_MAPS).body(Pending).unwrap();
+        Box::pin(service.clone().oneshot(request))
+    };
+    let mut waiting: Vec<_> = (0..32).map(|_| slow()).collect();
+    for request in &mut waiting {
+        assert!(futures::poll!(request).is_pending());
+    }
+    let refused = cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    assert_eq!(
+        (refused.code, &refused.headers["retry-after"]),
+        (429, &http::HeaderValue::from_static("1"))
+    );
+    assert_eq!(cluster.get("/healthz").await.code, 200);
+    waiting.pop();
+    assert_eq!(cluster.post(CONFIG_MAPS, config_map("a", "1")).await.code, 201);
 }
