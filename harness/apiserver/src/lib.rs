@@ -13,6 +13,7 @@ mod field_selector;
 pub mod guard;
 pub mod http;
 pub mod identity;
+mod in_flight;
 mod inner;
 pub mod json;
 pub mod jsonpath;

@@ -11,13 +11,11 @@ use http::header::CONTENT_TYPE;
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
+use crate::in_flight::MAX_BODY;
 use crate::life::Disconnected;
 use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
 use crate::{json, protobuf, types};
-
-/// The maximum size of a request body in bytes.
-pub(super) const LIMIT: usize = 3 * 1024 * 1024;
 
 /// How long a client may take to send a body.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -89,7 +87,7 @@ pub(super) fn too_large() -> ApiError {
     ApiError::new(
         413,
         "RequestEntityTooLarge",
-        format!("Request entity too large: limit is {LIMIT}"),
+        format!("Request entity too large: limit is {MAX_BODY}"),
     )
 }
 

@@ -8,7 +8,6 @@ mod caller;
 mod disturb;
 mod documents;
 mod impersonation;
-mod in_flight;
 mod negotiate;
 mod objects;
 mod path;
@@ -31,7 +30,6 @@ use jiff::Timestamp;
 
 pub use body::Body;
 pub use documents::KUBERNETES_VERSION;
-pub(crate) use in_flight::InFlight;
 
 use negotiate::{Form, Offer};
 use path::Route;
@@ -41,6 +39,7 @@ use render::Presentation;
 use crate::authorization::Action;
 use crate::field_selector;
 use crate::identity::{ANONYMOUS, Identity};
+use crate::in_flight::MAX_BODY;
 use crate::inner::Inner;
 use crate::life::Disconnected;
 use crate::observe::RequestRecord;
@@ -172,7 +171,7 @@ impl Inner {
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let collected = Limited::new(body, body::LIMIT).collect();
+        let collected = Limited::new(body, MAX_BODY).collect();
         let clock = self.registry.clock();
         let collected = if clock.is_simulated() {
             collected.await

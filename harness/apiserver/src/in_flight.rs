@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::body;
 use crate::status::ApiError;
 
+/// The maximum size of a request body in bytes.
+pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
 /// The maximum size of all bodies in flight. A body of unknown length counts as one of the maximum size.
 const MAX_BYTES: u64 = 96 * 1024 * 1024;
 
@@ -16,7 +17,7 @@ pub(crate) struct InFlight(Arc<Mutex<u64>>);
 
 /// The bytes of one request, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     all: InFlight,
     bytes: u64,
 }
@@ -26,8 +27,8 @@ impl InFlight {
     ///
     /// # Errors
     /// 429 if there are too many bytes in flight.
-    pub(super) fn reserve(&self, upper: Option<u64>) -> Result<Reservation, ApiError> {
-        let limit = body::LIMIT as u64;
+    pub(crate) fn reserve(&self, upper: Option<u64>) -> Result<Reservation, ApiError> {
+        let limit = MAX_BODY as u64;
         let bytes = upper.unwrap_or(limit).min(limit);
         let mut held = self.0.lock();
         let sum = held.saturating_add(bytes);
