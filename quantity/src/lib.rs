@@ -2,6 +2,10 @@
 //! (`k8s.io/apimachinery/pkg/api/resource`). Server, controllers and kubelets all use this parser. The crate does not
 //! know what a quantity measures.
 
+mod saturating;
+
+pub use saturating::{Saturating, total};
+
 use std::fmt;
 use std::str::FromStr;
 

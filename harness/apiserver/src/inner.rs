@@ -10,6 +10,7 @@ use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::faults::Faults;
 use crate::identity::Identity;
+use crate::in_flight::InFlight;
 use crate::life::Life;
 use crate::observe::Observer;
 use crate::registry::Registry;
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
     pub(crate) faults: Faults,
+    /// The bodies of requests in progress.
+    pub(crate) in_flight: InFlight,
     /// See `Options::lasting_watches`.
     pub(crate) lasting_watches: bool,
     /// Signs the tokens of service accounts.
@@ -48,6 +51,6 @@ impl Inner {
 
     /// A random timeout between `least` and twice that.
     pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
-        least + self.lifetimes.lock().below(least)
+        least.saturating_add(self.lifetimes.lock().below(least))
     }
 }

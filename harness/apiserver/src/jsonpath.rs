@@ -2,6 +2,7 @@
 //!
 //! Supports `.a.b`, `['a.b/c']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`. Does not know the use of a path.
 
+use quantity::Saturating as _;
 use serde_json::{Number, Value};
 
 /// A compiled path.
@@ -59,7 +60,10 @@ impl JsonPath {
             .and_then(|rest| rest.strip_suffix('}'))
             .unwrap_or(inner);
         let inner = inner.strip_prefix('$').unwrap_or(inner);
-        let mut parser = Parser { rest: inner };
+        let mut parser = Parser {
+            rest: inner,
+            filters: 0,
+        };
         let steps = parser.steps().map_err(invalid)?;
         if parser.rest.is_empty() {
             Ok(Self { steps })
@@ -175,8 +179,13 @@ impl Operator {
     }
 }
 
+/// The maximum nesting of filters.
+const MAX_FILTERS: usize = 10;
+
 struct Parser<'a> {
     rest: &'a str,
+    /// How many filters enclose the rest.
+    filters: usize,
 }
 
 impl Parser<'_> {
@@ -248,7 +257,12 @@ impl Parser<'_> {
         let step = if self.take("*") {
             Step::All
         } else if self.take("?(") {
+            if self.filters == MAX_FILTERS {
+                return Err(format!("filters are nested more than {MAX_FILTERS} times"));
+            }
+            self.filters.raise(1);
             let filter = self.filter()?;
+            self.filters.lower(1);
             self.space();
             self.need(")")?;
             Step::Filter(filter)
@@ -374,6 +388,19 @@ mod tests {
     fn invalid_paths_are_rejected(#[case] path: &str) {
         let error = JsonPath::parse(path).unwrap_err();
         assert!(error.to_string().contains(path.trim()), "{error}");
+    }
+
+    #[test]
+    fn the_nesting_of_filters_is_limited() {
+        let nested = |times: usize| format!("{}.b{}", ".a[?(@".repeat(times), ")]".repeat(times));
+        let mut value = json!({ "b": 1 });
+        for _ in 0..MAX_FILTERS {
+            value = json!({ "a": [value] });
+        }
+        assert_eq!(JsonPath::parse(&nested(MAX_FILTERS)).unwrap().find(&value).len(), 1);
+        for times in [MAX_FILTERS + 1, 500_000] {
+            JsonPath::parse(&nested(times)).unwrap_err();
+        }
     }
 
     #[test]

@@ -1,14 +1,21 @@
 //! An embedded Kubernetes API server. It does not know machines.
 
+// Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub mod authority;
 pub mod authorization;
+mod cel;
 pub mod custom;
 pub mod discovery;
 pub mod faults;
+mod field_selector;
 pub mod guard;
 pub mod http;
 pub mod identity;
+mod in_flight;
 mod inner;
+pub mod json;
 pub mod jsonpath;
 pub mod kinds;
 mod life;

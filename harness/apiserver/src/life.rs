@@ -7,6 +7,7 @@ use std::io;
 use tokio_util::sync::CancellationToken;
 
 use crate::signal;
+use quantity::Saturating as _;
 
 /// The connection ended without a response, or in the middle of one.
 ///
@@ -69,15 +70,15 @@ impl Life {
     }
 
     pub(crate) fn restart(&self) {
-        self.events.modify(|events| events.restarts += 1);
+        self.events.modify(|events| events.restarts.raise(1));
     }
 
     pub(crate) fn expire_watches(&self) {
-        self.events.modify(|events| events.watch_expirations += 1);
+        self.events.modify(|events| events.watch_expirations.raise(1));
     }
 
     pub(crate) fn rules_changed(&self) {
-        self.events.modify(|events| events.rules += 1);
+        self.events.modify(|events| events.rules.raise(1));
     }
 }
 

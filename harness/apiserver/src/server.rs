@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clock::{Clock, Seed};
+use clock::{Clock, NoEntropy, Seed};
 use http::{Request, Response};
+use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -18,6 +19,7 @@ use crate::authorization::{Authorization, Authorizer};
 use crate::faults::{Faults, Marks};
 use crate::http::Body;
 use crate::identity::Identity;
+use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::kinds;
 use crate::life::{Disconnected, Life};
@@ -36,9 +38,9 @@ const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-no
 pub struct Options {
     /// The source of time.
     pub clock: Clock,
-    /// The source of uids, name suffixes and watch timeouts.
+    /// The source of uids, name suffixes and watch timeouts; on a simulated clock also of the key that signs tokens.
     pub seed: Seed,
-    /// The number of changes kept per resource; a watch that is further behind gets 410.
+    /// The number of changes kept per resource, up to 64 MiB; a watch that is further behind gets 410.
     pub history: usize,
     /// The observer of requests and commits.
     pub observer: Option<Arc<dyn Observer>>,
@@ -85,6 +87,9 @@ pub enum Error {
     /// The certificates could not be created.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
+    /// The operating system provides no randomness for the key of tokens.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
     /// The initial objects of the cluster could not be created.
     #[error("creating the cluster's initial objects: {0}")]
     Seeding(#[from] ApiError),
@@ -135,6 +140,12 @@ impl Server {
         } else {
             Some(Authority::new()?)
         };
+        // Tokens repeat in a simulated run; elsewhere nobody may be able to predict the key.
+        let keys = if clock.is_simulated() {
+            seed.clone()
+        } else {
+            Seed::from_entropy()?
+        };
         let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
         let settings = Settings {
             garbage_collector,
@@ -171,8 +182,9 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             faults,
+            in_flight: InFlight::default(),
             lasting_watches,
-            signer: Signer::new(&mut seed.stream("apiserver token key"))?,
+            signer: Signer::new(&mut keys.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
             lifetimes: Mutex::new(seed.stream("apiserver watch lifetimes")),
@@ -227,7 +239,7 @@ impl Server {
         identity: Option<&Identity>,
         request: Request<Bytes>,
     ) -> Result<Response<Body>, Disconnected> {
-        self.inner.handle(identity, request).await
+        self.inner.handle(identity, request.map(Full::new)).await
     }
 
     /// The CA certificate of this server in PEM; empty on a simulated clock. Controllers publish it in every
@@ -289,6 +301,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let Self { inner, identity } = self.clone();
-        Box::pin(async move { inner.handle_body(identity.as_deref(), request).await })
+        Box::pin(async move { inner.handle(identity.as_deref(), request).await })
     }
 }

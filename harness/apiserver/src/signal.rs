@@ -2,6 +2,7 @@
 //! wait. Tokio picks the order at random without a seed, so that two watches of one collection would resume in
 //! different orders, and runs would not repeat.
 
+use quantity::Saturating as _;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl<T> Sender<T> {
     pub fn modify(&self, change: impl FnOnce(&mut T)) {
         let mut state = self.0.lock();
         change(&mut state.value);
-        state.version += 1;
+        state.version.raise(1);
         drop(state);
         self.0.changed.notify_waiters();
     }

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+/// How many invalid fields a response lists.
+const MAX_ERRORS: usize = 100;
+
 /// An error response. Constructors follow `k8s.io/apimachinery/pkg/api/errors`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -37,6 +40,7 @@ impl ApiError {
 
     /// 422: `Pod "x" is invalid: spec.containers: Required value`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let errors = errors.get(..MAX_ERRORS).unwrap_or(errors);
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let qualified = if group.is_empty() {
             kind.to_owned()

@@ -76,6 +76,14 @@ impl AnyWorker for Counted {
         self.inner.synced(view);
     }
 
+    fn supervise(&mut self) {
+        self.inner.supervise();
+    }
+
+    fn resume_at(&self) -> Option<Timestamp> {
+        self.inner.resume_at()
+    }
+
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)> {
         let is_due = self.inner.next_due().is_some_and(|due| due <= view.now);
         if is_due && !self.has_changed {

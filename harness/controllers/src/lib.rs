@@ -72,6 +72,12 @@
 //! - Where a stale decision could do harm, use `Action::delete` (uid), `*_as_seen` or `replace*` (resource
 //!   version): on a conflict the key is decided again.
 //! - Write nothing when nothing would change: keys are decided often.
+//! - A panic is caught (not in virtual time, where it fails the run) and logged with its key. A new instance of the
+//!   controller then observes all objects, after 1 s to 30 s; the key that panicked waits 5 s to 1000 s. The other
+//!   controllers continue.
+
+// Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 // The compiled code is shared; see `runtime::codec`.
 use runtime as _;
@@ -116,19 +122,22 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
     let mut workers: Vec<Box<dyn AnyWorker>> = Vec::new();
     for name in &settings.enabled {
         workers.extend(match name {
-            Name::GarbageCollector => worker(garbage_collector::GarbageCollector::default()),
-            Name::Namespaces => worker(namespaces::Namespaces::default()),
-            Name::ServiceAccounts => worker(namespace_contents::ServiceAccounts),
+            Name::GarbageCollector => worker(garbage_collector::GarbageCollector::default),
+            Name::Namespaces => worker(namespaces::Namespaces::default),
+            Name::ServiceAccounts => worker(|| namespace_contents::ServiceAccounts),
             Name::RootCertificates => {
                 let certificate = settings.root_certificate.clone();
-                worker(namespace_contents::RootCertificates::new(certificate))
+                worker(move || namespace_contents::RootCertificates::new(certificate.clone()))
             }
-            Name::TaintEviction => worker(taint_eviction::TaintEviction::default()),
-            Name::PodGc => worker(pod_gc::PodGc::new(settings.pod_gc.clone())),
-            Name::Disruption => worker(disruption::Disruption::default()),
+            Name::TaintEviction => worker(taint_eviction::TaintEviction::default),
+            Name::PodGc => {
+                let periods = settings.pod_gc.clone();
+                worker(move || pod_gc::PodGc::new(periods.clone()))
+            }
+            Name::Disruption => worker(disruption::Disruption::default),
             Name::NodeLifecycle => {
                 let periods = settings.node_lifecycle.clone();
-                worker(node_lifecycle::NodeLifecycle::new(periods, now))
+                worker(move || node_lifecycle::NodeLifecycle::new(periods.clone(), now))
             }
             _ => None,
         });
@@ -136,11 +145,11 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
     workloads::add(settings, &mut workers);
     volumes::add(settings, &mut workers);
     if settings.runs(Name::Scheduler) {
-        workers.push(Box::new(Worker::new(scheduler::Scheduler::default())));
+        workers.push(Box::new(Worker::new(scheduler::Scheduler::default)));
     }
     workers
 }
 
-fn worker<C: Controller + 'static>(controller: C) -> Option<Box<dyn AnyWorker>> {
-    Some(Box::new(Worker::new(controller)))
+fn worker<C: Controller + 'static>(create: impl Fn() -> C + Send + 'static) -> Option<Box<dyn AnyWorker>> {
+    Some(Box::new(Worker::new(create)))
 }

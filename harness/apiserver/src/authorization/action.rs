@@ -142,12 +142,3 @@ impl Action {
         }
     }
 }
-
-/// The name that a field selector requires, if any: `metadata.name=x`.
-pub(crate) fn exact_name(field_selector: &str) -> Option<&str> {
-    field_selector.split(',').find_map(|term| {
-        let value = term.strip_prefix("metadata.name=")?;
-        let value = value.strip_prefix('=').unwrap_or(value);
-        (!value.is_empty() && !value.contains(['/', '%', '\\'])).then_some(value)
-    })
-}

@@ -17,7 +17,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub(crate) use action::exact_name;
 pub use action::{Action, ResourceAction};
 pub(crate) use defaults::seeds;
 pub use rule::Rule;

@@ -117,17 +117,6 @@ fn a_request_is_an_action(
     assert_eq!(action, Action::Resource(expected));
 }
 
-#[rstest]
-#[case("metadata.name=a", Some("a"))]
-#[case("metadata.name==a", Some("a"))]
-#[case("spec.nodeName=n,metadata.name=a", Some("a"))]
-#[case("metadata.name!=a", None)]
-#[case("metadata.name=", None)]
-#[case("spec.nodeName=n", None)]
-fn a_selector_can_require_a_name(#[case] selector: &str, #[case] name: Option<&str>) {
-    assert_eq!(exact_name(selector), name);
-}
-
 #[test]
 fn missing_rules_are_described_by_resource() {
     let owned = [rule(&["get"], &[""], &["pods"], &[])];

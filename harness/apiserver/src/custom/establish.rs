@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::approval::{Approval, approval};
 use super::{is_true, items, text, texts};
 
 /// Sets defaults and updates the status: accepted names, stored versions, conditions. `now` is the time in Kubernetes
@@ -30,14 +31,22 @@ pub fn establish(crd: &mut Value, now: &str) {
         stored.push(storage);
     }
     set(crd, "status", "storedVersions", stored.into());
-    put_condition(crd, now, "NamesAccepted", "NoConflicts", "no conflicts found");
-    put_condition(
-        crd,
-        now,
-        "Established",
-        "InitialNamesAccepted",
-        "the initial names have been accepted",
-    );
+    const APPROVAL: &str = "KubernetesAPIApprovalPolicyConformant";
+    match approval(crd) {
+        Approval::Approved(address) => {
+            let message = format!("approved in {address}");
+            put_condition(crd, now, (APPROVAL, "True"), "ApprovedAnnotation", &message);
+        }
+        Approval::Bypassed(reason) => {
+            let message = format!("not approved: {reason:?}");
+            put_condition(crd, now, (APPROVAL, "False"), "UnapprovedAnnotation", &message);
+        }
+        Approval::NotNeeded | Approval::Missing | Approval::Invalid(_) => {}
+    }
+    let accepted = ("NamesAccepted", "True");
+    put_condition(crd, now, accepted, "NoConflicts", "no conflicts found");
+    let message = "the initial names have been accepted";
+    put_condition(crd, now, ("Established", "True"), "InitialNamesAccepted", message);
 }
 
 fn default_names(crd: &mut Value) {
@@ -53,15 +62,15 @@ fn default_names(crd: &mut Value) {
     }
 }
 
-fn put_condition(crd: &mut Value, now: &str, type_: &str, reason: &str, message: &str) {
+fn put_condition(crd: &mut Value, now: &str, (type_, status): (&str, &str), reason: &str, message: &str) {
     let mut conditions = items(crd, "/status/conditions").to_vec();
-    let is_current = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
+    let is_current = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == status;
     if conditions.iter().any(is_current) {
         return;
     }
     conditions.retain(|condition| text(condition, "/type") != type_);
     conditions.push(json!({
-        "type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message,
+        "type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message,
     }));
     set(crd, "status", "conditions", conditions.into());
 }

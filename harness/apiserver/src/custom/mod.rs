@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions: checks, status, and the resources that a definition adds. The module `schema` validates
 //! objects.
 
+mod approval;
 mod establish;
 mod resources;
 #[cfg(test)]

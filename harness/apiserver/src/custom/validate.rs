@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::{is_true, items, resources, text, texts};
+use super::{approval, is_true, items, resources, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::status::FieldError;
 use crate::syntax::is_dns_subdomain;
@@ -22,6 +22,7 @@ static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("^[a-z]([-a-
 /// Validates a definition; `old` is the previous one on update.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    errors.extend(approval::validate(crd));
     validate_names(&mut errors, crd);
     let scope = text(crd, "/spec/scope");
     if scope.is_empty() {

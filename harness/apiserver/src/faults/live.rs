@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::matches_verb;
 use super::{Class, Facts, Pattern, Rule};
+use quantity::Saturating as _;
 
 /// A rule with its counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ impl Live {
     /// Counts a match and decides whether it is a hit.
     pub(super) fn count_match(&mut self) -> bool {
         let matches = &self.rule.matches;
-        self.matched += 1;
+        self.matched.raise(1);
         if self.matched <= u64::from(matches.skip) || matches.times.is_some_and(|times| self.hits >= u64::from(times)) {
             return false;
         }
@@ -100,7 +101,7 @@ impl Live {
         {
             return false;
         }
-        self.hits += 1;
+        self.hits.raise(1);
         true
     }
 }

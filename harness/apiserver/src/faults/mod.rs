@@ -41,6 +41,7 @@ use live::Live;
 
 use crate::life::Life;
 use crate::signal;
+use quantity::Saturating as _;
 
 /// The fault rules of one server. Clones share them.
 #[derive(Clone, Debug)]
@@ -114,7 +115,7 @@ impl Faults {
             }
         }
         for rule in added {
-            rules.added += 1;
+            rules.added.raise(1);
             let stream = self.0.seed.stream(&format!("fault {}", rule.name));
             let live = Live::new(rules.added, rule, stream);
             rules.live.push(live);

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Invalid, Rule};
+use crate::json;
 
 /// The reason why a text contains no valid rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,8 +24,7 @@ pub enum Unreadable {
 /// # Errors
 /// Names the invalid rule and field and the fix.
 pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| Unreadable::Text(error.to_string()))?;
+    let documents = json::parse_yaml_documents(text).map_err(|error| Unreadable::Text(error.to_string()))?;
     let mut rules: Vec<Rule> = Vec::new();
     for document in documents {
         let values = match document {
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
             value => vec![value],
         };
         for value in values {
-            let rule = read(value, rules.len() + 1)?;
+            let rule = read(value, rules.len().saturating_add(1))?;
             rule.check()?;
             rules.push(rule);
         }

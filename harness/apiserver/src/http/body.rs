@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -10,13 +11,14 @@ use http::header::CONTENT_TYPE;
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
+use crate::in_flight::MAX_BODY;
 use crate::life::Disconnected;
 use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
-use crate::{protobuf, types};
+use crate::{json, protobuf, types};
 
-/// The maximum size of a request body in bytes.
-pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+/// How long a client may take to send a body.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// The body of a response.
 pub struct Body(Kind);
@@ -85,16 +87,25 @@ pub(super) fn too_large() -> ApiError {
     ApiError::new(
         413,
         "RequestEntityTooLarge",
-        format!("Request entity too large: limit is {LIMIT}"),
+        format!("Request entity too large: limit is {MAX_BODY}"),
+    )
+}
+
+/// 504 for a body that arrives too slowly.
+pub(super) fn too_slow() -> ApiError {
+    let seconds = TIME_LIMIT.as_secs();
+    ApiError::new(
+        504,
+        "Timeout",
+        format!("Timeout: the body of the request was not complete after {seconds} s"),
     )
 }
 
 /// The media type of a request body, without parameters; empty means JSON.
 pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    let header = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let header = headers.get(CONTENT_TYPE);
+    // What is not text is an unknown media type.
+    let header = header.map_or("", |value| value.to_str().unwrap_or("invalid"));
     header.split(';').next().unwrap_or_default().trim()
 }
 
@@ -110,7 +121,7 @@ pub(super) fn decode(
 ) -> Result<Value, ApiError> {
     match media_type(headers) {
         "" | "application/json" => {
-            let value = serde_json::from_slice(body).map_err(|error| {
+            let value = json::parse(body).map_err(|error| {
                 ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             if let Some(options) = options.filter(|options| options.field_validation != FieldValidation::Ignore) {
@@ -118,7 +129,7 @@ pub(super) fn decode(
             }
             Ok(value)
         }
-        "application/yaml" => serde_saphyr::from_slice(body)
+        "application/yaml" => json::parse_yaml(body)
             .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}"))),
         "application/vnd.kubernetes.protobuf" if !custom => protobuf::decode(body),
         _ => {

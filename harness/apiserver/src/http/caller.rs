@@ -1,7 +1,7 @@
 //! Authentication, impersonation and authorization of requests.
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 
 use super::impersonation;
 use super::path::Route;
@@ -19,9 +19,13 @@ impl Inner {
         if let Some(identity) = connection {
             return Ok(identity.clone().authenticated());
         }
-        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
-        let token = header.and_then(|text| text.strip_prefix("Bearer ")).map(str::trim);
-        match token {
+        let header = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        // A token that is not text is invalid.
+        let header = header
+            .map(std::str::from_utf8)
+            .transpose()
+            .map_err(|_| unauthorized())?;
+        match header.and_then(bearer) {
             None | Some("") => Ok(Identity::anonymous()),
             Some(token) => self
                 .owner(token, &[])
@@ -72,6 +76,13 @@ impl Inner {
         }
         Err(action.refusal(&who.user, &decision.reason))
     }
+}
+
+/// The token of an `Authorization` header, read as upstream does.
+fn bearer(header: &str) -> Option<&str> {
+    let mut words = header.trim().split(' ');
+    let scheme = words.next()?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| words.next())?
 }
 
 fn unauthorized() -> ApiError {

@@ -21,21 +21,15 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// The identity that a request wants to impersonate; `None` without impersonation.
 ///
 /// # Errors
-/// 400 for impersonation headers without a user.
+/// 400 for impersonation headers without a user, or that are not UTF-8.
 pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
-    let texts = |name: &str| {
-        let values = headers.get_all(name).iter();
-        values
-            .filter_map(|value| value.to_str().ok())
-            .filter(|text| !text.is_empty())
-    };
-    let mut identity = Identity::user(texts(USER).next().unwrap_or_default());
-    identity.groups = texts(GROUP).map(str::to_owned).collect();
-    identity.uid = texts(UID).next().unwrap_or_default().to_owned();
+    let mut identity = Identity::user(texts(headers, USER)?.next().unwrap_or_default());
+    identity.groups = texts(headers, GROUP)?.collect();
+    identity.uid = texts(headers, UID)?.next().unwrap_or_default();
     for name in headers.keys() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA) {
-            let values = texts(name.as_str()).map(str::to_owned).collect();
-            identity.extra.insert(super::query::decode(key, false), values);
+            let values = identity.extra.entry(super::query::decode(key, false)).or_default();
+            values.extend(texts(headers, name.as_str())?);
         }
     }
     if !identity.user.is_empty() {
@@ -48,6 +42,18 @@ pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiErro
         "requested {} without impersonating a user name",
         go_text(&identity)
     )))
+}
+
+/// The values of a header that are not empty. A value is never ignored because it cannot be decoded: the request would
+/// have the rights of the caller.
+fn texts(headers: &HeaderMap, name: &str) -> Result<impl Iterator<Item = String>, ApiError> {
+    let values = headers.get_all(name).iter().map(|value| {
+        std::str::from_utf8(value.as_bytes())
+            .map(str::to_owned)
+            .map_err(|_| ApiError::bad_request(format!("the header {name} is not UTF-8")))
+    });
+    let values: Vec<String> = values.collect::<Result<_, _>>()?;
+    Ok(values.into_iter().filter(|text| !text.is_empty()))
 }
 
 /// Adds the groups that the user name implies.

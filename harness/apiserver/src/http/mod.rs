@@ -16,9 +16,12 @@ mod render;
 mod reviews;
 mod watch;
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -33,8 +36,10 @@ use path::Route;
 use query::Query;
 use render::Presentation;
 
-use crate::authorization::{Action, exact_name};
+use crate::authorization::Action;
+use crate::field_selector;
 use crate::identity::{ANONYMOUS, Identity};
+use crate::in_flight::MAX_BODY;
 use crate::inner::Inner;
 use crate::life::Disconnected;
 use crate::observe::RequestRecord;
@@ -76,31 +81,126 @@ struct Exchange<'a> {
 
 impl Inner {
     /// Handles a request. `identity` is `None` for a connection without a client certificate; the request can then
-    /// have a bearer token.
+    /// have a bearer token. A panic is a bug: the response is a 500 with the ID under which the log has it. In virtual
+    /// time it is not caught, so that it fails the run.
     ///
     /// # Errors
     /// If a fault rule breaks the connection.
-    pub(crate) async fn handle(
+    pub(crate) async fn handle<B>(
         self: &Arc<Self>,
         identity: Option<&Identity>,
-        request: Request<Bytes>,
-    ) -> Result<Response<Body>, Disconnected> {
-        let arrival = self.arrival(identity, request);
+        request: Request<B>,
+    ) -> Result<Response<Body>, Disconnected>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if self.registry.clock().is_simulated() {
+            return self.exchange(identity, request).await;
+        }
+        let id = request.headers().get(&AUDIT_ID).cloned();
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let exchange = AssertUnwindSafe(Box::pin(self.exchange(identity, request)));
+        match exchange.catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                let id = id.or_else(|| HeaderValue::from_str(&self.audit_id()).ok());
+                let text = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+                let why = panic_message(panic.as_ref());
+                tracing::error!(%method, path, id = text, panic = why, "a request caused a panic");
+                let message = format!(
+                    "This request caused apiserver to panic. Look in the logs for details of the request {text}"
+                );
+                let mut response = error_response(&ApiError::internal(message), false);
+                if let Some(id) = id {
+                    response.headers_mut().insert(AUDIT_ID, id);
+                }
+                Ok(response)
+            }
+        }
+    }
+
+    /// Authenticates and authorizes the request before it reads the body, so that nobody without rights can make the
+    /// server keep bodies.
+    async fn exchange<B>(
+        self: &Arc<Self>,
+        identity: Option<&Identity>,
+        request: Request<B>,
+    ) -> Result<Response<Body>, Disconnected>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let mut arrival = self.arrival(identity, parts);
+        let mut reservation = None;
+        if self.admits(&arrival) {
+            let body = async {
+                reservation = Some(self.in_flight.reserve(body.size_hint().upper())?);
+                self.read(body).await
+            };
+            arrival.body = match body.await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    let mut response = error_response(&error, false);
+                    self.add_headers(&arrival.parts.headers, response.headers_mut());
+                    return Ok(response);
+                }
+            };
+        }
+        // Until the response is complete, or a watch begins.
+        let _reservation = reservation;
         if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
             return Ok(self.respond(&arrival, None).await);
         }
         Box::pin(self.handle_with_faults(&arrival)).await
     }
 
-    fn arrival(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Arrival {
-        let (parts, body) = request.into_parts();
+    /// Whether the request passes authentication and authorization, whose error is otherwise the response.
+    fn admits(&self, arrival: &Arrival) -> bool {
+        let authorized = |caller| self.authorize(caller, &arrival.route, &arrival.action).is_ok();
+        arrival.caller.as_ref().is_ok_and(authorized)
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 413 above the limit, 504 if the client is too slow, 400 if it breaks off.
+    async fn read<B>(&self, body: B) -> Result<Bytes, ApiError>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let collected = Limited::new(body, MAX_BODY).collect();
+        let clock = self.registry.clock();
+        let collected = if clock.is_simulated() {
+            collected.await
+        } else {
+            tokio::select! {
+                biased;
+                collected = collected => collected,
+                () = clock.sleep(body::TIME_LIMIT) => return Err(body::too_slow()),
+            }
+        };
+        match collected {
+            Ok(collected) => Ok(collected.to_bytes()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(body::too_large()),
+            Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+
+    /// The request without its body.
+    fn arrival(&self, identity: Option<&Identity>, parts: Parts) -> Arrival {
         let path = parts.uri.path();
         let segments = path::segments(path);
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let route = Route::of(&segments);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let watch = query.flag("watch");
-        let name = query.get("fieldSelector").and_then(exact_name);
+        // An invalid selector requires no name; the registry rejects it.
+        let terms = query.get("fieldSelector").map(field_selector::parse);
+        let terms = terms.and_then(Result::ok).unwrap_or_default();
+        let name = field_selector::exact_name(&terms);
         let action = Action::of_request(parts.method.as_str(), path, &segments, watch, name);
         let verb = match &route {
             Route::Resource(target) => objects::verb(&parts.method, target, watch),
@@ -116,7 +216,7 @@ impl Inner {
         };
         Arrival {
             parts,
-            body,
+            body: Bytes::new(),
             route,
             query,
             action,
@@ -170,34 +270,6 @@ impl Inner {
                 revision: self.registry.store().revision(),
             });
         }
-    }
-
-    /// Reads the whole body, then handles the request.
-    ///
-    /// # Errors
-    /// As [`Inner::handle`].
-    pub(crate) async fn handle_body<B>(
-        self: &Arc<Self>,
-        identity: Option<&Identity>,
-        request: Request<B>,
-    ) -> Result<Response<Body>, Disconnected>
-    where
-        B: http_body::Body,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let (parts, body) = request.into_parts();
-        let error = match Limited::new(body, body::LIMIT).collect().await {
-            Ok(collected) => {
-                return self
-                    .handle(identity, Request::from_parts(parts, collected.to_bytes()))
-                    .await;
-            }
-            Err(error) if error.is::<http_body_util::LengthLimitError>() => body::too_large(),
-            Err(error) => ApiError::bad_request(format!("the body could not be read: {error}")),
-        };
-        let mut response = error_response(&error, false);
-        self.add_headers(&parts.headers, response.headers_mut());
-        Ok(response)
     }
 
     fn add_headers(&self, request: &HeaderMap, response: &mut HeaderMap) {
@@ -263,10 +335,17 @@ fn agent(headers: &HeaderMap) -> &str {
 }
 
 fn accept(headers: &HeaderMap) -> &str {
+    // What is not text accepts no media type.
     headers
         .get(ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+        .map_or("", |value| value.to_str().unwrap_or("invalid"))
+}
+
+/// The text of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
 }
 
 fn no_such_path() -> ApiError {

@@ -19,6 +19,7 @@ use crate::registry::{
 use crate::resource::Subresource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
+use crate::types::time::after;
 
 /// How long a request waits for a future revision.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
@@ -310,13 +311,32 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
     let mut texts = written.warnings;
     texts.sort();
     texts.dedup();
-    for text in texts {
+    for text in shortened(texts) {
         let quoted = Value::from(text).to_string();
         if let Ok(value) = format!("299 - {quoted}").parse() {
             response.headers_mut().append(http::header::WARNING, value);
         }
     }
     Ok(response)
+}
+
+/// Shortens warnings that together are too long for a response, as upstream does.
+fn shortened(mut texts: Vec<String>) -> Vec<String> {
+    const ALL: usize = 4096;
+    const EACH: usize = 256;
+    let length = |text: &String| text.chars().count();
+    if texts.iter().map(length).fold(0, usize::saturating_add) > ALL {
+        for text in &mut texts {
+            *text = text.chars().take(EACH).collect();
+        }
+        let mut left = ALL;
+        texts.retain(|text| {
+            let fits = left > 0;
+            left = left.saturating_sub(length(text));
+            fits
+        });
+    }
+    texts
 }
 
 fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Result<Response<Body>, ApiError> {
@@ -339,7 +359,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         watch,
         presentation: exchange.presentation,
         timeout: SignedDuration::from_secs(seconds),
-        deadline: exchange.now + SignedDuration::from_secs(seconds),
+        deadline: after(exchange.now, SignedDuration::from_secs(seconds)),
         bookmarks: options.bookmarks,
     };
     let mut response = json_response(200, Bytes::new());
@@ -378,5 +398,22 @@ fn method_not_allowed() -> ApiError {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_fit_into_a_response() {
+        let few = vec!["unknown field \"a\"".to_owned(), "x".repeat(4000)];
+        assert_eq!(shortened(few.clone()), few);
+        let many: Vec<String> = (0..100)
+            .map(|count| format!("{count}{}", "\u{e4}".repeat(100_000)))
+            .collect();
+        let short = shortened(many);
+        assert_eq!(short.len(), 16);
+        assert!(short.iter().all(|text| text.chars().count() == 256));
     }
 }

@@ -89,7 +89,7 @@ impl Route {
     fn target(group: &str, version: &str, rest: &[&str]) -> Self {
         let (namespace, rest) = match rest {
             // The segments after a namespace name a resource in it, except for the namespace's own subresources.
-            ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
+            ["namespaces", _] | ["namespaces", _, "status" | "finalize", ..] => (None, rest),
             ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
             _ => (None, rest),
         };
@@ -154,6 +154,7 @@ mod tests {
     #[case("/apis/apps/v1/", Route::Resources { group: "apps".to_owned(), version: "v1".to_owned() })]
     #[case("/openapi/v3/apis/apps/v1", Route::OpenApiDocument { group_version: "apis/apps/v1".to_owned() })]
     #[case("/api/v1/a/b/c/d", Route::Unknown)]
+    #[case("/apis/example.com/v1/namespaces/x/status/y", Route::Unknown)]
     #[case("/openapi/v2", Route::Unknown)]
     fn a_path_addresses_a_document(#[case] path: &str, #[case] expected: Route) {
         assert_eq!(parse(path), expected);

@@ -242,7 +242,7 @@ pub(super) fn decode(text: &str, plus: bool) -> String {
                 let digits = [ahead.next(), ahead.next()].map(|byte| char::from(byte.unwrap_or(b'?')).to_digit(16));
                 if let [Some(high), Some(low)] = digits {
                     bytes = ahead;
-                    out.push((high * 16 + low) as u8);
+                    out.push(((high << 4) | low) as u8);
                 } else {
                     out.push(byte);
                 }

@@ -145,7 +145,7 @@ pub(super) fn error_event(error: &ApiError) -> Bytes {
 }
 
 fn event_line(kind: &str, object: &[u8]) -> Bytes {
-    let mut text = Vec::with_capacity(object.len() + 40);
+    let mut text = Vec::with_capacity(object.len().saturating_add(40));
     text.extend_from_slice(b"{\"type\":\"");
     text.extend_from_slice(kind.as_bytes());
     text.extend_from_slice(b"\",\"object\":");
@@ -156,8 +156,8 @@ fn event_line(kind: &str, object: &[u8]) -> Bytes {
 
 fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
     let version = entry.resource.api_version();
-    let length: usize = page.objects.iter().map(|object| object.bytes().len() + 1).sum();
-    let mut text = Vec::with_capacity(length + 256);
+    let length = quantity::total(page.objects.iter().map(|object| object.bytes().len().saturating_add(1)));
+    let mut text = Vec::with_capacity(length.saturating_add(256));
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
         Value::from(entry.resource.list_kind.as_str()),
@@ -188,7 +188,7 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
 }
 
 fn line(bytes: &[u8]) -> Bytes {
-    let mut text = Vec::with_capacity(bytes.len() + 1);
+    let mut text = Vec::with_capacity(bytes.len().saturating_add(1));
     text.extend_from_slice(bytes);
     text.push(b'\n');
     text.into()
@@ -204,7 +204,7 @@ fn versioned(entry: &Entry, object: &Object, revision: u64) -> Result<Value, Api
 /// The encoded `PartialObjectMetadata` of an object at that revision.
 fn metadata_of(object: &Object, revision: u64) -> Vec<u8> {
     const HEAD: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
-    let mut text = Vec::with_capacity(HEAD.len() + 512);
+    let mut text = Vec::with_capacity(HEAD.len().saturating_add(512));
     text.extend_from_slice(HEAD);
     text.extend_from_slice(&object.metadata(revision));
     text.push(b'}');

@@ -17,6 +17,7 @@ use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
 use crate::signal;
 use crate::status::ApiError;
+use crate::types::time::after;
 
 const BOOKMARK_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 /// The time between the last bookmark and the end of a watch.
@@ -77,11 +78,15 @@ impl Feed {
 
     /// A minute from now, or shortly before the end of the watch; `spared` bookmarks come only before the end.
     fn following_bookmark(&self, now: Timestamp, spared: bool) -> Timestamp {
-        let last = self.deadline - BOOKMARK_LEAD;
+        let last = after(self.deadline, -BOOKMARK_LEAD);
         if now >= last {
             return self.deadline;
         }
-        if spared { last } else { last.min(now + BOOKMARK_PERIOD) }
+        if spared {
+            last
+        } else {
+            last.min(after(now, BOOKMARK_PERIOD))
+        }
     }
 
     /// The lines of the watch, until it ends or breaks.
@@ -225,7 +230,7 @@ impl State {
     fn extend(&mut self, now: Timestamp) -> bool {
         let continues = self.feed.continues(now) && self.feed.timeout.is_positive();
         if continues {
-            self.feed.deadline = now + self.feed.timeout;
+            self.feed.deadline = after(now, self.feed.timeout);
             self.next_bookmark = self.feed.following_bookmark(now, true);
         }
         continues

@@ -153,7 +153,7 @@ fn number_template(new: &mut Value, old: Option<&Value>) {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(1);
             let template = |set: &Value| set.pointer("/spec/template").cloned();
-            before + i64::from(template(new) != template(old))
+            before.saturating_add(i64::from(template(new) != template(old)))
         }
     };
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {

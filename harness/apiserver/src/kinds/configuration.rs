@@ -10,6 +10,7 @@ use super::syntax;
 use crate::resource::{Resource, Subresource};
 use crate::status::{FieldError, FieldErrorType};
 use crate::table::printers;
+use quantity::Saturating as _;
 
 /// The maximum size of all data together, in bytes.
 const DATA_LIMIT: usize = 1024 * 1024;
@@ -64,7 +65,7 @@ fn validate_secret(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     for (key, value) in members(new, "/data") {
         let path = format!("data[{key}]");
         syntax::configuration_key(&mut errors, &path, key);
-        length += decoded_length(&mut errors, &path, value);
+        length.raise(decoded_length(&mut errors, &path, value));
     }
     if length > DATA_LIMIT {
         errors.push(too_long("data"));
@@ -125,12 +126,12 @@ fn validate_config_map(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
                 "duplicate of key present in binaryData",
             ));
         }
-        length += value.as_str().map_or(0, str::len);
+        length.raise(value.as_str().map_or(0, str::len));
     }
     for (key, value) in members(new, "/binaryData") {
         let path = format!("binaryData[{key}]");
         syntax::configuration_key(&mut errors, &path, key);
-        length += decoded_length(&mut errors, &path, value);
+        length.raise(decoded_length(&mut errors, &path, value));
     }
     if length > DATA_LIMIT {
         errors.push(too_long(""));

@@ -88,7 +88,7 @@ fn address_of(service: &Value) -> String {
         .iter()
         .take(4)
         .fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
-    Ipv4Addr::from(SERVICE_RANGE + 1 + number % (SERVICE_RANGE_SIZE - 2)).to_string()
+    Ipv4Addr::from((SERVICE_RANGE + 1).saturating_add(number % (SERVICE_RANGE_SIZE - 2))).to_string()
 }
 
 fn validate_service(new: &Value, old: Option<&Value>) -> Vec<FieldError> {

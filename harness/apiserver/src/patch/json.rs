@@ -1,24 +1,29 @@
 //! JSON patch (RFC 6902) with Kubernetes' limits and error codes.
 
-use json_patch::jsonptr::PointerBuf;
+use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
+use crate::json;
 use crate::status::ApiError;
+use quantity::Saturating as _;
 
 /// The maximum number of operations.
 const MAX_OPERATIONS: usize = 10_000;
 /// The maximum size that all `copy` operations together may add, in bytes of JSON.
 const COPY_BUDGET: usize = 3 * 1024 * 1024;
+/// How many values all `move` and `copy` operations together may move. An object has at most half a million.
+const MOVE_BUDGET: usize = 5_000_000;
 
 /// Applies a list of JSON patch operations; on an error `doc` is unchanged.
 ///
 /// # Errors
 /// 400 for a patch that cannot be decoded, 413 for more than 10,000 operations or copies of more than 3 MiB, 422 for
-/// an operation that cannot be applied (a failed `test`, a path that does not exist).
+/// an operation that cannot be applied (a failed `test`, a path that does not exist, a result that is too deep).
 pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
-    let operations: Vec<Value> = serde_json::from_slice(patch)
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    let undecodable = |error: json::Malformed| ApiError::bad_request(format!("error decoding patch: {error}"));
+    let operations = json::parse(patch).map_err(undecodable)?;
+    let operations: Vec<Value> = serde_json::from_value(operations).map_err(|error| undecodable(error.into()))?;
     if operations.len() > MAX_OPERATIONS {
         let got = operations.len();
         return Err(too_large(format!(
@@ -27,6 +32,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
     }
     let mut patched = doc.clone();
     let mut copied = 0;
+    let mut moves = MOVE_BUDGET;
     for operation in operations {
         let operation: PatchOperation = serde_json::from_value(operation).map_err(|_| rejected())?;
         let operation = match operation {
@@ -39,11 +45,12 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             }
             other => other,
         };
+        check_depth(&operation, &patched, &mut moves)?;
         match &operation {
             // Upstream treats an absent member as null here.
             PatchOperation::Test(test) if test.value.is_null() && test.path.resolve(&patched).is_err() => continue,
             PatchOperation::Copy(copy) => {
-                copied += copy.from.resolve(&patched).map_or(0, |value| value.to_string().len());
+                copied.raise(copy.from.resolve(&patched).map_or(0, |value| value.to_string().len()));
                 if copied > COPY_BUDGET {
                     return Err(too_large(format!(
                         "The copies of a JSON patch may have {COPY_BUDGET} bytes"
@@ -52,10 +59,38 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             }
             _ => {}
         }
-        json_patch::patch(&mut patched, std::slice::from_ref(&operation)).map_err(|_| rejected())?;
+        // A failure leaves `patched` in an undefined state, which is discarded.
+        json_patch::patch_unsafe(&mut patched, std::slice::from_ref(&operation)).map_err(|_| rejected())?;
     }
     *doc = patched;
     Ok(())
+}
+
+/// Whether the operation keeps the document within the limit of depth. As upstream, the limit applies to each
+/// intermediate result.
+fn check_depth(operation: &PatchOperation, doc: &Value, moves: &mut usize) -> Result<(), ApiError> {
+    let mut unlimited = usize::MAX;
+    let (value, place, visits): (_, &Pointer, _) = match operation {
+        PatchOperation::Add(add) => (Some(&add.value), &add.path, &mut unlimited),
+        PatchOperation::Replace(replace) => (Some(&replace.value), &replace.path, &mut unlimited),
+        PatchOperation::Move(moved) => (moved.from.resolve(doc).ok(), &moved.path, moves),
+        PatchOperation::Copy(copy) => (copy.from.resolve(doc).ok(), &copy.path, moves),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    // Without a value, the operation fails.
+    let Some(value) = value else { return Ok(()) };
+    let fits = json::MAX_DEPTH
+        .checked_sub(place.count())
+        .is_some_and(|levels| json::fits_within(value, levels, visits));
+    if fits {
+        Ok(())
+    } else if *visits == 0 {
+        Err(too_large(format!(
+            "The operations of a JSON patch may move {MOVE_BUDGET} values"
+        )))
+    } else {
+        Err(rejected())
+    }
 }
 
 fn too_large(why: String) -> ApiError {
@@ -81,6 +116,7 @@ fn rejected() -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::json;
 
@@ -120,6 +156,72 @@ mod tests {
         let patch = br#"[{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b"}]"#;
         json(&mut doc, patch).unwrap_err();
         assert_eq!(doc, json!({"a": 1}));
+    }
+
+    /// Nests `/a` one level deeper.
+    fn deeper() -> [Value; 3] {
+        [
+            json!({"op": "move", "from": "/a", "path": "/b"}),
+            json!({"op": "add", "path": "/a", "value": {}}),
+            json!({"op": "move", "from": "/b", "path": "/a/b"}),
+        ]
+    }
+
+    #[rstest]
+    #[case::to_the_limit(json::MAX_DEPTH - 2, None)]
+    #[case::beyond_the_limit(json::MAX_DEPTH - 1, Some(422))]
+    #[case::thousands(3000, Some(422))]
+    fn moves_can_nest_up_to_the_limit(#[case] times: usize, #[case] code: Option<u16>) {
+        let patch = Value::Array((0..times).flat_map(|_| deeper()).collect());
+        let patched = apply(json!({"a": {}}), &patch);
+        assert_eq!(patched.as_ref().err().map(|error| error.code), code);
+        assert!(patched.is_err() || json::fits(&patched.unwrap(), json::MAX_DEPTH));
+    }
+
+    #[test]
+    fn copies_into_themselves_cannot_exceed_the_limit() {
+        let copies = (0..20).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/a"}));
+        let doubled =
+            (0..20).map(|step| json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(1 << step))}));
+        assert!(apply(json!({"a": {}}), &copies.collect()).is_ok());
+        assert_eq!(apply(json!({"a": {}}), &doubled.collect()).unwrap_err().code, 422);
+    }
+
+    #[test]
+    fn moves_of_large_values_are_limited() {
+        let doc = json!({"a": vec![0; 10_000], "c": {}});
+        let there_and_back = [
+            json!({"op": "move", "from": "/a", "path": "/c/d"}),
+            json!({"op": "move", "from": "/c/d", "path": "/a"}),
+        ];
+        let patch = Value::Array(there_and_back.iter().cycle().take(1000).cloned().collect());
+        assert_eq!(apply(doc, &patch).unwrap_err().code, 413);
+    }
+
+    fn any_operation() -> impl Strategy<Value = Value> {
+        let path = || "(/[ab]){0,5}|(/a){100,125}";
+        let nested = (0_usize..125).prop_map(|levels| {
+            let text = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+            json::parse(text.as_bytes()).unwrap_or_default()
+        });
+        prop_oneof![
+            (path(), nested).prop_map(|(path, value)| json!({"op": "add", "path": path, "value": value})),
+            (path(), path()).prop_map(|(from, path)| json!({"op": "move", "from": from, "path": path})),
+            (path(), path()).prop_map(|(from, path)| json!({"op": "copy", "from": from, "path": path})),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_result_of_any_patch_can_be_read_back(patches in prop::collection::vec(any_operation(), 1..30)) {
+            let mut doc = json!({"a": {"a": {}}, "b": {}});
+            for patch in patches {
+                // Whatever does not apply changes nothing.
+                let _ = json(&mut doc, Value::Array(vec![patch]).to_string().as_bytes());
+            }
+            prop_assert!(json::fits(&doc, json::MAX_DEPTH));
+            prop_assert_eq!(json::parse(doc.to_string().as_bytes()).ok(), Some(doc));
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Strategic merge patch: a merge patch that also merges lists, by the merge keys in the table of built-in types. The
 //! directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
-use super::order;
+use super::order::{self, Positions};
 use crate::status::ApiError;
 use crate::types::table::{Field, Form, Shape, Type, table};
 
@@ -234,7 +236,8 @@ fn delete_from_list(original: &mut Map<String, Value>, name: &str, values: Value
         )));
     };
     if let Some(Value::Array(items)) = original.get_mut(name) {
-        items.retain(|item| !values.contains(item));
+        let deleted = Positions::new(&values, "");
+        items.retain(|item| deleted.of(item).is_none());
     }
     Ok(())
 }
@@ -253,17 +256,19 @@ fn merge_scalars(original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, 
     if patch.iter().any(|item| item.is_object() || item.is_array()) {
         return Err(malformed("cannot merge lists of objects without a merge key"));
     }
-    let mut merged: Vec<Value> = Vec::new();
-    for item in original.iter().chain(&patch) {
-        if !merged.contains(item) {
-            merged.push(item.clone());
-        }
-    }
+    let all: Vec<Value> = original.iter().chain(&patch).cloned().collect();
+    let first = Positions::new(&all, "");
+    let distinct = all
+        .iter()
+        .enumerate()
+        .filter(|(place, item)| first.of(item) == Some(*place));
+    let merged = distinct.map(|(_, item)| item.clone()).collect();
     Ok(order::arrange(merged, &patch, &original, ""))
 }
 
 fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) -> Result<Vec<Value>, ApiError> {
     let mut items: Vec<Map<String, Value>> = Vec::new();
+    let mut deleted: Vec<Value> = Vec::new();
     let mut replace = false;
     for item in patch {
         let Value::Object(mut item) = item else {
@@ -274,8 +279,10 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) ->
             Some(Value::String(directive)) if directive == "merge" => items.push(item),
             Some(Value::String(directive)) if directive == "replace" => replace = true,
             Some(Value::String(directive)) if directive == "delete" => {
-                let key = item.get(list.key).ok_or_else(|| no_key(&item, list.key))?;
-                original.retain(|other| other.get(list.key) != Some(key));
+                if !item.contains_key(list.key) {
+                    return Err(no_key(&item, list.key));
+                }
+                deleted.push(item.into());
             }
             Some(other) => return Err(unknown_directive(&other)),
         }
@@ -283,14 +290,24 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) ->
     if replace {
         return Ok(items.into_iter().map(|item| without_directives(item).into()).collect());
     }
+    let deleted = Positions::new(&deleted, list.key);
+    original.retain(|other| deleted.of(other).is_none());
     let before = original.clone();
+    let known = Positions::new(&before, list.key);
+    let mut added: HashMap<String, usize> = HashMap::new();
     let mut order = Vec::new();
     for item in items {
         let key = item.get(list.key).ok_or_else(|| no_key(&item, list.key))?.clone();
-        order.push(Value::Object(Map::from_iter([(list.key.to_owned(), key.clone())])));
-        match original.iter_mut().find(|other| other.get(list.key) == Some(&key)) {
+        let text = key.to_string();
+        let key = Value::Object(Map::from_iter([(list.key.to_owned(), key)]));
+        let place = known.of(&key).or_else(|| added.get(&text).copied());
+        order.push(key);
+        match place.and_then(|place| original.get_mut(place)) {
             Some(Value::Object(found)) => merge_map(found, item, list.items)?,
-            _ => original.push(without_directives(item).into()),
+            _ => {
+                added.insert(text, original.len());
+                original.push(without_directives(item).into());
+            }
         }
     }
     Ok(order::arrange(original, &order, &before, list.key))

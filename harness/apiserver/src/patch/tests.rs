@@ -184,3 +184,29 @@ proptest! {
         }
     }
 }
+
+/// In quadratic time this would take minutes.
+#[test]
+fn long_lists_are_merged() {
+    let variable = |index: usize, value: &str| json!({ "name": format!("v{index}"), "value": value });
+    let variables = |range: std::ops::Range<usize>, value: &str| -> Vec<Value> {
+        range.map(|index| variable(index, value)).collect()
+    };
+    let pod = |variables: Vec<Value>| json!({ "spec": { "containers": [{ "name": "a", "env": variables }] } });
+    let finalizers =
+        |range: std::ops::Range<usize>| -> Vec<String> { range.map(|index| format!("f{index}")).collect() };
+    let mut doc = pod(variables(0..40_000, "old"));
+    doc["metadata"] = json!({ "finalizers": finalizers(0..40_000) });
+    let mut patch = pod(variables(20_000..60_000, "new"));
+    let deleted = (0..10_000).map(|index| json!({ "name": format!("v{index}"), "$patch": "delete" }));
+    let list = patch["spec"]["containers"][0]["env"].as_array_mut().unwrap();
+    list.extend(deleted);
+    patch["metadata"] = json!({
+        "finalizers": finalizers(20_000..60_000), "$deleteFromPrimitiveList/finalizers": finalizers(0..10_000),
+    });
+    strategic(&mut doc, &patch, "io.k8s.api.core.v1.Pod").unwrap();
+    let merged = doc["spec"]["containers"][0]["env"].as_array().unwrap();
+    assert_eq!(merged.len(), 50_000);
+    assert_eq!(merged.iter().filter(|item| item["value"] == "new").count(), 40_000);
+    assert_eq!(doc["metadata"]["finalizers"].as_array().unwrap().len(), 50_000);
+}

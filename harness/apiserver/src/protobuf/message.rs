@@ -38,7 +38,7 @@ fn fields(
         let Some(field) = type_.fields.iter().find(within) else {
             continue;
         };
-        if field.tag.len() > inlined.len() + 1 {
+        if field.tag.len() > inlined.len().saturating_add(1) {
             let inlined: Vec<u32> = inlined.iter().copied().chain([number]).collect();
             fields(type_, &inlined, wire.bytes(type_.short_name())?, map, depth)?;
         } else {
@@ -235,9 +235,7 @@ fn json(bytes: &[u8], name: &'static str) -> Result<Option<Value>, Malformed> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    serde_json::from_slice(bytes)
-        .map(Some)
-        .map_err(|_| Malformed::Json(name))
+    crate::json::parse(bytes).map(Some).map_err(|_| Malformed::Json(name))
 }
 
 /// The alternatives to a schema in a JSON schema.

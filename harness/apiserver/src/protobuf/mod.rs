@@ -10,6 +10,7 @@ mod tests;
 use serde_json::Value;
 
 use self::wire::{Fields, Malformed};
+use crate::json;
 use crate::status::ApiError;
 use crate::types::table::table;
 
@@ -60,6 +61,9 @@ pub fn decode(body: &[u8]) -> Result<Value, ApiError> {
             "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
         ))
     })?;
+    if !json::fits(&object, json::MAX_DEPTH) {
+        return Err(malformed(Malformed::Depth));
+    }
     object["apiVersion"] = api_version.into();
     object["kind"] = kind.into();
     Ok(object)

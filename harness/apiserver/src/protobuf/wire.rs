@@ -56,6 +56,7 @@ impl<'a> Fields<'a> {
         (!self.rest.is_empty()).then(|| self.varint())
     }
 
+    #[expect(clippy::arithmetic_side_effects, reason = "the loop limits the shift to 63 bits")]
     fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for place in 0..10 {

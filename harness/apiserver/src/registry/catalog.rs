@@ -86,6 +86,24 @@ impl Catalog {
         self.index.get(group)?.get(plural)?.values().next()
     }
 
+    /// An entry of any version of the custom resource; `None` for a built-in one, which a definition cannot replace.
+    pub fn any_custom_version(&self, group: &str, plural: &str) -> Option<&Entry> {
+        self.any_version(group, plural)
+            .filter(|entry| entry.resource.is_custom())
+    }
+
+    /// Whether a definition can serve a resource: neither the resource nor its group in that version is built in, as
+    /// built-in ones have precedence upstream.
+    pub fn allows_custom(&self, group: &str, version: &str, plural: &str) -> bool {
+        let built_in = |entry: &Entry| !entry.resource.is_custom();
+        let Some(plurals) = self.index.get(group) else {
+            return true;
+        };
+        let mut of_version = plurals.values().filter_map(|versions| versions.get(version));
+        let same_resource = plurals.get(plural).and_then(|versions| versions.values().next());
+        !of_version.any(built_in) && !same_resource.is_some_and(built_in)
+    }
+
     /// One entry per namespaced resource.
     pub fn namespaced(&self) -> impl Iterator<Item = &Entry> {
         let resources = self.index.values().flat_map(BTreeMap::values);

@@ -8,6 +8,7 @@ use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespace
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
+use quantity::Saturating as _;
 
 /// How many generated names the server tries.
 const NAME_ATTEMPTS: usize = 8;
@@ -40,7 +41,7 @@ impl Registry {
         }
         check_namespace(resource, namespace, &value)?;
         self.begin(resource, namespace, &mut value);
-        self.complete(entry, &mut value, None);
+        self.complete(entry, &mut value, None)?;
         if let Some(guard) = &options.guard {
             guard.check(&value, None)?;
         }
@@ -54,7 +55,7 @@ impl Registry {
                 metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
             }
             self.validate(entry, &value, None, Vec::new())?;
-            attempts += 1;
+            attempts.raise(1);
             match self.insert(entry, namespace, &mut value, options.dry_run) {
                 Ok(object) => {
                     if !options.dry_run {

@@ -27,12 +27,13 @@ impl Registry {
             return Ok(());
         };
         let catalog = self.catalog();
-        let resources = match self.store.get(TABLE, &Key::new("", name)) {
+        let mut resources = match self.store.get(TABLE, &Key::new("", name)) {
             None => Vec::new(),
             Some(object) => crate::custom::resources(&tree(&object)?)
                 .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
         };
-        let served_before = catalog.any_version(group, plural).is_some();
+        resources.retain(|resource| catalog.allows_custom(group, &resource.version, plural));
+        let served_before = catalog.any_custom_version(group, plural).is_some();
         if resources.is_empty() && !served_before {
             return Ok(());
         }
@@ -93,7 +94,7 @@ impl Registry {
         };
         let catalog = self.catalog();
         let (plural, group) = name.split_once('.').unwrap_or_default();
-        if let Some(custom) = catalog.any_version(group, plural) {
+        if let Some(custom) = catalog.any_custom_version(group, plural) {
             let objects = self
                 .store
                 .list(&custom.table, &Scope::default(), None)
@@ -123,7 +124,9 @@ impl Registry {
             else {
                 return Ok(());
             };
-            if !self.store.is_empty(name, None) {
+            let (plural, group) = name.split_once('.').unwrap_or_default();
+            let is_served = catalog.any_custom_version(group, plural).is_some();
+            if is_served && !self.store.is_empty(name, None) {
                 return Ok(());
             }
             let mut value = tree(&current)?;

@@ -12,6 +12,7 @@ use super::{
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
+use crate::types::time::after;
 
 /// The default grace period of pods in seconds.
 const DEFAULT_GRACE: i64 = 30;
@@ -160,17 +161,18 @@ impl Registry {
                 if grace >= before {
                     return Plan::Nothing;
                 }
-                let deadline = deadline.parse().unwrap_or(now) - SignedDuration::from_secs(before - grace);
+                let sooner = SignedDuration::from_secs(grace.saturating_sub(before));
+                let deadline = after(deadline.parse().unwrap_or(now), sooner);
                 metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
             }
             None => {
-                let deadline = now + SignedDuration::from_secs(grace);
+                let deadline = after(now, SignedDuration::from_secs(grace));
                 metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
                 let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
                 if generation > 0 {
-                    metadata.insert("generation".to_owned(), (generation + 1).into());
+                    metadata.insert("generation".to_owned(), generation.saturating_add(1).into());
                 }
                 namespaces::mark_terminating(resource, &mut new);
             }

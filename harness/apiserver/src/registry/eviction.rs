@@ -173,7 +173,7 @@ fn judge(pods: &Entry, pod: &Value, budget: &Value, now: &str) -> Result<Verdict
     let mut new = budget.clone();
     let generation = metadata::generation(budget);
     let status = metadata::member_object(&mut new, "status");
-    status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
+    status.insert("disruptionsAllowed".to_owned(), allowed.saturating_sub(1).into());
     if allowed == 1 {
         let condition = json!({
             "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",

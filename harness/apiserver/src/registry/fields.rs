@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::field_selector;
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::Object;
@@ -26,25 +27,12 @@ impl FieldSelector {
     /// 400 for invalid text and for fields that are not selectable.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
-        for part in split(text) {
-            if part.is_empty() {
-                continue;
-            }
-            let invalid = || ApiError::bad_request(format!("invalid selector: '{part}'; can't understand '{part}'"));
-            let at = part.find(['=', '!']).ok_or_else(invalid)?;
-            let (field, rest) = part.split_at(at);
-            let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
-                (false, value)
-            } else if let Some(value) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')) {
-                (true, value)
-            } else {
-                return Err(invalid());
-            };
-            let missing = selectable_default(resource, field)?;
+        for field_selector::Term { field, equal, value } in field_selector::parse(text)? {
+            let missing = selectable_default(resource, &field)?;
             terms.push(Term {
-                field: field.to_owned(),
+                field,
                 equal,
-                value: unescape(value)?,
+                value,
                 missing,
             });
         }
@@ -104,41 +92,4 @@ fn selectable_default(resource: &Resource, field: &str) -> Result<String, ApiErr
         ))),
         None => Err(ApiError::bad_request(format!("field label not supported: {field}"))),
     }
-}
-
-/// Splits at unescaped commas.
-fn split(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut escaped = false;
-    for character in text.chars() {
-        if character == ',' && !escaped {
-            parts.push(String::new());
-            continue;
-        }
-        escaped = character == '\\' && !escaped;
-        if let Some(part) = parts.last_mut() {
-            part.push(character);
-        }
-    }
-    parts
-}
-
-fn unescape(text: &str) -> Result<String, ApiError> {
-    let mut out = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => match characters.next() {
-                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
-                other => {
-                    let sequence: String = other.into_iter().collect();
-                    return Err(ApiError::bad_request(format!(
-                        "invalid field selector: invalid escape sequence: \\{sequence}"
-                    )));
-                }
-            },
-            other => out.push(other),
-        }
-    }
-    Ok(out)
 }

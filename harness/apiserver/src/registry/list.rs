@@ -70,7 +70,7 @@ impl Registry {
             remaining: None,
         };
         if limit > 0 && objects.len() > limit {
-            page.remaining = everything.then(|| objects.len() - limit);
+            page.remaining = everything.then(|| objects.len().saturating_sub(limit));
             objects.truncate(limit);
             let last = objects.last().map(|object| object.key.clone()).unwrap_or_default();
             page.continue_token = Some(Token::behind(Some(listing.revision), &last, namespace).text());

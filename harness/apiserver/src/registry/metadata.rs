@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
+use quantity::Saturating as _;
 
 /// The maximum size of all annotations together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -107,7 +108,17 @@ pub struct TypeMismatch {
 ///
 /// # Errors
 /// The first field of another type, as a message for a 400.
-pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
+pub fn check_types(value: &mut Value, custom: bool) -> Result<(), TypeMismatch> {
+    check_members(value).map_err(|mut mismatch| {
+        // The decoder of custom resources decodes the metadata alone.
+        if custom && let Some(path) = mismatch.path.strip_prefix("metadata.") {
+            mismatch.path = path.to_owned();
+        }
+        mismatch
+    })
+}
+
+fn check_members(value: &mut Value) -> Result<(), TypeMismatch> {
     let Some(metadata) = value.get_mut("metadata") else {
         return Ok(());
     };
@@ -120,7 +131,8 @@ pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
     metadata.retain(|_, field| !field.is_null());
     for (name, field) in metadata.iter_mut() {
         match name.as_str() {
-            "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "selfLink" | "creationTimestamp"
+            "uid" if !field.is_string() => return Err(mismatch(field, name, "types.UID")),
+            "name" | "generateName" | "namespace" | "resourceVersion" | "selfLink" | "creationTimestamp"
             | "deletionTimestamp"
                 if !field.is_string() =>
             {
@@ -218,7 +230,8 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     }
     let mut length = 0;
     for (key, value) in object_members(metadata.get("annotations")) {
-        length += key.len() + value.as_str().unwrap_or_default().len();
+        length.raise(key.len());
+        length.raise(value.as_str().unwrap_or_default().len());
         if !is_qualified_name(&key.to_lowercase()) {
             errors.push(FieldError::invalid(
                 "metadata.annotations",

@@ -45,8 +45,9 @@ pub use update::Part;
 pub use watch::{Event, Watch};
 pub use write::check_review;
 
+use crate::json;
 use crate::resource::Resource;
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::{Draft, Key, Object, Store};
 
 /// The result of a write.
@@ -157,11 +158,24 @@ impl Registry {
     }
 
     /// Encodes an object for the store.
+    ///
+    /// # Errors
+    /// 422 for an object that is too deep to be read back, 500 for one that is too large, as upstream.
     fn draft(&self, entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
         let resource = &entry.resource;
+        if !json::fits(value, json::MAX_DEPTH) {
+            let why = format!("exceeded max depth of {}", json::MAX_DEPTH);
+            let error = FieldError::invalid("<nil>", Value::Null, why);
+            let name = metadata::text(value, "name");
+            return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+        }
         value["kind"] = resource.kind.as_str().into();
         value["apiVersion"] = (*entry.stored_version).into();
-        Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)
+        let draft = Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)?;
+        if draft.size() > json::MAX_OBJECT {
+            return Err(write::too_large());
+        }
+        Ok(draft)
     }
 }
 

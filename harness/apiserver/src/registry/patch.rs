@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Entry, Part, Registry, WriteOptions, Written, attempt::Attempt, create, metadata, tree};
+use crate::json;
 use crate::patch;
 use crate::resource::{Resource, Shape};
 use crate::status::{ApiError, FieldError};
@@ -52,8 +53,8 @@ impl PatchKind {
     /// 400 for an invalid patch, 422 for one that cannot be applied.
     pub fn apply(self, value: &mut Value, body: &[u8], shape: &Shape) -> Result<(), ApiError> {
         let parse = || {
-            let patch: Value = serde_json::from_slice(body)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+            let patch =
+                json::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
             if patch.is_object() {
                 Ok(patch)
             } else {
@@ -103,7 +104,8 @@ impl Registry {
                 )));
             }
             create::check_namespace(resource, &key.namespace, &new)?;
-            if metadata::text(&new, "resourceVersion").is_empty() {
+            let revision = new.pointer("/metadata/resourceVersion");
+            if revision.is_none_or(|revision| revision.is_null() || revision.as_str() == Some("")) {
                 let revision = current.revision.to_string();
                 metadata::of_mut(&mut new).insert("resourceVersion".to_owned(), revision.into());
             }

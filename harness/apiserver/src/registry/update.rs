@@ -85,9 +85,9 @@ impl Registry {
         merge(resource, part, &mut new, old);
         let changed = metadata::immutable_changes(&new, old);
         metadata::carry_over(&mut new, old);
-        self.complete(entry, &mut new, Some(old));
+        self.complete(entry, &mut new, Some(old))?;
         if generation_changes(resource, &new, old) {
-            let next = metadata::generation(old) + 1;
+            let next = metadata::generation(old).saturating_add(1);
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
         self.validate(entry, &new, Some(old), changed)?;

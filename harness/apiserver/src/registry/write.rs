@@ -19,7 +19,7 @@ impl Registry {
     ) -> Result<Vec<String>, ApiError> {
         let resource = &entry.resource;
         check_type(resource, value)?;
-        metadata::check_types(value).map_err(|why| {
+        metadata::check_types(value, resource.is_custom()).map_err(|why| {
             let (kind, version) = (&resource.kind, &resource.version);
             ApiError::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
@@ -56,18 +56,22 @@ impl Registry {
     }
 
     /// Sets defaults and makes values canonical.
-    pub(super) fn complete(&self, entry: &Entry, new: &mut Value, old: Option<&Value>) {
+    ///
+    /// # Errors
+    /// If the defaults of a custom resource are too large.
+    pub(super) fn complete(&self, entry: &Entry, new: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
         let resource = &entry.resource;
         if let Some(prepare) = resource.prepare {
             prepare(new, old);
         }
         match &resource.shape {
             Shape::BuiltIn(name) => types::canonicalise(name, new),
-            Shape::Custom(schema) => schema.default(new),
+            Shape::Custom(schema) => schema.default(new).map_err(|_| too_large())?,
         }
         if definitions::is_definition(resource) {
             crate::custom::establish(new, &self.now_text());
         }
+        Ok(())
     }
 
     /// Validates an object before it is stored; `errors` are those found before.
@@ -99,6 +103,11 @@ impl Registry {
             &errors,
         ))
     }
+}
+
+/// The error of upstream for an object that etcd does not store.
+pub(super) fn too_large() -> ApiError {
+    ApiError::new(500, "", "etcdserver: request is too large")
 }
 
 /// The body's kind and version must be those of the path; absent ones are set from the path.

@@ -6,6 +6,7 @@ use std::fmt;
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::defaults::Filler;
 use super::node::{Additional, Bound, Limits, ListType, Node, Type};
 use super::{prune, validate};
 use crate::status::FieldError;
@@ -49,11 +50,15 @@ enum Place {
 
 struct Compiler {
     errors: Vec<FieldError>,
+    filler: Filler,
 }
 
 /// Compiles the schema of a whole object.
 pub(super) fn root(schema: &Value) -> Result<Node, Vec<FieldError>> {
-    let mut compiler = Compiler { errors: Vec::new() };
+    let mut compiler = Compiler {
+        errors: Vec::new(),
+        filler: Filler::of_schema(),
+    };
     let mut node = compiler.node(schema, Place::Root, At::Root);
     compiler.metadata(schema);
     if compiler.errors.is_empty() {
@@ -458,7 +463,10 @@ impl Compiler {
                 format!("must not have unknown fields: {}", unknown.join(", ")),
             );
         }
-        super::defaults::fill(node, &mut default);
+        if let Err(error) = self.filler.fill(node, &mut default) {
+            self.forbid(here, &error.to_string());
+            return;
+        }
         let here = here.to_string();
         self.errors.extend(
             validate::validate(node, &default, None)

@@ -14,6 +14,9 @@ mod tests;
 
 use serde_json::Value;
 
+pub use self::defaults::TooLarge;
+
+use self::defaults::Filler;
 use self::node::Node;
 use self::rules::Rules;
 use crate::status::FieldError;
@@ -46,16 +49,19 @@ impl StructuralSchema {
         &self.raw
     }
 
-    /// Drops fields that the schema does not specify and returns their sorted paths. Metadata, including that of
+    /// Drops fields that the schema does not specify and returns the sorted paths of the first hundred. Metadata, including that of
     /// embedded resources, keeps only the fields of `ObjectMeta`. Idempotent.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
 
     /// Drops nulls that the schema does not allow, then sets defaults. Idempotent.
-    pub fn default(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    /// If the defaults are larger than an object may be.
+    pub fn default(&self, object: &mut Value) -> Result<(), TooLarge> {
         defaults::drop_nulls(&self.root, object);
-        defaults::fill(&self.root, object);
+        Filler::new().fill(&self.root, object)
     }
 
     /// Validates an object, and if it is valid, evaluates the rules of `x-kubernetes-validations`. Updates tolerate

@@ -202,7 +202,7 @@ fn defaults_fill_absent_fields() {
         }},
     }));
     let default = |mut object: Value| {
-        schema.default(&mut object);
+        schema.default(&mut object).unwrap();
         object
     };
     assert_eq!(default(json!({})), json!({"spec": {"replicas": 1, "nullable": "x"}}));
@@ -296,10 +296,10 @@ proptest! {
     fn pruning_and_defaulting_are_idempotent(mut object in any_json()) {
         let schema = rich();
         schema.prune(&mut object);
-        schema.default(&mut object);
+        schema.default(&mut object).unwrap();
         let once = object.clone();
         prop_assert_eq!(schema.prune(&mut object), Vec::<String>::new());
-        schema.default(&mut object);
+        schema.default(&mut object).unwrap();
         prop_assert_eq!(object, once);
     }
 
@@ -312,4 +312,74 @@ proptest! {
     fn any_json_compiles_or_is_rejected(schema in any_json()) {
         let _ = StructuralSchema::compile(&json!({"type": "object", "properties": {"a": schema}}));
     }
+}
+
+/// A schema within `levels` times `wrap`, and the values at the end of it.
+fn wrapped(levels: usize, wrap: fn(Value) -> Value) -> StructuralSchema {
+    let inner = (0..levels).fold(json!({"maxLength": 1}), |inner, _| wrap(inner));
+    let mut text = inner;
+    text["type"] = "string".into();
+    compile(json!({ "a": text }))
+}
+
+#[rstest]
+#[case::all_of(|inner| json!({"allOf": [inner]}))]
+#[case::any_of(|inner| json!({"anyOf": [inner]}))]
+#[case::one_of(|inner| json!({"oneOf": [inner]}))]
+#[case::not(|inner| json!({"not": inner}))]
+fn nested_alternatives_are_evaluated_once_each(#[case] wrap: fn(Value) -> Value) {
+    // Twice each would be 2^50 evaluations.
+    let schema = wrapped(50, wrap);
+    assert_eq!(schema.validate(&json!({"a": "x"}), None), []);
+    assert_ne!(schema.validate(&json!({"a": "xx"}), None), []);
+}
+
+#[test]
+fn defaults_cannot_multiply_beyond_the_size_of_an_object() {
+    let list = |items: Value, count: usize| json!({"type": "array", "items": items, "default": vec![json!({}); count]});
+    let object = |list: Value| json!({"type": "object", "properties": {"list": list}});
+    let text = json!({"type": "object", "properties": {"text": {"type": "string", "default": "x".repeat(1000)}}});
+    // Of the schema itself.
+    let bomb = object(list(object(list(object(list(text.clone(), 1000)), 1000)), 1000));
+    assert!(StructuralSchema::compile(&json!({"type": "object", "properties": {"spec": bomb}})).is_err());
+    // Of an object.
+    let items = json!({"type": "array", "items": text});
+    let schema = compile(json!({ "spec": items }));
+    let object = |count: usize| json!({"spec": vec![json!({}); count]});
+    assert_eq!(schema.default(&mut object(1000)), Ok(()));
+    assert_eq!(schema.default(&mut object(2000)), Err(TooLarge));
+}
+
+#[test]
+fn errors_are_limited() {
+    let schema = compile(json!({"list": {"type": "array", "items": {"type": "string"}}}));
+    let errors = schema.validate(&json!({"list": vec![0; 100_000]}), None);
+    assert!((100..110).contains(&errors.len()), "{}", errors.len());
+}
+
+/// In quadratic time this would take minutes.
+#[test]
+fn long_lists_are_validated() {
+    let items = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}});
+    let map = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": items});
+    let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "integer"}});
+    let schema = compile(json!({"map": map, "set": set}));
+    let list = |count: usize, n: usize| -> Vec<Value> {
+        (0..count)
+            .map(|index| json!({"name": format!("i{index}"), "n": n}))
+            .collect()
+    };
+    let numbers: Vec<usize> = (0..60_000).collect();
+    let old = json!({"map": list(60_000, 1), "set": numbers});
+    let mut new = json!({"map": list(60_000, 2), "set": numbers});
+    assert_eq!(schema.validate(&new, Some(&old)), []);
+    for (field, duplicate) in [("map", json!({"name": "i1", "n": 1})), ("set", json!(1))] {
+        new[field].as_array_mut().unwrap().push(duplicate);
+    }
+    let fields: Vec<String> = schema
+        .validate(&new, Some(&old))
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    assert_eq!(fields, ["map[60000]", "set[60000]"]);
 }

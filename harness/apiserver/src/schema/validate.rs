@@ -2,12 +2,17 @@
 //! the enumeration; of length and pattern of a string only the first violation. The uniqueness of list items comes
 //! last. Unchanged values are not validated.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Number, Value};
 
 use super::formats;
 use super::node::{Limits, ListType, Node, Type};
 use crate::status::{FieldError, FieldErrorType};
 use crate::types::path::Path;
+
+/// After this many errors the rest of a value is not validated.
+const MAX_ERRORS: usize = 100;
 
 /// Checks a value against its schema; `old` is its previous value.
 pub(super) fn validate(node: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -18,7 +23,7 @@ pub(super) fn validate(node: &Node, new: &Value, old: Option<&Value>) -> Vec<Fie
 }
 
 fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    if old == Some(new) || new.is_null() && node.nullable {
+    if old == Some(new) || new.is_null() && node.nullable || errors.len() >= MAX_ERRORS {
         return;
     }
     let fits = match node.type_ {
@@ -114,9 +119,15 @@ fn members(
 
 fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, errors: &mut Vec<FieldError>) {
     if let Some(inner) = &node.items {
+        let mut before: HashMap<String, &Value> = HashMap::new();
+        if let (ListType::Map(keys), Some(old)) = (&node.list, old) {
+            for item in old {
+                before.entry(identity(&key_of(item, keys))).or_insert(item);
+            }
+        }
         for (index, item) in items.iter().enumerate() {
-            let old = match (&node.list, old) {
-                (ListType::Map(keys), Some(old)) => old.iter().find(|old| key_of(old, keys) == key_of(item, keys)),
+            let old = match &node.list {
+                ListType::Map(keys) if !before.is_empty() => before.get(&identity(&key_of(item, keys))).copied(),
                 _ => None,
             };
             check(inner, item, old, path.index(index), errors);
@@ -126,7 +137,7 @@ fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, 
 
 /// Reports each duplicate value of sets and maps once.
 fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    if old == Some(new) {
+    if old == Some(new) || errors.len() >= MAX_ERRORS {
         return;
     }
     match new {
@@ -148,14 +159,22 @@ fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors:
                 ListType::Set => items.clone(),
                 ListType::Map(keys) => items.iter().map(|item| key_of(item, keys)).collect(),
             };
+            let mut counts: HashMap<String, usize> = HashMap::with_capacity(keys.len());
             for (index, key) in keys.iter().enumerate() {
-                if keys[..index].iter().filter(|earlier| *earlier == key).count() == 1 {
+                let count = counts.entry(identity(key)).or_default();
+                if *count == 1 && errors.len() < MAX_ERRORS {
                     errors.push(FieldError::duplicate(path.index(index).to_string(), key.clone()));
                 }
+                *count = count.saturating_add(1);
             }
         }
         _ => {}
     }
+}
+
+/// The text of a value, whose keys are sorted: equal for equal values.
+fn identity(value: &Value) -> String {
+    value.to_string()
 }
 
 /// The members that identify an item.
@@ -289,44 +308,46 @@ fn number_limits(limits: &Limits, value: &Value, number: &Number, path: Path<'_>
 }
 
 fn logic(limits: &Limits, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    let passes = |node: &Node| {
+    // Each alternative is evaluated once, else nested ones would take exponential time.
+    let found = |node: &Node| {
         let mut errors = Vec::new();
         check(node, value, None, path, &mut errors);
-        errors.is_empty()
-    };
-    let best = |nodes: &[Node]| {
-        let mut errors = Vec::new();
-        if let Some(node) = nodes.first() {
-            check(node, value, None, path, &mut errors);
-        }
         errors
     };
     let complaint = |why: &str| nowhere(format!("\"{path}\" must {why}"));
-    if !limits.any_of.is_empty() && !limits.any_of.iter().any(passes) {
-        errors.push(complaint("validate at least one schema (anyOf)"));
-        errors.extend(best(&limits.any_of));
+    if let Some((first, others)) = limits.any_of.split_first() {
+        let best = found(first);
+        if !best.is_empty() && !others.iter().any(|node| found(node).is_empty()) {
+            errors.push(complaint("validate at least one schema (anyOf)"));
+            errors.extend(best);
+        }
     }
-    if !limits.one_of.is_empty() {
-        match limits.one_of.iter().filter(|node| passes(node)).count() {
+    if let Some((first, others)) = limits.one_of.split_first() {
+        let best = found(first);
+        let others = others.iter().filter(|node| found(node).is_empty()).count();
+        match others.saturating_add(usize::from(best.is_empty())) {
             1 => {}
             0 => {
                 errors.push(complaint("validate one and only one schema (oneOf). Found none valid"));
-                errors.extend(best(&limits.one_of));
+                errors.extend(best);
             }
             count => errors.push(complaint(&format!(
                 "validate one and only one schema (oneOf). Found {count} valid alternatives"
             ))),
         }
     }
+    let mut passed = 0_usize;
     for node in &limits.all_of {
-        check(node, value, None, path, errors);
+        let found = found(node);
+        passed = passed.saturating_add(usize::from(found.is_empty()));
+        errors.extend(found);
     }
-    match limits.all_of.iter().filter(|node| passes(node)).count() {
+    match passed {
         passed if passed == limits.all_of.len() => {}
         0 => errors.push(complaint("validate all the schemas (allOf). None validated")),
         _ => errors.push(complaint("validate all the schemas (allOf)")),
     }
-    if limits.not.as_ref().is_some_and(|node| passes(node)) {
+    if limits.not.as_ref().is_some_and(|node| found(node).is_empty()) {
         errors.push(complaint("not validate the schema (not)"));
     }
 }

@@ -183,7 +183,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
     let service = service_fn(|request: Request<Incoming>| {
         let inner = Arc::clone(&inner);
         let connection = identity.clone();
-        async move { inner.handle_body(connection.as_ref(), request).await }
+        async move { inner.handle(connection.as_ref(), request).await }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(STREAMS);

@@ -19,9 +19,13 @@ use parking_lot::{Mutex, MutexGuard};
 pub use commit::{Commit, CommitListener};
 pub use object::{Draft, Key, Meta, Object};
 
-use table::Table;
+use table::{HistoryLimits, Table};
 
 use crate::signal;
+use quantity::Saturating as _;
+
+/// The maximum size of the history of each table. Small objects reach the number of changes first.
+const HISTORY_BYTES: usize = 64 * 1024 * 1024;
 
 /// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,20 +167,23 @@ struct Core {
 pub struct Store {
     core: Mutex<Core>,
     revisions: signal::Sender<u64>,
-    /// The number of changes kept per table.
-    history: usize,
+    history: HistoryLimits,
     first: u64,
     listener: Option<Arc<dyn CommitListener>>,
 }
 
 impl Store {
-    /// An empty store. `history` is the number of changes kept per table.
+    /// An empty store. `history` is the number of changes kept per table, up to 64 MiB.
     pub fn new(first_revision: u64, history: usize, listener: Option<Arc<dyn CommitListener>>) -> Self {
         let core = Core {
             revision: first_revision,
             tables: BTreeMap::new(),
         };
         let revisions = signal::Sender::new(first_revision);
+        let history = HistoryLimits {
+            changes: history,
+            bytes: HISTORY_BYTES,
+        };
         Self {
             core: Mutex::new(core),
             revisions,
@@ -200,7 +207,7 @@ impl Store {
             }
             Some(table) if table.retired => {
                 table.retired = false;
-                table.incarnation += 1;
+                table.incarnation.raise(1);
                 table.compact(revision);
             }
             Some(_) => {}
@@ -404,7 +411,7 @@ impl Store {
                 return Err(Refused::Raced);
             }
         }
-        let revision = core.revision + 1;
+        let revision = core.revision.saturating_add(1);
         let table = core
             .tables
             .get_mut(name)

@@ -83,7 +83,7 @@ impl Object {
     /// The encoded `metadata`, with another `resourceVersion`.
     pub fn metadata(&self, revision: u64) -> Vec<u8> {
         let Range { start, end } = self.metadata_at;
-        let mut out = Vec::with_capacity(end - start + 16);
+        let mut out = Vec::with_capacity(end.saturating_sub(start).saturating_add(16));
         out.extend_from_slice(self.bytes.get(start..self.revision_at.start).unwrap_or_default());
         out.extend_from_slice(revision.to_string().as_bytes());
         out.extend_from_slice(self.bytes.get(self.revision_at.end..end).unwrap_or_default());
@@ -97,7 +97,7 @@ impl Object {
         if stored == api_version.as_bytes() && revision == self.revision {
             return self.bytes.clone();
         }
-        let mut out = Vec::with_capacity(self.bytes.len() + 16);
+        let mut out = Vec::with_capacity(self.bytes.len().saturating_add(16));
         let mut at = 0;
         let revision = revision.to_string();
         for (range, text) in [(&self.version_at, api_version), (&self.revision_at, revision.as_str())] {
@@ -190,6 +190,11 @@ impl Draft {
         &self.key
     }
 
+    /// The size of the text in bytes.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
     /// Whether `object` has the same content, regardless of the revision.
     pub fn same_content(&self, object: &Object) -> bool {
         object.bytes.get(..object.revision_at.start) == self.text.get(..self.revision_at)
@@ -203,7 +208,7 @@ impl Draft {
         } else {
             revision.to_string()
         };
-        let mut text = Vec::with_capacity(self.text.len() + number.len());
+        let mut text = Vec::with_capacity(self.text.len().saturating_add(number.len()));
         text.extend_from_slice(self.text.get(..self.revision_at).unwrap_or_default());
         text.extend_from_slice(number.as_bytes());
         text.extend_from_slice(self.text.get(self.revision_at..).unwrap_or_default());
@@ -213,8 +218,8 @@ impl Draft {
             meta: self.meta,
             bytes: text.into(),
             version_at: self.version_at,
-            metadata_at: self.metadata_at.start..self.metadata_at.end + number.len(),
-            revision_at: self.revision_at..self.revision_at + number.len(),
+            metadata_at: self.metadata_at.start..self.metadata_at.end.saturating_add(number.len()),
+            revision_at: self.revision_at..self.revision_at.saturating_add(number.len()),
         }
     }
 }
@@ -265,7 +270,7 @@ impl Encoder {
     fn placeholder(&mut self, key: &str) -> Result<usize, serde_json::Error> {
         self.key(key)?;
         self.text.extend_from_slice(b"\"\"");
-        Ok(self.text.len() - 1)
+        Ok(self.text.len().saturating_sub(1))
     }
 }
 

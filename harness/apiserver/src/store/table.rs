@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use quantity::Saturating as _;
+
 use super::{Change, Key, Object, Scope};
 use crate::signal;
 
@@ -14,6 +16,8 @@ use crate::signal;
 pub(super) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
     history: VecDeque<Change>,
+    /// The size of the states in the history, in bytes. A state that two changes share counts twice.
+    history_size: usize,
     /// The history is complete from this revision on.
     floor: u64,
     /// Increases each time the table is restored after retirement; ends older watches.
@@ -22,11 +26,24 @@ pub(super) struct Table {
     pub(super) changed: signal::Sender<u64>,
 }
 
+/// The limits of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HistoryLimits {
+    pub(super) changes: usize,
+    pub(super) bytes: usize,
+}
+
+fn size(change: &Change) -> usize {
+    let previous = change.previous.as_ref().map_or(0, |object| object.bytes().len());
+    change.object.bytes().len().saturating_add(previous)
+}
+
 impl Table {
     pub(super) fn new(floor: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
             history: VecDeque::new(),
+            history_size: 0,
             floor,
             incarnation: 1,
             retired: false,
@@ -34,13 +51,14 @@ impl Table {
         }
     }
 
-    /// Appends to the history and limits it to `capacity` changes.
-    pub(super) fn record(&mut self, change: Change, capacity: usize) {
+    /// Appends to the history and limits it.
+    pub(super) fn record(&mut self, change: Change, limits: HistoryLimits) {
+        self.history_size.raise(size(&change));
         self.history.push_back(change);
-        while self.history.len() > capacity {
-            if let Some(oldest) = self.history.pop_front() {
-                self.floor = oldest.revision;
-            }
+        while self.history.len() > limits.changes || self.history_size > limits.bytes {
+            let Some(oldest) = self.history.pop_front() else { return };
+            self.history_size.lower(size(&oldest));
+            self.floor = oldest.revision;
         }
     }
 
@@ -52,6 +70,7 @@ impl Table {
     /// Discards the history.
     pub(super) fn compact(&mut self, revision: u64) {
         self.history.clear();
+        self.history_size = 0;
         self.floor = revision;
     }
 

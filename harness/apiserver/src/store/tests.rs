@@ -218,3 +218,17 @@ fn the_revision_of_an_embedded_object_does_not_change() {
     assert_eq!(object["metadata"]["annotations"], value["metadata"]["annotations"]);
     assert_eq!(object["metadata"]["resourceVersion"], "9");
 }
+
+#[test]
+fn history_is_bounded_by_size_too() {
+    let store = store(1000);
+    let text = "x".repeat(3 * 1024 * 1024);
+    let first = create(&store, "a");
+    for step in 0..30 {
+        update(&store, "a", &format!("{step}{text}"));
+    }
+    assert_eq!(store.cursor(PODS, Some(first.revision)).unwrap_err(), Lost::Compacted);
+    // Each change has the new and the previous state.
+    let kept = store.revision() - store.oldest(PODS).unwrap();
+    assert!((8..12).contains(&kept), "{kept}");
+}

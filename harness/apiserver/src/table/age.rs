@@ -24,6 +24,7 @@ pub fn human(seconds: i64) -> String {
     }
 }
 
+#[expect(clippy::arithmetic_side_effects, reason = "the divisors are constants above 0")]
 fn pair(seconds: i64, large: i64, large_name: &str, small: i64, small_name: &str) -> String {
     match seconds % large / small {
         0 => format!("{}{large_name}", seconds / large),
@@ -33,7 +34,7 @@ fn pair(seconds: i64, large: i64, large_name: &str, small: i64, small_name: &str
 
 /// The age of a time; `None` if the value is not a time.
 pub(super) fn since(time: Option<&Value>, now_unix: i64) -> Option<String> {
-    seconds_of(time).map(|time| human(now_unix - time))
+    seconds_of(time).map(|time| human(now_unix.saturating_sub(time)))
 }
 
 /// A time in seconds since 1970.

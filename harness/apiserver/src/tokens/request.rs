@@ -66,7 +66,7 @@ impl Inner {
         let id = if dry_run { String::new() } else { self.token_id() };
         let mut claims = json!({
             "aud": audiences,
-            "exp": now.as_second() + lifetime,
+            "exp": now.as_second().saturating_add(lifetime),
             "iat": now.as_second(),
             "iss": ISSUER,
             "jti": id,
@@ -79,7 +79,7 @@ impl Inner {
         });
         let own = &mut claims["kubernetes.io"];
         if extended {
-            own["warnafter"] = (now.as_second() + seconds).into();
+            own["warnafter"] = now.as_second().saturating_add(seconds).into();
         }
         if let Some(bound) = bound {
             own[bound.claim] = json!({ "name": bound.name, "uid": bound.uid });

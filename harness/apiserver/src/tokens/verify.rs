@@ -7,6 +7,7 @@ use super::ISSUER;
 use crate::identity::Identity;
 use crate::inner::Inner;
 use crate::store::Key;
+use crate::types::time::after;
 
 const INVALID: &str = "invalid bearer token";
 /// How long a bound pod can use its token after its deletion timestamp, in seconds.
@@ -127,7 +128,7 @@ impl Inner {
         let value = object.value().map_err(|error| error.to_string())?;
         let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or_default();
         let since: Option<Timestamp> = since.parse().ok();
-        let deadline = since.map(|since| since + SignedDuration::from_secs(DELETION_LEEWAY));
+        let deadline = since.map(|since| after(since, SignedDuration::from_secs(DELETION_LEEWAY)));
         if deadline.is_some_and(|deadline| now > deadline) {
             return Err("service account token has been invalidated".to_owned());
         }

@@ -7,19 +7,20 @@ use quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::path::Path;
+use super::paths::Paths;
 use super::table::{Form, Shape, Type, table};
 use super::time;
 use crate::status::ApiError;
 
-/// Removes unknown fields and returns their paths (`spec.containers[0].bar`), ordered by key. Also removes nulls,
-/// which mean absent fields. Values of unknown types pass.
+/// Removes unknown fields and returns the first hundred paths (`spec.containers[0].bar`), ordered by key. Also removes
+/// nulls, which mean absent fields. Values of unknown types pass.
 ///
 /// # Errors
 /// 400 for a value of the wrong JSON type, or for text that is not a valid time, quantity or base64 value.
 pub fn check(type_name: &str, value: &mut Value) -> Result<Vec<String>, ApiError> {
-    let mut unknown = Vec::new();
+    let mut unknown = Paths::default();
     let Some(type_) = table().find(type_name) else {
-        return Ok(unknown);
+        return Ok(Vec::new());
     };
     check_type(type_, value, Path::Root, &mut unknown).map_err(|error| {
         let kind = type_.short_name();
@@ -29,12 +30,12 @@ pub fn check(type_name: &str, value: &mut Value) -> Result<Vec<String>, ApiError
             "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
         ))
     })?;
-    Ok(unknown)
+    Ok(unknown.into_texts())
 }
 
 type Checked = Result<(), String>;
 
-fn check_type(type_: &Type, value: &mut Value, path: Path<'_>, unknown: &mut Vec<String>) -> Checked {
+fn check_type(type_: &Type, value: &mut Value, path: Path<'_>, unknown: &mut Paths) -> Checked {
     match type_.form {
         Form::Object => match value {
             Value::Object(map) => check_fields(type_, map, path, unknown),
@@ -91,19 +92,19 @@ fn check_type(type_: &Type, value: &mut Value, path: Path<'_>, unknown: &mut Vec
     }
 }
 
-fn check_schema(value: &mut Value, path: Path<'_>, unknown: &mut Vec<String>) -> Checked {
+fn check_schema(value: &mut Value, path: Path<'_>, unknown: &mut Paths) -> Checked {
     match table().find("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps") {
         Some(type_) => check_type(type_, value, path, unknown),
         None => Ok(()),
     }
 }
 
-fn check_fields(type_: &Type, map: &mut Map<String, Value>, path: Path<'_>, unknown: &mut Vec<String>) -> Checked {
+fn check_fields(type_: &Type, map: &mut Map<String, Value>, path: Path<'_>, unknown: &mut Paths) -> Checked {
     let mut dropped = Vec::new();
     for (name, value) in map.iter_mut() {
         match type_.field(name) {
             None => {
-                unknown.push(path.field(name).to_string());
+                unknown.push(path.field(name));
                 dropped.push(name.clone());
             }
             Some(_) if value.is_null() => dropped.push(name.clone()),
@@ -122,7 +123,7 @@ fn check_fields(type_: &Type, map: &mut Map<String, Value>, path: Path<'_>, unkn
     Ok(())
 }
 
-fn check_shape(shape: &Shape, value: &mut Value, path: Path<'_>, unknown: &mut Vec<String>) -> Checked {
+fn check_shape(shape: &Shape, value: &mut Value, path: Path<'_>, unknown: &mut Paths) -> Checked {
     let fits = match (shape, &mut *value) {
         (Shape::Type(place), value) => {
             return table()

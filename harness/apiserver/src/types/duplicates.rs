@@ -7,23 +7,25 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
 use super::path::Path;
+use super::paths::Paths;
+use quantity::Saturating as _;
 
-/// The paths (`spec.containers[0].name`) of fields that occur more than once in one object, in text order. Invalid
+/// The first hundred paths (`spec.containers[0].name`) of fields that occur more than once in one object, in text order. Invalid
 /// JSON is searched up to the syntax error.
 pub fn duplicate_fields(json: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found = Paths::default();
     let walk = Walk {
         path: Path::Root,
         found: &mut found,
     };
     // The caller parses the same text and reports its errors.
     let _ = serde_json::Deserializer::from_slice(json).deserialize_any(walk);
-    found
+    found.into_texts()
 }
 
 struct Walk<'a> {
     path: Path<'a>,
-    found: &'a mut Vec<String>,
+    found: &'a mut Paths,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
@@ -74,7 +76,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
             })?
             .is_some()
         {
-            index += 1;
+            index.raise(1);
         }
         Ok(())
     }
@@ -84,7 +86,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         while let Some(name) = members.next_key::<String>()? {
             let path = self.path.field(&name);
             if seen.contains(&name) {
-                self.found.push(path.to_string());
+                self.found.push(path);
             }
             members.next_value_seed(Walk {
                 path,

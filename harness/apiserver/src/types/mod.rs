@@ -6,6 +6,7 @@ mod check;
 mod duplicates;
 mod openapi;
 pub(crate) mod path;
+pub(crate) mod paths;
 pub(crate) mod table;
 pub(crate) mod time;
 

@@ -1,7 +1,7 @@
 //! Times in the two formats of Kubernetes: whole seconds and microseconds, always UTC.
 
-use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
+use jiff::{SignedDuration, Timestamp};
 
 /// Reads an RFC 3339 time.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
@@ -28,10 +28,20 @@ pub(crate) fn seconds(time: Timestamp) -> String {
 /// `2026-01-31T12:00:00.000000Z`, the format of `MicroTime`.
 pub(crate) fn micros(time: Timestamp) -> String {
     let seconds = floor_seconds(time);
-    let nanos = time.as_nanosecond() - i128::from(seconds) * 1_000_000_000;
+    let nanos = time.as_nanosecond().rem_euclid(1_000_000_000);
     let micros = i64::try_from(nanos / 1000).unwrap_or_default();
-    let cut = Timestamp::from_microsecond(seconds * 1_000_000 + micros).unwrap_or(time);
+    let cut = Timestamp::from_microsecond(seconds.saturating_mul(1_000_000).saturating_add(micros)).unwrap_or(time);
     format!("{cut:.6}")
+}
+
+/// The time after a duration, within the range of times.
+pub(crate) fn after(time: Timestamp, duration: SignedDuration) -> Timestamp {
+    let limit = if duration.is_negative() {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
+    time.saturating_add(duration).unwrap_or(limit)
 }
 
 fn floor_seconds(time: Timestamp) -> i64 {

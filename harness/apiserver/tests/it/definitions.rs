@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions from creation to removal.
 
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -156,4 +158,39 @@ async fn a_definition_waits_for_objects_with_finalizers() {
         .merge(&format!("{WIDGETS}/a"), json!({ "metadata": { "finalizers": null } }))
         .await;
     assert_eq!(cluster.get(&path).await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_at_the_limit_of_depth_can_be_read_everywhere() {
+    let cluster = Cluster::new();
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    assert_eq!(cluster.post(DEFINITIONS, definition).await.code, 201);
+    // The object itself and its spec are two levels.
+    let nested = |levels: usize| (2..levels).fold(json!({}), |inner, _| json!({ "a": inner }));
+    let widget = |name: &str, levels: usize| {
+        let metadata = json!({ "name": name });
+        json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": nested(levels) })
+    };
+    assert_eq!(cluster.post(WIDGETS, widget("deep", 121)).await.code, 400);
+    assert_eq!(cluster.post(WIDGETS, widget("deep", 120)).await.code, 201);
+    let path = format!("{WIDGETS}/deep");
+    let deeper = json!([
+        { "op": "move", "from": "/spec", "path": "/other" },
+        { "op": "add", "path": "/spec", "value": {} },
+        { "op": "move", "from": "/other", "path": "/spec/a" },
+    ]);
+    let media_type = "application/json-patch+json";
+    assert_eq!(cluster.request_as("PATCH", &path, media_type, &deeper).await.code, 422);
+    assert_eq!(cluster.get(&path).await.body["spec"], nested(120));
+    assert_eq!(cluster.get(WIDGETS).await.body["items"][0]["spec"], nested(120));
+    let request = Request::get(format!("{WIDGETS}?includeObject=Object"))
+        .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+        .body(Full::default())
+        .unwrap();
+    let table = cluster.send(request).await.into_body().collect().await.unwrap();
+    let table: Value = serde_json::from_slice(&table.to_bytes()).unwrap();
+    assert_eq!(table["rows"][0]["object"]["spec"], nested(120));
+    assert_eq!(cluster.delete(&path, Value::Null).await.code, 200);
 }

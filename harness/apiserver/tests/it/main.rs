@@ -4,6 +4,7 @@
 // Shares compiled code; see `runtime::codec`.
 use runtime as _;
 
+mod access;
 mod clients;
 mod cluster;
 mod contract;

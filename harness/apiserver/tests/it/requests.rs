@@ -1,9 +1,16 @@
 //! Single requests and their responses.
 
+use std::sync::Arc;
+
+use apiserver::observe::{Observer, RequestRecord};
+use apiserver::{Identity, Options, Server};
+use bytes::Bytes;
+use clock::{Clock, Seed};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use rstest::rstest;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::cluster::Cluster;
 
@@ -320,4 +327,164 @@ async fn clients_can_request_only_metadata() {
     let object: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(object["kind"], "PartialObjectMetadata");
     assert_eq!((&object["metadata"]["name"], object.get("data")), (&json!("a"), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn extreme_numbers_in_requests_are_answered() {
+    let cluster = Cluster::new();
+    let numbers = [
+        "9223372036854775807",
+        "-9223372036854775808",
+        "18446744073709551615",
+        "99999999999999999999",
+        "-1",
+        "1e400",
+    ];
+    for number in numbers {
+        for query in ["limit", "timeoutSeconds", "resourceVersion"] {
+            for watch in ["", "&watch=true"] {
+                let path = format!("{CONFIG_MAPS}?{query}={number}{watch}");
+                let request = Request::get(path).body(Full::default()).unwrap();
+                let code = cluster.send(request).await.status().as_u16();
+                assert!(
+                    [200, 400, 422, 500, 504].contains(&code),
+                    "{query}={number}{watch}: {code}"
+                );
+            }
+        }
+        let map = json!({ "metadata": { "name": "a", "finalizers": ["example.com/a"] } });
+        assert_eq!(cluster.post(CONFIG_MAPS, map).await.code, 201);
+        let path = format!("{CONFIG_MAPS}/a");
+        let deleted = cluster
+            .delete(&format!("{path}?gracePeriodSeconds={number}"), Value::Null)
+            .await;
+        assert!([200, 400].contains(&deleted.code), "{number}: {}", deleted.body);
+        let number: Value = serde_json::from_str(number).unwrap_or_else(|_| number.into());
+        cluster.delete(&path, json!({ "gracePeriodSeconds": number })).await;
+        let request = json!({ "spec": { "expirationSeconds": number } });
+        let token = cluster
+            .post("/api/v1/namespaces/default/serviceaccounts/default/token", request)
+            .await;
+        assert!([201, 400, 422].contains(&token.code), "{number}: {}", token.body);
+        let patch = json!({ "metadata": { "finalizers": null, "generation": number } });
+        assert!([200, 422].contains(&cluster.merge(&path, patch).await.code));
+        let patch = json!({ "metadata": { "finalizers": null } });
+        cluster.merge(&path, patch).await;
+        cluster.delete(&path, Value::Null).await;
+    }
+}
+
+/// Panics when a request for this path is answered.
+#[derive(Debug)]
+struct Panics;
+
+impl Observer for Panics {
+    fn request(&self, record: &RequestRecord<'_>) {
+        assert!(!record.path.ends_with("/configmaps/panic"), "a planted bug");
+    }
+}
+
+async fn answered(clock: Clock, path: &str) -> (u16, Option<String>, Value) {
+    let options = Options {
+        observer: Some(Arc::new(Panics)),
+        ..Options::new(clock, Seed::new(7))
+    };
+    let server = Server::new(options).unwrap();
+    let request = Request::get(path)
+        .header("audit-id", "my-id")
+        .body(Bytes::new())
+        .unwrap();
+    let response = server.handle(Some(&Identity::admin()), request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let id = parts.headers.get("audit-id").map(|id| id.to_str().unwrap().to_owned());
+    let body = body.collect().await.unwrap().to_bytes();
+    (parts.status.as_u16(), id, serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_with_an_id() {
+    let (code, id, body) = answered(Clock::wall(), &format!("{CONFIG_MAPS}/panic")).await;
+    assert_eq!((code, id.as_deref()), (500, Some("my-id")));
+    assert_eq!(body["reason"], "InternalError");
+    assert!(body["message"].as_str().unwrap().contains("my-id"), "{body}");
+    assert_eq!(answered(Clock::wall(), &format!("{CONFIG_MAPS}/other")).await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a planted bug")]
+async fn a_panic_fails_a_simulated_run() {
+    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    answered(clock, &format!("{CONFIG_MAPS}/panic")).await;
+}
+
+/// A body that fails the test when it is read.
+struct Unread;
+
+impl http_body::Body for Unread {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        panic!("the body was read")
+    }
+}
+
+#[rstest]
+#[case::an_invalid_token(Some("Bearer wrong"), 401)]
+#[case::without_rights(None, 403)]
+#[tokio::test(start_paused = true)]
+async fn a_body_is_not_read_without_rights(#[case] token: Option<&str>, #[case] expected: u16) {
+    let mut options = Options::new(Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()), Seed::new(7));
+    options.authorization = apiserver::Authorization::Rbac;
+    let server = Server::new(options).unwrap();
+    let mut request = Request::post(CONFIG_MAPS);
+    if let Some(token) = token {
+        request = request.header("authorization", token);
+    }
+    let response = server
+        .open_service()
+        .oneshot(request.body(Unread).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.status().as_u16(), expected);
+}
+
+/// A body of unknown length that never arrives.
+struct Pending;
+
+impl http_body::Body for Pending {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_in_flight_are_limited() {
+    let cluster = Cluster::new();
+    let service = cluster.server.service(Identity::admin());
+    let slow = || {
+        let request = Request::post(CONFIG_MAPS).body(Pending).unwrap();
+        Box::pin(service.clone().oneshot(request))
+    };
+    let mut waiting: Vec<_> = (0..32).map(|_| slow()).collect();
+    for request in &mut waiting {
+        assert!(futures::poll!(request).is_pending());
+    }
+    let refused = cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    assert_eq!(
+        (refused.code, &refused.headers["retry-after"]),
+        (429, &http::HeaderValue::from_static("1"))
+    );
+    assert_eq!(cluster.get("/healthz").await.code, 200);
+    waiting.pop();
+    assert_eq!(cluster.post(CONFIG_MAPS, config_map("a", "1")).await.code, 201);
 }

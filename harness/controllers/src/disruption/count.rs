@@ -54,7 +54,10 @@ fn share(value: &IntOrString, whole: i32) -> i32 {
         IntOrString::Int(number) => *number,
         IntOrString::String(text) => {
             let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
-            let share = (percent * i64::from(whole) + 99).div_euclid(100);
+            let share = percent
+                .saturating_mul(i64::from(whole))
+                .saturating_add(99)
+                .div_euclid(100);
             i32::try_from(share).unwrap_or(i32::MAX)
         }
     }

@@ -9,6 +9,7 @@ use runtime::ownership::controller;
 
 use crate::foundation::served;
 use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target};
+use quantity::Saturating as _;
 
 /// The sum of the scales, as far as known.
 #[derive(Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<Str
     let mut seen = BTreeSet::new();
     for pod in pods {
         let Some(owner) = controller(&pod.metadata) else {
-            unmanaged += 1;
+            unmanaged.raise(1);
             continue;
         };
         if !seen.insert(owner.uid.clone()) {
@@ -71,7 +72,7 @@ pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<Str
         return Scales::Unread(unread);
     }
     Scales::Known {
-        sum: sum.values().sum(),
+        sum: quantity::total(sum.values().copied()),
         unmanaged,
     }
 }

@@ -3,7 +3,7 @@
 //! One line in the table below makes a kind watchable. The feeds watch the kinds that the enabled controllers
 //! request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use clock::Clock;
@@ -110,6 +110,13 @@ macro_rules! cached_kinds {
             pub(crate) fn is_listed(self, caches: &Caches) -> bool {
                 match self {
                     $(Self::$kind => caches.$field.is_listed(),)*
+                }
+            }
+
+            /// All objects of this kind, as if they were new.
+            fn everything(self, caches: &Caches) -> Vec<Change> {
+                match self {
+                    $(Self::$kind => all_new(&self.resource(), &caches.$field),)*
                 }
             }
 
@@ -286,6 +293,26 @@ fn change<K: Object>(resource: &Arc<ResourceType>, (before, after): Step<K>) -> 
         before: before.map(|object| object as Arc<dyn Object>),
         after: after.map(|object| object as Arc<dyn Object>),
     })
+}
+
+fn all_new<K: Object>(resource: &ResourceType, cache: &Cache<K>) -> Vec<Change> {
+    let resource = Arc::new(resource.clone());
+    let steps = cache.iter().map(|(_, object)| (None, Some(Arc::clone(object))));
+    steps.filter_map(|step| change(&resource, step)).collect()
+}
+
+/// All objects of these kinds, as if they were new, for a controller that starts again.
+pub(super) fn everything(kinds: &BTreeSet<Kind>, metadata: bool, caches: &Caches) -> Vec<Change> {
+    let mut changes: Vec<Change> = kinds.iter().flat_map(|kind| kind.everything(caches)).collect();
+    if metadata {
+        // Such a controller also observes the kinds of all others.
+        let others = Kind::ALL.iter().filter(|kind| !kinds.contains(kind));
+        changes.extend(others.flat_map(|kind| kind.everything(caches)));
+        for (resource, cache) in &caches.metadata {
+            changes.extend(all_new(resource, cache));
+        }
+    }
+    changes
 }
 
 /// Applies a feed event to a cache.

@@ -229,7 +229,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         let Some(events) = &mut self.events else {
             return None;
         };
-        let limit = Duration::from_secs(u64::from(self.clock.watch_seconds())) + SILENCE_MARGIN;
+        let limit = Duration::from_secs(u64::from(self.clock.watch_seconds())).saturating_add(SILENCE_MARGIN);
         let event = match tokio::time::timeout(limit, events.next()).await {
             Ok(Some(Ok(event))) => event,
             Ok(Some(Err(error))) => {
@@ -287,7 +287,10 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                 return Some(FeedEvent::NotServed);
             }
             self.clock.sleep(self.pause_when_unserved).await;
-            self.pause_when_unserved = (self.pause_when_unserved * 2).min(LONGEST_PAUSE_WHEN_UNSERVED);
+            self.pause_when_unserved = self
+                .pause_when_unserved
+                .saturating_mul(2)
+                .min(LONGEST_PAUSE_WHEN_UNSERVED);
             return None;
         }
         if first {

@@ -19,6 +19,7 @@ mod recorder;
 mod resource;
 pub(crate) mod run;
 mod served;
+mod supervision;
 mod worker;
 
 pub(crate) use action::reference_of;

@@ -65,7 +65,11 @@ struct Done {
 }
 
 impl Engine {
-    fn new(client: Client, clock: Clock, seed: &Seed, workers: Vec<Box<dyn AnyWorker>>) -> Self {
+    fn new(client: Client, clock: Clock, seed: &Seed, mut workers: Vec<Box<dyn AnyWorker>>) -> Self {
+        // In virtual time a panic fails the run.
+        if !clock.is_simulated() {
+            workers.iter_mut().for_each(|worker| worker.supervise());
+        }
         let mut typed: BTreeSet<Kind> = workers.iter().flat_map(|worker| worker.kinds()).collect();
         let all = workers.iter().any(|worker| worker.needs_all_metadata());
         let mut feeds = SelectAll::new();
@@ -93,8 +97,11 @@ impl Engine {
     async fn work(&mut self) {
         self.wake_workers();
         loop {
+            self.resume_workers();
             self.start_due_keys();
             let due = self.workers.iter().filter_map(|worker| worker.next_due()).min();
+            let resume = self.workers.iter().filter_map(|worker| worker.resume_at()).min();
+            let due = [due, resume].into_iter().flatten().min();
             let clock = self.clock.clone();
             tokio::select! {
                 biased;
@@ -215,6 +222,15 @@ impl Engine {
         }
     }
 
+    /// Starts the workers that panicked and have waited long enough.
+    fn resume_workers(&mut self) {
+        let now = self.clock.now();
+        let mut waiting = self.workers.iter().filter_map(|worker| worker.resume_at());
+        if waiting.any(|at| at <= now) {
+            self.wake_workers();
+        }
+    }
+
     /// Starts the workers whose kinds are all listed.
     fn wake_workers(&mut self) {
         let view = View {
@@ -222,6 +238,9 @@ impl Engine {
             now: self.clock.now(),
         };
         for worker in self.workers.iter_mut().filter(|worker| worker.is_waiting()) {
+            if worker.resume_at().is_some_and(|at| at > view.now) {
+                continue;
+            }
             let knows_all =
                 || view.caches.discovered.is_some() && view.caches.metadata.values().all(super::Cache::is_listed);
             if all_listed(&worker.kinds(), view.caches) && (!worker.needs_all_metadata() || knows_all()) {

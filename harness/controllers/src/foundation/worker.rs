@@ -1,6 +1,7 @@
 //! Runs one controller: its queue, its actions in progress, and its backoff.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,9 +9,11 @@ use runtime::backoff::{Failures, doubled};
 use runtime::timers::Timers;
 
 use super::action::Action;
-use super::caches::{Caches, Change, Kind};
+use super::caches::{Caches, Change, Kind, everything};
 use super::controller::{Controller, Plan, Queue, View};
 use super::perform::{Failure, Outcome};
+use super::supervision::{Supervision, message};
+use quantity::Saturating as _;
 
 /// The first backoff of a key, doubled with each failure; the values of client-go's default rate limiter.
 const SHORTEST_BACKOFF: Duration = Duration::from_millis(5);
@@ -32,13 +35,21 @@ pub(crate) trait AnyWorker: Send {
     fn synced(&mut self, view: View<'_>);
     /// Decides the next due key and returns its first action with a ticket.
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)>;
+    /// From now on panics are caught; the controller starts again.
+    fn supervise(&mut self);
+    /// When a controller that panicked starts again; `None` if it runs.
+    fn resume_at(&self) -> Option<Timestamp>;
     /// Processes the outcome of a ticket's action; returns the next action.
     fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action>;
 }
 
 /// A controller with its queue.
 pub(crate) struct Worker<C: Controller> {
+    /// Creates the controller, again after a panic: the state of the old one can be inconsistent.
+    create: Box<dyn Fn() -> C + Send>,
     controller: C,
+    /// `None` if panics are not caught.
+    supervision: Option<Supervision<C::Key>>,
     due: Timers<C::Key>,
     under_way: BTreeMap<u64, Job<C::Key>>,
     busy: BTreeSet<C::Key>,
@@ -56,9 +67,11 @@ struct Job<K> {
 }
 
 impl<C: Controller> Worker<C> {
-    pub(crate) fn new(controller: C) -> Self {
+    pub(crate) fn new(create: impl Fn() -> C + Send + 'static) -> Self {
         Self {
-            controller,
+            controller: create(),
+            create: Box::new(create),
+            supervision: None,
             due: Timers::default(),
             under_way: BTreeMap::new(),
             busy: BTreeSet::new(),
@@ -72,6 +85,8 @@ impl<C: Controller> Worker<C> {
     fn grant(&mut self, queue: Queue<C::Key>, now: Timestamp) {
         for (key, at) in queue.requests {
             let at = at.unwrap_or(now);
+            let allowed = |supervision: &Supervision<C::Key>| supervision.allowed(&key, at);
+            let at = self.supervision.as_ref().map_or(at, allowed);
             if self.busy.contains(&key) {
                 let again = self.again.entry(key).or_insert(at);
                 *again = (*again).min(at);
@@ -79,6 +94,38 @@ impl<C: Controller> Worker<C> {
                 self.due.set_earlier(key, at);
             }
         }
+    }
+
+    /// Calls the controller. After a panic, of which the result is `None`, it starts again later without its queue;
+    /// outcomes of its actions in progress are ignored.
+    fn call<T>(&mut self, key: Option<&C::Key>, now: Timestamp, call: impl FnOnce(&mut C) -> T) -> Option<T> {
+        let Some(supervision) = &mut self.supervision else {
+            return Some(call(&mut self.controller));
+        };
+        if supervision.resume_at().is_some() {
+            return None;
+        }
+        let panic = match catch_unwind(AssertUnwindSafe(|| call(&mut self.controller))) {
+            Ok(result) => return Some(result),
+            Err(panic) => panic,
+        };
+        let name = self.controller.name();
+        let resume_at = supervision.panicked(key, now);
+        tracing::error!(
+            controller = name,
+            ?key,
+            panic = message(panic.as_ref()),
+            %resume_at,
+            "a controller panicked and starts again"
+        );
+        self.controller = (self.create)();
+        self.due = Timers::default();
+        self.under_way.clear();
+        self.busy.clear();
+        self.again.clear();
+        self.failures = Failures::default();
+        self.waiting = true;
+        None
     }
 
     fn log(&self, key: &C::Key, plan: &Plan<C::Reason>) {
@@ -123,7 +170,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
 
     fn observe(&mut self, change: &Change, view: View<'_>) {
         let mut queue = Queue::default();
-        self.controller.observe(change, view, &mut queue);
+        self.call(None, view.now, |controller| {
+            controller.observe(change, view, &mut queue)
+        });
         self.grant(queue, view.now);
     }
 
@@ -140,9 +189,30 @@ impl<C: Controller> AnyWorker for Worker<C> {
 
     fn synced(&mut self, view: View<'_>) {
         self.waiting = false;
+        if let Some(supervision) = &mut self.supervision
+            && supervision.resume_at().is_some()
+        {
+            supervision.resumed();
+            // The new controller knows nothing of the caches.
+            for change in everything(
+                &self.controller.kinds(),
+                self.controller.needs_all_metadata(),
+                view.caches,
+            ) {
+                self.observe(&change, view);
+            }
+        }
         let mut queue = Queue::default();
-        self.controller.synced(view, &mut queue);
+        self.call(None, view.now, |controller| controller.synced(view, &mut queue));
         self.grant(queue, view.now);
+    }
+
+    fn supervise(&mut self) {
+        self.supervision = Some(Supervision::default());
+    }
+
+    fn resume_at(&self) -> Option<Timestamp> {
+        self.supervision.as_ref().and_then(Supervision::resume_at)
     }
 
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)> {
@@ -151,9 +221,15 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 return None;
             }
             let key = self.due.pop(view.now)?;
-            let plan = self.controller.decide(&key, view);
             let mut affected_keys = Queue::default();
-            self.controller.decided(&mut affected_keys);
+            let plan = self.call(Some(&key), view.now, |controller| {
+                let plan = controller.decide(&key, view);
+                controller.decided(&mut affected_keys);
+                plan
+            })?;
+            if let Some(supervision) = &mut self.supervision {
+                supervision.succeeded(&key);
+            }
             self.grant(affected_keys, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
@@ -165,7 +241,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 continue;
             };
             self.log(&key, &plan);
-            self.tickets += 1;
+            self.tickets.raise(1);
             self.busy.insert(key.clone());
             let job = Job {
                 key,
@@ -180,7 +256,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
     fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
         let key = self.under_way.get(&ticket)?.key.clone();
         let mut queue = Queue::default();
-        self.controller.performed(&key, action, outcome, view, &mut queue);
+        self.call(Some(&key), view.now, |controller| {
+            controller.performed(&key, action, outcome, view, &mut queue);
+        })?;
         self.grant(queue, view.now);
         match outcome {
             Ok(_) => {
@@ -220,4 +298,115 @@ fn report(controller: &str, key: &impl std::fmt::Debug, failure: &Failure, backo
 /// Whether every kind in `kinds` has been listed.
 pub(super) fn all_listed(kinds: &BTreeSet<Kind>, caches: &Caches) -> bool {
     kinds.iter().all(|kind| kind.is_listed(caches))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::Namespace;
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// The decided keys, with the instance that decided them.
+    type Log = Arc<Mutex<Vec<(usize, String)>>>;
+
+    /// Panics for the namespace `bad`; records the others. `instance` shows that it was created again.
+    struct Panicky {
+        instance: usize,
+        decided: Log,
+    }
+
+    impl Controller for Panicky {
+        type Key = String;
+        type Reason = ();
+
+        fn name(&self) -> &'static str {
+            "panicky"
+        }
+
+        fn kinds(&self) -> BTreeSet<Kind> {
+            BTreeSet::from([Kind::Namespace])
+        }
+
+        fn observe(&mut self, change: &Change, _: View<'_>, queue: &mut Queue<String>) {
+            queue.add(change.key.name.clone());
+        }
+
+        fn decide(&mut self, name: &String, _: View<'_>) -> Plan<()> {
+            if name == "bad" {
+                panic!("planted");
+            }
+            self.decided.lock().push((self.instance, name.clone()));
+            Plan::nothing()
+        }
+    }
+
+    /// A worker for the namespaces `a`, `bad` and `c`, which are listed.
+    fn worker() -> (Worker<Panicky>, Caches, Log) {
+        let (decided, created) = (Log::default(), Mutex::new(0));
+        let log = Arc::clone(&decided);
+        let mut worker = Worker::new(move || {
+            let mut created = created.lock();
+            *created += 1;
+            Panicky {
+                instance: *created,
+                decided: Arc::clone(&decided),
+            }
+        });
+        worker.supervise();
+        let mut caches = Caches::default();
+        for name in ["a", "bad", "c"] {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = Some(name.to_owned());
+            namespace.metadata.uid = Some(name.to_owned());
+            let change = caches.put(namespace).unwrap();
+            worker.observe(&change, at(&caches, 0));
+        }
+        worker.synced(at(&caches, 0));
+        (worker, caches, log)
+    }
+
+    fn at(caches: &Caches, second: i64) -> View<'_> {
+        View {
+            caches,
+            now: Timestamp::from_second(second).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_controller_that_panics_starts_again_and_processes_the_other_keys() {
+        let (mut worker, caches, decided) = worker();
+        let texts = || -> Vec<String> {
+            let decided = std::mem::take(&mut *decided.lock());
+            decided
+                .into_iter()
+                .map(|(instance, name)| format!("{instance} {name}"))
+                .collect()
+        };
+        assert!(worker.begin(at(&caches, 0)).is_none());
+        assert_eq!(texts(), ["1 a"]);
+        assert_eq!(worker.resume_at(), Some(at(&caches, 1).now));
+        // Nothing happens before.
+        assert!(worker.is_waiting() && worker.next_due().is_none());
+        worker.synced(at(&caches, 1));
+        assert!(worker.begin(at(&caches, 1)).is_none());
+        assert_eq!(texts(), ["2 a", "2 c"]);
+        assert_eq!(worker.next_due(), Some(at(&caches, 5).now));
+        // The key panics again; the new instance knows it.
+        assert!(worker.begin(at(&caches, 5)).is_none());
+        worker.synced(at(&caches, 7));
+        assert!(worker.begin(at(&caches, 7)).is_none());
+        assert_eq!(texts(), ["3 a", "3 c"]);
+        assert_eq!(worker.next_due(), Some(at(&caches, 15).now));
+    }
+
+    #[test]
+    #[should_panic(expected = "planted")]
+    fn without_supervision_a_panic_is_not_caught() {
+        let (mut worker, caches, _) = worker();
+        worker.supervision = None;
+        worker.begin(at(&caches, 0));
+    }
 }

@@ -1,5 +1,6 @@
 //! The conditions of a terminating namespace.
 
+use quantity::Saturating as _;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -23,14 +24,14 @@ impl Remains {
         if items.is_empty() {
             return;
         }
-        *self.counts.entry(resource.to_owned()).or_default() += items.len();
+        self.counts.entry(resource.to_owned()).or_default().raise(items.len());
         for finalizer in items
             .iter()
             .filter_map(|item| item["metadata"]["finalizers"].as_array())
             .flatten()
             .filter_map(Value::as_str)
         {
-            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+            self.finalizers.entry(finalizer.to_owned()).or_default().raise(1);
         }
     }
 

@@ -85,7 +85,7 @@ fn deadline(view: &NodeView<'_>, settings: &Settings) -> Timestamp {
         settings.startup_grace
     };
     // A host that starves this process of CPU also starves kubelets, whose signs of life are then late.
-    let grace = grace + settings.lost_time.since(view.last_sign);
+    let grace = grace.saturating_add(settings.lost_time.since(view.last_sign));
     let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
     view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX)
 }

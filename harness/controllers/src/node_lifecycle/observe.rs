@@ -60,8 +60,8 @@ impl Observations {
         if period == 0 {
             return moment;
         }
-        let elapsed = moment.as_nanosecond() - self.started.as_nanosecond();
-        let missing = (-elapsed).rem_euclid(period);
+        let elapsed = moment.as_nanosecond().saturating_sub(self.started.as_nanosecond());
+        let missing = elapsed.saturating_neg().rem_euclid(period);
         moment
             .saturating_add(SignedDuration::from_nanos_i128(missing))
             .unwrap_or(Timestamp::MAX)

@@ -6,6 +6,7 @@
 //! down, the controller assumes that the control plane is cut off, and taints no node. Pure: the reports of a
 //! monitor round in, granted and withdrawn permissions out. Taints themselves belong to `taints`.
 
+use quantity::Saturating as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -183,7 +184,9 @@ impl Zones {
                 state.filter(|state| recovered || (!all_are_down && known.state != Some(*state)))
             {
                 let (good, bad) = counts.get(zone).copied().unwrap_or_default();
-                known.limiter.change(interval(state, good + bad, limits), now);
+                known
+                    .limiter
+                    .change(interval(state, good.saturating_add(bad), limits), now);
             }
             known.state = state.or(known.state);
         }
@@ -215,7 +218,7 @@ impl Zones {
         for known in self.known.values_mut() {
             let mut allowed = 0;
             while allowed < known.waiting.len() && known.limiter.take(now) {
-                allowed += 1;
+                allowed.raise(1);
             }
             let granted = known.waiting.drain(..allowed);
             verdict
@@ -249,8 +252,8 @@ fn count<'a>(reports: &'a [NodeReport<'_>]) -> (Counts<'a>, std::collections::BT
     for report in reports.iter().filter(|report| report.counts) {
         let (good, bad) = counts.entry(&report.zone).or_default();
         match report.readiness {
-            Readiness::Good => *good += 1,
-            Readiness::Bad | Readiness::Unstated => *bad += 1,
+            Readiness::Good => good.raise(1),
+            Readiness::Bad | Readiness::Unstated => bad.raise(1),
         }
     }
     (counts, reports.iter().map(|report| &report.zone).collect())
@@ -260,7 +263,8 @@ fn count<'a>(reports: &'a [NodeReport<'_>]) -> (Counts<'a>, std::collections::BT
 pub fn state(good: usize, bad: usize, limits: &Limits) -> State {
     if good == 0 && bad > 0 {
         State::FullDisruption
-    } else if bad > FEW && bad * 100 >= limits.unhealthy_percent * (good + bad) {
+    } else if bad > FEW && bad.saturating_mul(100) >= limits.unhealthy_percent.saturating_mul(good.saturating_add(bad))
+    {
         State::PartialDisruption
     } else {
         State::Normal

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::place::Diagnosis;
 use super::reason::Change;
 use crate::foundation::ObjectKey;
+use quantity::Saturating as _;
 
 /// The backoff after the first failed attempt, doubled with each further one (kube-scheduler's values).
 const SHORTEST_REST: SignedDuration = SignedDuration::from_secs(1);
@@ -113,7 +114,7 @@ impl Backlog {
         let (_, _, pod) = self.active.pop_first()?;
         if let Some(entry) = self.entries.get_mut(&pod) {
             entry.state = State::Tried;
-            entry.attempts += 1;
+            entry.attempts.raise(1);
             entry.tried = now;
         }
         Some(pod)

@@ -11,6 +11,7 @@ use super::node::NodeInfo;
 use super::pod::PodInfo;
 use crate::foundation::{Caches, ObjectKey};
 use crate::matching::Labels;
+use quantity::Saturating as _;
 
 /// The input for placing a pod.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ impl Cluster {
         let info = self.nodes.entry(name.clone()).or_insert_with(|| NodeInfo::new(&name));
         let changed = match &info.node {
             None => {
-                self.present += 1;
+                self.present.raise(1);
                 true
             }
             Some(known) => matters(known, &node),
@@ -82,7 +83,7 @@ impl Cluster {
     pub fn remove_node(&mut self, name: &str) {
         let Some(info) = self.nodes.get_mut(name) else { return };
         if info.node.take().is_some() {
-            self.present -= 1;
+            self.present.lower(1);
         }
         if info.pods.is_empty() {
             self.nodes.remove(name);
@@ -93,12 +94,10 @@ impl Cluster {
     pub fn place(&mut self, pod: Arc<PodInfo>, node: &str) {
         self.unplace(&pod.name);
         self.withdraw(&pod.name);
-        self.pods_with_terms += usize::from(pod.has_terms());
+        self.pods_with_terms.raise(usize::from(pod.has_terms()));
         for (claim, _) in &pod.claims {
-            *self
-                .users
-                .entry(ObjectKey::new(&pod.name.namespace, claim))
-                .or_default() += 1;
+            let claim = ObjectKey::new(&pod.name.namespace, claim);
+            self.users.entry(claim).or_default().raise(1);
         }
         self.places.insert(pod.name.clone(), node.to_owned());
         self.nodes
@@ -115,11 +114,11 @@ impl Cluster {
         if info.pods.is_empty() && info.node.is_none() {
             self.nodes.remove(&node);
         }
-        self.pods_with_terms -= usize::from(pod.has_terms());
+        self.pods_with_terms.lower(usize::from(pod.has_terms()));
         for (claim, _) in &pod.claims {
             let claim = ObjectKey::new(&pod.name.namespace, claim);
             if let Some(count) = self.users.get_mut(&claim) {
-                *count -= 1;
+                count.lower(1);
                 if *count == 0 {
                     self.users.remove(&claim);
                 }

@@ -171,7 +171,7 @@ impl Controller for Scheduler {
 impl Scheduler {
     /// Wakes as many slots as there are pods to process.
     fn wake(&self, queue: &mut Queue<usize>) {
-        let work = self.backlog.ready() + self.bindable.len();
+        let work = self.backlog.ready().saturating_add(self.bindable.len());
         for slot in 0..work.min(SLOTS) {
             queue.add(slot);
         }

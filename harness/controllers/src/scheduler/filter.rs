@@ -33,11 +33,8 @@ impl Prepared {
     /// The reason that applies to all nodes.
     pub fn new(world: World<'_>, pod: &PodInfo) -> Result<Self, Reason> {
         let volumes = storage::of_pod(world.caches, pod)?;
-        let exclusive_users = volumes
-            .exclusive
-            .iter()
-            .map(|claim| world.cluster.users_of(claim))
-            .sum();
+        let exclusive = volumes.exclusive.iter();
+        let exclusive_users = quantity::total(exclusive.map(|claim| world.cluster.users_of(claim)));
         let named = required_affinity(pod)
             .and_then(named_nodes)
             .map(|names| names.into_iter().map(str::to_owned).collect());
@@ -63,7 +60,7 @@ impl Prepared {
         self.exclusive_users = if by < 0 {
             self.exclusive_users.saturating_sub(shared)
         } else {
-            self.exclusive_users + shared
+            self.exclusive_users.saturating_add(shared)
         };
     }
 }
@@ -121,11 +118,11 @@ fn check_node(pod: &PodInfo, node: &NodeInfo) -> Option<Reason> {
 fn check_resources(pod: &PodInfo, node: &NodeInfo) -> Vec<Reason> {
     let mut missing = Vec::new();
     let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
-    if pods + 1 > node.allowed_pods {
+    if pods.saturating_add(1) > node.allowed_pods {
         missing.push(Reason::TooManyPods);
     }
     let mut compare = |resource: &str, wanted: i64, used: i64, offered: i64| {
-        if wanted > 0 && wanted > offered - used {
+        if wanted > 0 && wanted > offered.saturating_sub(used) {
             missing.push(Reason::Insufficient {
                 resource: resource.to_owned(),
                 hopeless: wanted > offered,

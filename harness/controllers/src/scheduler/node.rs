@@ -10,6 +10,7 @@ use super::pod::{HostPort, PodInfo};
 use super::resources::Amounts;
 use crate::foundation::ObjectKey;
 use crate::matching::Labels;
+use quantity::Saturating as _;
 
 /// A node and its pods.
 #[derive(Clone, Debug, Default)]
@@ -60,18 +61,16 @@ impl NodeInfo {
         self.remove(&pod.name);
         self.requested.add(&pod.requests);
         for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
-            *sum += part;
+            sum.raise(part);
         }
         for port in &pod.ports {
-            *self.ports.entry(port.clone()).or_default() += 1;
+            self.ports.entry(port.clone()).or_default().raise(1);
         }
         for (claim, _) in &pod.claims {
-            *self
-                .claims
-                .entry(ObjectKey::new(&pod.name.namespace, claim))
-                .or_default() += 1;
+            let claim = ObjectKey::new(&pod.name.namespace, claim);
+            self.claims.entry(claim).or_default().raise(1);
         }
-        self.pods_with_terms += u32::from(pod.has_terms());
+        self.pods_with_terms.raise(u32::from(pod.has_terms()));
         self.pods.insert(pod.name.clone(), pod);
     }
 
@@ -80,7 +79,7 @@ impl NodeInfo {
         let pod = self.pods.remove(name)?;
         self.requested.subtract(&pod.requests);
         for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
-            *sum -= part;
+            sum.lower(part);
         }
         for port in &pod.ports {
             count_down(&mut self.ports, port);
@@ -88,7 +87,7 @@ impl NodeInfo {
         for (claim, _) in &pod.claims {
             count_down(&mut self.claims, &ObjectKey::new(&pod.name.namespace, claim));
         }
-        self.pods_with_terms -= u32::from(pod.has_terms());
+        self.pods_with_terms.lower(u32::from(pod.has_terms()));
         Some(pod)
     }
 
@@ -126,7 +125,7 @@ impl NodeInfo {
 
 fn count_down<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
-        *count -= 1;
+        count.lower(1);
         if *count == 0 {
             counts.remove(key);
         }

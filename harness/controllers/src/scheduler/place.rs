@@ -9,6 +9,7 @@ use super::pod::PodInfo;
 use super::reason::{Change, Reason};
 use super::score;
 use super::storage::{self, Binding};
+use quantity::Saturating as _;
 
 /// A chosen node.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +70,7 @@ impl Diagnosis {
 pub fn counted(reasons: impl Iterator<Item = (String, usize)>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (text, count) in reasons {
-        *counts.entry(text).or_default() += count;
+        counts.entry(text).or_default().raise(count);
     }
     let mut texts: Vec<String> = counts
         .into_iter()
@@ -107,7 +108,7 @@ pub fn place(world: World<'_>, pod: &PodInfo) -> Result<Placement, Diagnosis> {
             diagnosis.resolvable.insert(node.name.clone());
         }
         for reason in reasons {
-            *diagnosis.reasons.entry(reason).or_default() += 1;
+            diagnosis.reasons.entry(reason).or_default().raise(1);
         }
     }
     match score::best(world, pod, &feasible) {

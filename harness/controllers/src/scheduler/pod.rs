@@ -194,7 +194,7 @@ impl PodInfo {
             .and_then(|far| far.preferred_during_scheduling_ignored_during_execution.as_ref())
             .into_iter()
             .flatten()
-            .map(|it| (-i64::from(it.weight), term(&it.pod_affinity_term)));
+            .map(|it| (i64::from(it.weight).saturating_neg(), term(&it.pod_affinity_term)));
         let preferences = wanted.chain(unwanted).collect();
         Self {
             name: ObjectKey::of(&*pod),

@@ -13,6 +13,7 @@ use super::place::{Diagnosis, check_with_nominated, counted};
 use super::pod::PodInfo;
 use crate::foundation::{Cache, ObjectKey};
 use crate::matching::selects;
+use quantity::Saturating as _;
 
 /// The reason of the condition on victims.
 pub const PREEMPTED: &str = "PreemptionByScheduler";
@@ -69,7 +70,10 @@ pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result
     let Ok(prepared) = Prepared::new(world, pod) else {
         return Err(NoPreemption::Hopeless);
     };
-    let mut reasons = vec![(NOT_HELPFUL.to_owned(), diagnosis.nodes - diagnosis.resolvable.len())];
+    let mut reasons = vec![(
+        NOT_HELPFUL.to_owned(),
+        diagnosis.nodes.saturating_sub(diagnosis.resolvable.len()),
+    )];
     let mut candidates = Vec::new();
     for node in diagnosis.resolvable.iter().filter_map(|name| world.cluster.node(name)) {
         match victims_on(world, &prepared, pod, node) {
@@ -188,9 +192,7 @@ fn rank(victims: &Victims) -> (usize, i32, i64, usize, std::cmp::Reverse<Timesta
     let priorities = || victims.pods.iter().map(|(pod, _)| pod.priority);
     let highest = priorities().max().unwrap_or_default();
     // Priorities may be negative; every additional victim must increase the sum.
-    let sum = priorities()
-        .map(|priority| i64::from(priority) - i64::from(i32::MIN))
-        .sum();
+    let sum = quantity::total(priorities().map(|priority| i64::from(priority).saturating_sub(i64::from(i32::MIN))));
     let started = victims
         .pods
         .iter()
@@ -240,7 +242,7 @@ fn split_by_budgets(
                 continue;
             }
             if let Some(left) = allowed.get_mut(name) {
-                *left -= 1;
+                left.lower(1);
                 violates |= *left < 0;
             }
         }

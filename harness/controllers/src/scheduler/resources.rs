@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::amounts::{milli, whole};
+use quantity::Saturating as _;
 
 /// The requests that scoring assumes for a container without requests: 0.1 CPU and 200 MiB (kube-scheduler's
 /// values).
@@ -130,8 +131,8 @@ pub fn scored_requests(spec: &PodSpec) -> [i64; 2] {
             .as_ref()
             .and_then(|resources| resources.requests.as_ref());
         let amount = |name: &str| list.and_then(|list| list.get(name));
-        total[0] += amount("cpu").map_or(ASSUMED_MILLI_CPU, milli);
-        total[1] += amount("memory").map_or(ASSUMED_MEMORY, whole);
+        total[0].raise(amount("cpu").map_or(ASSUMED_MILLI_CPU, milli));
+        total[1].raise(amount("memory").map_or(ASSUMED_MEMORY, whole));
     }
     total
 }

@@ -7,6 +7,7 @@ use super::node::NodeInfo;
 use super::pod::{PodInfo, Spread};
 use super::topology::counts_node;
 use crate::matching::{term_selects_node, tolerated};
+use quantity::Saturating as _;
 
 /// The maximum of each score before weighting.
 const HIGHEST: i64 = 100;
@@ -22,7 +23,7 @@ pub fn best<'a>(world: World<'a>, pod: &PodInfo, nodes: &[&'a NodeInfo]) -> Opti
     let mut totals: Vec<i64> = nodes.iter().map(|node| by_resources(pod, node)).collect();
     let mut add = |scores: Option<Vec<i64>>, weight: i64| {
         for (total, score) in totals.iter_mut().zip(scores.into_iter().flatten()) {
-            *total += score * weight;
+            total.raise(score.saturating_mul(weight));
         }
     };
     add(by_taints(pod, nodes), TAINTS_WEIGHT);
@@ -45,16 +46,17 @@ fn by_resources(pod: &PodInfo, node: &NodeInfo) -> i64 {
     let mut counted = 0;
     for ((offered, there), more) in offered.into_iter().zip(node.scored).zip(pod.scored) {
         if offered > 0 {
-            free += (offered - there - more).max(0).saturating_mul(HIGHEST) / offered;
-            counted += 1;
+            let left = offered.saturating_sub(there).saturating_sub(more);
+            free.raise(ratio(left.max(0).saturating_mul(HIGHEST), offered));
+            counted.raise(1);
         }
     }
     let used = [
-        node.requested.milli_cpu + pod.requests.milli_cpu,
-        node.requested.memory + pod.requests.memory,
+        node.requested.milli_cpu.saturating_add(pod.requests.milli_cpu),
+        node.requested.memory.saturating_add(pod.requests.memory),
     ];
-    let least_allocated = if counted == 0 { 0 } else { free / counted };
-    least_allocated * RESOURCES_WEIGHT + balance(used, offered) * BALANCE_WEIGHT
+    let least_allocated = ratio(free, counted).saturating_mul(RESOURCES_WEIGHT);
+    least_allocated.saturating_add(balance(used, offered).saturating_mul(BALANCE_WEIGHT))
 }
 
 /// The standard deviation of two fractions is half their difference.
@@ -63,10 +65,10 @@ fn balance(used: [i64; 2], offered: [i64; 2]) -> i64 {
         if offered[index] == 0 {
             HIGHEST
         } else {
-            (used[index].saturating_mul(HIGHEST) / offered[index]).min(HIGHEST)
+            ratio(used[index].saturating_mul(HIGHEST), offered[index]).min(HIGHEST)
         }
     };
-    HIGHEST - (share(0) - share(1)).abs() / 2
+    HIGHEST.saturating_sub(share(0).saturating_sub(share(1)).saturating_abs() / 2)
 }
 
 /// Prefers nodes with fewer untolerated `PreferNoSchedule` taints.
@@ -83,7 +85,7 @@ fn by_taints(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     Some(
         counts
             .into_iter()
-            .map(|count| HIGHEST - HIGHEST * count / most)
+            .map(|count| HIGHEST.saturating_sub(ratio(HIGHEST.saturating_mul(count), most)))
             .collect(),
     )
 }
@@ -102,11 +104,15 @@ fn by_node_affinity(pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
         let matching = preferred
             .iter()
             .filter(|term| term_selects_node(&term.preference, &node.name, node.labels()));
-        matching.map(|term| i64::from(term.weight)).sum()
+        quantity::total(matching.map(|term| i64::from(term.weight)))
     };
     let sums: Vec<i64> = nodes.iter().map(weigh).collect();
     let most = sums.iter().copied().max().filter(|most| *most > 0)?;
-    Some(sums.into_iter().map(|sum| HIGHEST * sum / most).collect())
+    Some(
+        sums.into_iter()
+            .map(|sum| ratio(HIGHEST.saturating_mul(sum), most))
+            .collect(),
+    )
 }
 
 /// Prefers domains with fewer matching pods.
@@ -126,16 +132,19 @@ fn by_spread(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Option<Vec
                 .pods
                 .values()
                 .filter(|other| !other.is_terminating() && rule.counts(&pod.name.namespace, other));
-            *by_domain.entry(value).or_default() += i64::try_from(there.count()).unwrap_or_default();
+            by_domain
+                .entry(value)
+                .or_default()
+                .raise(i64::try_from(there.count()).unwrap_or_default());
         }
         for (sum, node) in sums.iter_mut().zip(nodes) {
             match node.labels().get(&rule.topology_key) {
-                Some(value) => *sum += by_domain.get(value.as_str()).copied().unwrap_or_default(),
+                Some(value) => sum.raise(by_domain.get(value.as_str()).copied().unwrap_or_default()),
                 None => *sum = i64::from(u32::MAX),
             }
         }
     }
-    spread_evenly(sums.into_iter().map(|sum| -sum).collect())
+    spread_evenly(sums.into_iter().map(i64::saturating_neg).collect())
 }
 
 /// The weights of terms, summed over the domains of the pods that they select.
@@ -158,7 +167,12 @@ fn by_pod_affinity(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Opti
             let wanting = other.pulls().filter(|(_, term)| term.selects(pod, own_namespace));
             for (weight, term) in wanted.map(|(weight, term)| (*weight, term)).chain(wanting) {
                 if let Some(value) = node.labels().get(&term.topology_key) {
-                    *weights.entry(&term.topology_key).or_default().entry(value).or_default() += weight;
+                    weights
+                        .entry(&term.topology_key)
+                        .or_default()
+                        .entry(value)
+                        .or_default()
+                        .raise(weight);
                 }
             }
         }
@@ -170,9 +184,14 @@ fn by_pod_affinity(world: World<'_>, pod: &PodInfo, nodes: &[&NodeInfo]) -> Opti
         let matching = weights
             .iter()
             .filter_map(|(key, by_value)| by_value.get(node.labels().get(*key)?.as_str()));
-        matching.sum()
+        quantity::total(matching.copied())
     };
     spread_evenly(nodes.iter().map(weigh).collect())
+}
+
+/// The quotient; 0 for a part of nothing.
+fn ratio(part: i64, whole: i64) -> i64 {
+    part.checked_div(whole).unwrap_or_default()
 }
 
 /// Normalizes: the lowest score becomes 0, the highest [`HIGHEST`].
@@ -181,6 +200,7 @@ fn spread_evenly(scores: Vec<i64>) -> Option<Vec<i64>> {
     if least == most {
         return None;
     }
-    let scale = |score: i64| (score - least).saturating_mul(HIGHEST) / (most - least);
+    let range = most.saturating_sub(least);
+    let scale = |score: i64| ratio(score.saturating_sub(least).saturating_mul(HIGHEST), range);
     Some(scores.into_iter().map(scale).collect())
 }

@@ -198,7 +198,7 @@ pub fn exceeds_limits(caches: &Caches, pod: &PodInfo, node: &NodeInfo) -> bool {
         };
         let of_driver = |(name, _): &&(String, String)| *name == driver.name;
         let new = wanted.difference(&attached).filter(of_driver).count();
-        let count = new + attached.iter().filter(of_driver).count();
+        let count = new.saturating_add(attached.iter().filter(of_driver).count());
         new > 0 && i64::try_from(count).is_ok_and(|count| count > i64::from(limit))
     })
 }

@@ -7,6 +7,7 @@ use super::node::NodeInfo;
 use super::pod::{PodInfo, Spread};
 use super::reason::Reason;
 use crate::matching::{selects_node, tolerated};
+use quantity::Saturating as _;
 
 /// The number of matching pods per value of a topology label.
 type Counts = BTreeMap<(String, String), i64>;
@@ -43,17 +44,18 @@ impl Domains {
     fn open(&mut self, value: &str) {
         if !self.pods.contains_key(value) {
             self.pods.insert(value.to_owned(), 0);
-            *self.having.entry(0).or_default() += 1;
+            self.having.entry(0).or_default().raise(1);
         }
     }
 
     /// Changes the pod count of an existing domain.
     fn add(&mut self, value: &str, by: i64) {
         let Some(count) = self.pods.get_mut(value) else { return };
-        let before = std::mem::replace(count, *count + by);
-        *self.having.entry(before + by).or_default() += 1;
+        let before = *count;
+        count.raise(by);
+        self.having.entry(*count).or_default().raise(1);
         if let Some(domains) = self.having.get_mut(&before) {
-            *domains -= 1;
+            domains.lower(1);
             if *domains == 0 {
                 self.having.remove(&before);
             }
@@ -116,7 +118,7 @@ impl Topology {
         let namespace = |pod: &PodInfo| world.namespace_labels(&pod.name.namespace);
         let add = |counts: &mut Counts, key: &str| {
             if let Some(value) = node.labels().get(key) {
-                *counts.entry((key.to_owned(), value.clone())).or_default() += by;
+                counts.entry((key.to_owned(), value.clone())).or_default().raise(by);
             }
         };
         for term in &other.anti_affinity {
@@ -161,7 +163,7 @@ impl Topology {
             };
             let itself = i64::from(counts.rule.counts(&pod.name.namespace, pod));
             let there = counts.domains.pods.get(value).copied().unwrap_or_default();
-            if there + itself - least > counts.rule.max_skew {
+            if there.saturating_add(itself).saturating_sub(least) > counts.rule.max_skew {
                 return Some(Reason::Spread);
             }
         }

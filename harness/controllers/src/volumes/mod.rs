@@ -26,16 +26,16 @@ use crate::settings::{Name, Settings};
 /// Adds the enabled volume controllers.
 pub(crate) fn add(settings: &Settings, workers: &mut Vec<Box<dyn AnyWorker>>) {
     if settings.runs(Name::EphemeralVolumes) {
-        workers.push(Box::new(Worker::new(EphemeralClaims)));
+        workers.push(Box::new(Worker::new(|| EphemeralClaims)));
     }
     if settings.runs(Name::VolumeBinder) {
-        workers.push(Box::new(Worker::new(Binder::default())));
+        workers.push(Box::new(Worker::new(Binder::default)));
     }
     if settings.runs(Name::VolumeProtection) {
-        workers.push(Box::new(Worker::new(ClaimProtection::default())));
-        workers.push(Box::new(Worker::new(VolumeProtection)));
+        workers.push(Box::new(Worker::new(ClaimProtection::default)));
+        workers.push(Box::new(Worker::new(|| VolumeProtection)));
     }
     if settings.runs(Name::AttachDetach) {
-        workers.push(Box::new(Worker::new(AttachDetach::default())));
+        workers.push(Box::new(Worker::new(AttachDetach::default)));
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The hash of a template; `collisions` is the number of earlier name collisions with other templates.
+#[expect(clippy::arithmetic_side_effects, reason = "the divisor is a constant above 0")]
 pub fn template_hash(template: &impl Serialize, collisions: Option<i32>) -> String {
     let mut bytes = serde_json::to_vec(template).unwrap_or_default();
     if let Some(collisions) = collisions {

@@ -133,9 +133,11 @@ pub fn amount(value: &IntOrString, total: i32, rounding: Rounding) -> i32 {
             let Some(percent) = text.strip_suffix('%').and_then(|text| text.parse::<i64>().ok()) else {
                 return 0;
             };
-            let hundredths = percent * i64::from(total);
+            let hundredths = percent.saturating_mul(i64::from(total));
             let whole = match rounding {
-                Rounding::Up => hundredths.div_euclid(100) + i64::from(hundredths.rem_euclid(100) != 0),
+                Rounding::Up => hundredths
+                    .div_euclid(100)
+                    .saturating_add(i64::from(hundredths.rem_euclid(100) != 0)),
                 Rounding::Down => hundredths.div_euclid(100),
             };
             i32::try_from(whole).unwrap_or(i32::MAX)

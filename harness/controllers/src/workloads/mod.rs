@@ -43,5 +43,5 @@ pub(crate) fn add(settings: &Settings, workers: &mut Vec<Box<dyn AnyWorker>>) {
 }
 
 fn worker<W: Workload + Default + 'static>() -> Box<dyn AnyWorker> {
-    Box::new(Worker::new(Shell::new(W::default())))
+    Box::new(Worker::new(|| Shell::new(W::default())))
 }

@@ -31,7 +31,7 @@ fn first_to_go(one: &Pod, other: &Pod, neighbours: &BTreeMap<String, usize>, now
             Reverse(pods_on_node(one)).cmp(&Reverse(pods_on_node(other)))
         })
         .then_with(|| by(&|pod| age_bucket(pods::ready_since(pod), now)))
-        .then_with(|| by(&|pod| -i64::from(pods::restarts(pod))))
+        .then_with(|| by(&|pod| i64::from(pods::restarts(pod)).saturating_neg()))
         .then_with(|| by(&|pod| age_bucket(Some(meta::created(&pod.metadata)), now)))
         .then_with(|| meta::uid(&one.metadata).cmp(meta::uid(&other.metadata)))
         .then_with(|| meta::name(&one.metadata).cmp(meta::name(&other.metadata)))

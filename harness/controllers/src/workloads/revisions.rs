@@ -83,8 +83,8 @@ pub fn find(revisions: &[Arc<ControllerRevision>], template: &PodTemplateSpec) -
         .max_by_key(|revision| revision.revision);
     match found {
         Some(found) if found.revision == latest => Current::Found(Arc::clone(found), None),
-        Some(found) => Current::Found(Arc::clone(found), Some(latest + 1)),
-        None => Current::Missing(latest + 1),
+        Some(found) => Current::Found(Arc::clone(found), Some(latest.saturating_add(1))),
+        None => Current::Missing(latest.saturating_add(1)),
     }
 }
 

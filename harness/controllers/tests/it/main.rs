@@ -3,5 +3,6 @@
 
 mod contract;
 mod node_lifecycle;
+mod numbers;
 mod replay;
 mod server;

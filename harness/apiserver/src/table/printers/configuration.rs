@@ -33,7 +33,7 @@ pub(crate) fn config_maps() -> Printer {
     printer(
         &[("Name", "string", 0), ("Data", "string", 0), ("Age", "string", 0)],
         |object, now| {
-            let entries = size(object, "/data") + size(object, "/binaryData");
+            let entries = size(object, "/data").saturating_add(size(object, "/binaryData"));
             vec![name(object), entries.into(), age(object, now)]
         },
     )

@@ -103,7 +103,7 @@ fn first_few(texts: Vec<String>, otherwise: &str) -> String {
     const SHOWN: usize = 3;
     let shown = joined(texts.iter().take(SHOWN).map(String::as_str), otherwise);
     if texts.len() > SHOWN {
-        format!("{shown} + {} more...", texts.len() - SHOWN)
+        format!("{shown} + {} more...", texts.len().saturating_sub(SHOWN))
     } else {
         shown
     }

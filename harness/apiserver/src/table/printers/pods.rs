@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{NONE, age, condition, is_true, items, name, number, printer, text, text_or};
 use crate::resource::Printer;
 use crate::table::age::{human, seconds_of};
+use quantity::Saturating as _;
 
 pub(crate) fn pods() -> Printer {
     let columns = [
@@ -50,7 +51,7 @@ impl Summary {
             .filter(|container| is_sidecar(container))
             .count();
         let mut summary = Self {
-            containers: items(pod, "/spec/containers").len() + sidecars,
+            containers: items(pod, "/spec/containers").len().saturating_add(sidecars),
             ready: 0,
             status: text_or(pod, "/status/reason", text(pod, "/status/phase")).to_owned(),
             restarts: 0,
@@ -92,7 +93,7 @@ impl Summary {
                 return true;
             }
             if sidecar && is_true(status, "/started") {
-                self.ready += usize::from(is_true(status, "/ready"));
+                self.ready.raise(usize::from(is_true(status, "/ready")));
                 continue;
             }
             self.status = match text(status, "/state/waiting/reason") {
@@ -115,7 +116,7 @@ impl Summary {
                 self.status = ended(terminated);
             } else if is_true(status, "/ready") && status.pointer("/state/running").is_some() {
                 running = true;
-                self.ready += 1;
+                self.ready.raise(1);
             }
         }
         if self.status == "Completed" && running {
@@ -129,14 +130,14 @@ impl Summary {
     }
 
     fn add_restarts(&mut self, status: &Value) {
-        self.restarts += number(status, "/restartCount");
+        self.restarts.raise(number(status, "/restartCount"));
         let last = seconds_of(status.pointer("/lastState/terminated/finishedAt"));
         self.last_restart = self.last_restart.max(last);
     }
 
     fn restarts_text(&self, now: i64) -> String {
         match self.last_restart {
-            Some(last) if self.restarts > 0 => format!("{} ({} ago)", self.restarts, human(now - last)),
+            Some(last) if self.restarts > 0 => format!("{} ({} ago)", self.restarts, human(now.saturating_sub(last))),
             _ => self.restarts.to_string(),
         }
     }

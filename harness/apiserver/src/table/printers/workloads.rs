@@ -173,7 +173,9 @@ pub(crate) fn jobs() -> Printer {
             name(job),
             job_status(job).into(),
             completions.into(),
-            start.map_or(String::new(), |start| human(end - start)).into(),
+            start
+                .map_or(String::new(), |start| human(end.saturating_sub(start)))
+                .into(),
             age(job, now),
             of_containers(job, "/name"),
             of_containers(job, "/image"),

@@ -512,3 +512,173 @@ fn the_removal_of_a_definition_removes_its_objects() {
         site.get(WIDGETS).await;
     });
 }
+
+/// A definition of `widgets` in a group.
+fn in_group(group: &str, annotation: Option<&str>) -> Value {
+    let mut definition = json!({
+        "metadata": { "name": format!("widgets.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    });
+    if let Some(annotation) = annotation {
+        definition["metadata"]["annotations"] = json!({ "api-approved.kubernetes.io": annotation });
+    }
+    definition
+}
+
+#[test]
+fn protected_groups_need_an_approval() {
+    contract!(async |site: &super::Site| {
+        let dry = format!("{DEFINITIONS}?dryRun=All");
+        for group in [
+            "{ns}.k8s.io",
+            "coordination.k8s.io",
+            "{ns}.kubernetes.io",
+            "k8s.io",
+            "kubernetes.io",
+            "x{ns}k8s.io",
+            "a.x-k8s.io",
+        ] {
+            for annotation in [
+                None,
+                Some("https://example.com/approved"),
+                Some("unapproved, a test"),
+                Some("foo"),
+                Some(""),
+            ] {
+                site.note(&format!("{group} {annotation:?}"));
+                site.brief("", "POST", &dry, &[], in_group(group, annotation)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn an_approval_is_a_condition() {
+    contract!(async |site: &super::Site| {
+        let path = format!("{DEFINITIONS}/widgets.{{ns}}.k8s.io");
+        for annotation in ["https://example.com/approved", "unapproved, a test"] {
+            site.step("POST", DEFINITIONS, in_group("{ns}.k8s.io", Some(annotation)))
+                .await;
+            for _ in 0..200 {
+                let conditions = site.quietly("GET", &path, &[], Value::Null).await.body["status"]["conditions"].take();
+                let conditions = conditions.as_array().cloned().unwrap_or_default();
+                if conditions.len() < 3 {
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                }
+                // Upstream's controllers add them in any order.
+                let lines = conditions.iter().map(|condition| {
+                    let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+                    ["type", "status", "reason", "message"].map(text).join(" | ")
+                });
+                let lines: std::collections::BTreeSet<String> = lines.collect();
+                lines.iter().for_each(|line| site.note(line));
+                break;
+            }
+            let patch = json!({ "metadata": { "annotations": { "api-approved.kubernetes.io": null } } });
+            let headers = [("content-type", "application/merge-patch+json")];
+            site.brief("", "PATCH", &path, &headers, patch).await;
+            site.quietly("DELETE", &path, &[], Value::Null).await;
+            for _ in 0..200 {
+                if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_definition_does_not_replace_a_built_in_resource() {
+    contract!(async |site: &super::Site| {
+        const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases";
+        site.step("POST", LEASES, json!({ "metadata": { "name": "before" } }))
+            .await;
+        let mut definition = in_group("coordination.k8s.io", Some("https://example.com/approved"));
+        let path = format!("{DEFINITIONS}/leases.coordination.k8s.io");
+        definition["metadata"]["name"] = "leases.coordination.k8s.io".into();
+        definition["spec"]["names"] =
+            json!({ "plural": "leases", "singular": "lease", "kind": "Lease", "listKind": "LeaseList" });
+        site.step("POST", DEFINITIONS, definition).await;
+        // A schema of the definition would reject this.
+        site.step(
+            "POST",
+            LEASES,
+            json!({ "metadata": { "name": "a" }, "spec": { "holderIdentity": "x" } }),
+        )
+        .await;
+        site.brief("", "GET", &format!("{LEASES}/a"), &[], Value::Null).await;
+        site.step(
+            "POST",
+            LEASES,
+            json!({ "metadata": { "name": "b" }, "spec": { "leaseDurationSeconds": "x" } }),
+        )
+        .await;
+        let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
+        site.note(&answer.code.to_string());
+        for _ in 0..200 {
+            if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        site.brief("", "GET", &path, &[], Value::Null).await;
+        for name in ["before", "a"] {
+            site.brief("", "GET", &format!("{LEASES}/{name}"), &[], Value::Null)
+                .await;
+        }
+        site.step("POST", LEASES, json!({ "metadata": { "name": "after" } }))
+            .await;
+    });
+}
+
+#[test]
+fn a_definition_does_not_add_to_a_built_in_version() {
+    contract!(async |site: &super::Site| {
+        let path = format!("{DEFINITIONS}/widgets.coordination.k8s.io");
+        site.step(
+            "POST",
+            DEFINITIONS,
+            in_group("coordination.k8s.io", Some("https://example.com/approved")),
+        )
+        .await;
+        site.brief(
+            "",
+            "GET",
+            "/apis/coordination.k8s.io/v1/namespaces/{ns}/widgets",
+            &[],
+            Value::Null,
+        )
+        .await;
+        site.brief(
+            "",
+            "GET",
+            "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases",
+            &[],
+            Value::Null,
+        )
+        .await;
+        let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
+        site.note(&answer.code.to_string());
+        for _ in 0..200 {
+            if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        site.brief("", "GET", &path, &[], Value::Null).await;
+        site.brief(
+            "",
+            "GET",
+            "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases",
+            &[],
+            Value::Null,
+        )
+        .await;
+    });
+}

@@ -380,7 +380,7 @@ fn multi_attach_message(caches: &Caches, volume: &str, pod: &Pod, elsewhere: &[&
         .filter(|other| other.namespace() == pod.namespace())
         .map(|other| other.name_any())
         .collect();
-    let far = others.len() - near.len();
+    let far = others.len().saturating_sub(near.len());
     let why = match (near.as_slice(), far) {
         ([], 0) => "Volume is already exclusively attached to one node and can't be attached to another".to_owned(),
         ([], far) => format!("Volume is already used by {far} pod(s) in different namespaces"),

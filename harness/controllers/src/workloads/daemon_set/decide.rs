@@ -18,6 +18,7 @@ use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Note, Plan};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
+use quantity::Saturating as _;
 
 /// The maximum number of creations and of deletions per pass.
 const BURST: usize = 250;
@@ -132,7 +133,7 @@ fn current_hash(
             {
                 let mut changed = DaemonSet::clone(&view.set);
                 let status = changed.status.get_or_insert_default();
-                *status.collision_count.get_or_insert_default() += 1;
+                status.collision_count.get_or_insert_default().raise(1);
                 plan.update_status(changed);
                 return None;
             }

@@ -6,6 +6,7 @@ use super::eligible::Eligibility;
 use super::scene::{Scene, oldest_first};
 use crate::workloads::meta::counted;
 use crate::workloads::pods;
+use quantity::Saturating as _;
 
 /// Counts nodes, by the oldest pod of each.
 pub(super) fn status(scene: &Scene<'_>) -> DaemonSetStatus {
@@ -15,15 +16,15 @@ pub(super) fn status(scene: &Scene<'_>) -> DaemonSetStatus {
     for (node, eligibility) in &scene.nodes {
         let oldest = scene.on(node).iter().min_by_key(|pod| oldest_first(pod));
         if *eligibility != Eligibility::Wanted {
-            misscheduled += i32::from(oldest.is_some());
+            misscheduled.raise(i32::from(oldest.is_some()));
             continue;
         }
-        desired += 1;
+        desired.raise(1);
         if let Some(pod) = oldest {
-            scheduled += 1;
-            ready += i32::from(pods::is_ready(pod));
-            available += i32::from(scene.is_available(pod));
-            updated += i32::from(scene.is_current(pod));
+            scheduled.raise(1);
+            ready.raise(i32::from(pods::is_ready(pod)));
+            available.raise(i32::from(scene.is_available(pod)));
+            updated.raise(i32::from(scene.is_current(pod)));
         }
     }
     DaemonSetStatus {
@@ -32,7 +33,7 @@ pub(super) fn status(scene: &Scene<'_>) -> DaemonSetStatus {
         number_available: counted(available),
         number_misscheduled: misscheduled,
         number_ready: ready,
-        number_unavailable: counted(desired - available),
+        number_unavailable: counted(desired.saturating_sub(available)),
         observed_generation: scene.set.metadata.generation,
         updated_number_scheduled: counted(updated),
         collision_count: before.collision_count,

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::eligible::Eligibility;
 use super::scene::{Changes, Scene};
 use crate::workloads::meta::{self, Rounding, amount, count, size};
+use quantity::Saturating as _;
 
 /// The number of nodes that may run a second pod during an update.
 pub(super) fn max_surge(scene: &Scene<'_>) -> i32 {
@@ -86,13 +87,13 @@ fn replace(scene: &Scene<'_>, changes: &mut Changes) {
     let (mut at_once, mut candidates) = (Vec::new(), Vec::new());
     for pods in scene.pods.values() {
         match pair(scene, pods) {
-            Pair::Unsettled | Pair::None | Pair::Both(..) => unavailable += 1,
-            Pair::Current(pod) => unavailable += i32::from(!scene.is_available(pod)),
+            Pair::Unsettled | Pair::None | Pair::Both(..) => unavailable.raise(1),
+            Pair::Current(pod) => unavailable.raise(i32::from(!scene.is_available(pod))),
             Pair::Old(pod) if scene.is_available(pod) => candidates.push(Arc::clone(pod)),
             Pair::Old(pod) => at_once.push(Arc::clone(pod)),
         }
     }
-    let room = size(max_unavailable(scene) - unavailable);
+    let room = size(max_unavailable(scene).saturating_sub(unavailable));
     changes.delete.extend(at_once);
     changes.delete.extend(candidates.into_iter().take(room));
 }
@@ -105,16 +106,16 @@ fn surge(scene: &Scene<'_>, changes: &mut Changes) {
     for (node, pods) in &scene.pods {
         let wanted = scene.nodes.get(node) == Some(&Eligibility::Wanted);
         match pair(scene, pods) {
-            Pair::Unsettled => surging += 1,
+            Pair::Unsettled => surging.raise(1),
             Pair::None | Pair::Current(_) => {}
             Pair::Old(_) if !wanted => {}
             Pair::Old(pod) if scene.is_available(pod) => candidates.push(node.clone()),
             Pair::Old(_) => at_once.push(node.clone()),
             Pair::Both(current, old) if scene.is_available(current) => changes.delete.push(Arc::clone(old)),
-            Pair::Both(..) => surging += 1,
+            Pair::Both(..) => surging.raise(1),
         }
     }
-    let room = size(max_surge(scene) - surging);
+    let room = size(max_surge(scene).saturating_sub(surging));
     changes.create_on.extend(at_once);
     changes.create_on.extend(candidates.into_iter().take(room));
 }

@@ -187,7 +187,7 @@ fn evaluate_progress(
 
 fn has_progressed(before: &DeploymentStatus, status: &DeploymentStatus) -> bool {
     let number = Option::unwrap_or_default;
-    let old_pods = |status: &DeploymentStatus| number(status.replicas) - number(status.updated_replicas);
+    let old_pods = |status: &DeploymentStatus| number(status.replicas).saturating_sub(number(status.updated_replicas));
     number(status.updated_replicas) > number(before.updated_replicas)
         || old_pods(status) < old_pods(before)
         || number(status.ready_replicas) > number(before.ready_replicas)
@@ -240,7 +240,7 @@ fn complete(scene: &Scene<'_>, status: &DeploymentStatus) -> bool {
 
 fn count(scene: &Scene<'_>) -> DeploymentStatus {
     let before = scene.deployment.status.clone().unwrap_or_default();
-    let sum = |of: fn(&Set) -> i32| scene.sets.all().map(of).sum::<i32>();
+    let sum = |of: fn(&Set) -> i32| quantity::total(scene.sets.all().map(of));
     let available = sum(Set::available);
     let mut status = DeploymentStatus {
         observed_generation: scene.deployment.metadata.generation,
@@ -248,12 +248,12 @@ fn count(scene: &Scene<'_>) -> DeploymentStatus {
         updated_replicas: counted(scene.sets.new.as_ref().map_or(0, Set::actual)),
         ready_replicas: counted(sum(Set::ready)),
         available_replicas: counted(available),
-        unavailable_replicas: counted((scene.sets.total() - available).max(0)),
+        unavailable_replicas: counted(scene.sets.total().saturating_sub(available).max(0)),
         terminating_replicas: Some(sum(Set::terminating)),
         collision_count: before.collision_count,
         conditions: before.conditions,
     };
-    let least = numbers::replicas(scene.spec) - numbers::max_unavailable(scene.spec);
+    let least = numbers::replicas(scene.spec).saturating_sub(numbers::max_unavailable(scene.spec));
     let updated = if available >= least {
         let message = "Deployment has minimum availability.".to_owned();
         condition(AVAILABLE, "True", "MinimumReplicasAvailable", message, scene.now)

@@ -32,7 +32,7 @@ fn drop_old(scene: &mut Scene<'_>) -> bool {
 
 /// Whether an unfinished pod of an old set is left; terminating pods count.
 fn old_pods_run(scene: &Scene<'_>) -> bool {
-    if scene.sets.old.iter().map(Set::actual).sum::<i32>() > 0 {
+    if quantity::total(scene.sets.old.iter().map(Set::actual)) > 0 {
         return true;
     }
     let old: BTreeSet<&str> = scene.sets.old.iter().map(|set| meta::uid(&set.now.metadata)).collect();

@@ -11,6 +11,7 @@ use super::{numbers, progress};
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta;
 use crate::workloads::plan::Note;
+use quantity::Saturating as _;
 
 /// Annotation: the revision number, on sets and on the deployment.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -42,7 +43,7 @@ fn revision(meta: &ObjectMeta) -> i64 {
 /// Updates annotations and revision of the new set, if it exists.
 pub fn sync(scene: &mut Scene<'_>) {
     let newest = scene.sets.old.iter().map(|set| revision(&set.now.metadata)).max();
-    let next = newest.unwrap_or_default() + 1;
+    let next = newest.unwrap_or_default().saturating_add(1);
     let annotations = scene.deployment.metadata.annotations.clone().unwrap_or_default();
     let min_ready = scene.spec.min_ready_seconds;
     let Some(set) = &mut scene.sets.new else { return };
@@ -82,7 +83,9 @@ fn raise_revision(set: &mut ObjectMeta, next: i64) {
     let history = meta::annotation(set, REVISION_HISTORY).unwrap_or_default();
     let mut entries: Vec<&str> = history.split(',').filter(|entry| !entry.is_empty()).collect();
     entries.push(&old);
-    while entries.len() > 1 && entries.iter().map(|entry| entry.len() + 1).sum::<usize>() > HISTORY_LENGTH {
+    while entries.len() > 1
+        && quantity::total(entries.iter().map(|entry| entry.len().saturating_add(1))) > HISTORY_LENGTH
+    {
         entries.remove(0);
     }
     let history = entries.join(",");
@@ -117,7 +120,7 @@ fn create(scene: &mut Scene<'_>) -> bool {
     let name = format!("{}-{hash}", scene.owner.name);
     if scene.view.names.contains(&name) {
         let status = scene.deployment.status.get_or_insert_default();
-        *status.collision_count.get_or_insert_default() += 1;
+        status.collision_count.get_or_insert_default().raise(1);
         return false;
     }
     let mut set = new_set(scene, &hash, name);

@@ -3,6 +3,7 @@
 use super::numbers;
 use super::sets::{Scene, Set};
 use super::{progress, revisions};
+use quantity::Saturating as _;
 
 /// One step of a rolling update.
 pub fn roll_out(scene: &mut Scene<'_>) {
@@ -28,21 +29,21 @@ fn grow_new(scene: &mut Scene<'_>) -> bool {
 
 fn shrink_old(scene: &mut Scene<'_>) -> bool {
     let spec = scene.spec;
-    let least = numbers::replicas(spec) - numbers::max_unavailable(spec);
+    let least = numbers::replicas(spec).saturating_sub(numbers::max_unavailable(spec));
     let total = scene.sets.total();
     let new_unavailable = scene
         .sets
         .new
         .as_ref()
-        .map_or(0, |set| set.replicas() - set.staying_available());
-    let may_go = total - least - new_unavailable;
+        .map_or(0, |set| set.replicas().saturating_sub(set.staying_available()));
+    let may_go = total.saturating_sub(least).saturating_sub(new_unavailable);
     if scene.sets.old_active().next().is_none() || may_go <= 0 {
         return false;
     }
     let unhealthy = drop_unhealthy(scene, may_go);
-    let available: i32 = scene.sets.all().map(Set::staying_available).sum();
-    let healthy = drop_healthy(scene, available - least);
-    unhealthy + healthy > 0
+    let available = quantity::total(scene.sets.all().map(Set::staying_available));
+    let healthy = drop_healthy(scene, available.saturating_sub(least));
+    unhealthy.saturating_add(healthy) > 0
 }
 
 /// Scales down unavailable pods of old sets first. Returns the number of removed pods.
@@ -50,11 +51,11 @@ fn drop_unhealthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     let spec = scene.spec;
     let mut gone = 0;
     for set in scene.sets.old_active() {
-        let (replicas, unavailable) = (set.replicas(), set.replicas() - set.staying_available());
-        let dropped = unavailable.min(may_go - gone);
+        let (replicas, unavailable) = (set.replicas(), set.replicas().saturating_sub(set.staying_available()));
+        let dropped = unavailable.min(may_go.saturating_sub(gone));
         if dropped > 0 {
-            set.scale(spec, replicas - dropped);
-            gone += dropped;
+            set.scale(spec, replicas.saturating_sub(dropped));
+            gone.raise(dropped);
         }
     }
     gone
@@ -65,10 +66,10 @@ fn drop_healthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     let spec = scene.spec;
     let mut gone = 0;
     for set in scene.sets.old_active() {
-        let dropped = set.replicas().min(may_go - gone);
+        let dropped = set.replicas().min(may_go.saturating_sub(gone));
         if dropped > 0 {
-            set.scale(spec, set.replicas() - dropped);
-            gone += dropped;
+            set.scale(spec, set.replicas().saturating_sub(dropped));
+            gone.raise(dropped);
         }
     }
     gone

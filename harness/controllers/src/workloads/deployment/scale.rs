@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::numbers::{self, MAX_REPLICAS};
 use super::sets::{Scene, Set};
 use crate::workloads::meta;
+use quantity::Saturating as _;
 
 /// Scales the sets to the desired number of pods.
 pub fn scale(scene: &mut Scene<'_>) {
@@ -50,11 +51,11 @@ fn is_saturated(scene: &Scene<'_>) -> bool {
 fn in_proportion(scene: &mut Scene<'_>) {
     let (spec, wanted) = (scene.spec, numbers::replicas(scene.spec));
     let most = if wanted > 0 {
-        wanted + numbers::max_surge(spec)
+        wanted.saturating_add(numbers::max_surge(spec))
     } else {
         0
     };
-    let to_add = most - scene.sets.total();
+    let to_add = most.saturating_sub(scene.sets.total());
     let status_replicas = scene.deployment.status.as_ref().and_then(|status| status.replicas);
 
     let sets = &mut scene.sets;
@@ -72,15 +73,15 @@ fn in_proportion(scene: &mut Scene<'_>) {
     for set in &active {
         let share = share(set, wanted, most, status_replicas.unwrap_or_default());
         let share = if to_add > 0 {
-            share.min(to_add - added).max(0)
+            share.min(to_add.saturating_sub(added)).max(0)
         } else {
-            share.max(to_add - added).min(0)
+            share.max(to_add.saturating_sub(added)).min(0)
         };
-        added += share;
-        sizes.push(set.replicas() + share);
+        added.raise(share);
+        sizes.push(set.replicas().saturating_add(share));
     }
     if let Some(first) = sizes.first_mut() {
-        *first = (*first + to_add - added).max(0);
+        *first = first.saturating_add(to_add).saturating_sub(added).max(0);
     }
     for (set, size) in active.into_iter().zip(sizes) {
         set.scale(spec, size);
@@ -91,13 +92,16 @@ fn in_proportion(scene: &mut Scene<'_>) {
 fn share(set: &Set, wanted: i32, most: i32, status_replicas: i32) -> i32 {
     let replicas = set.replicas();
     if wanted == 0 {
-        return -replicas;
+        return replicas.saturating_neg();
     }
     let before = meta::number(&set.now.metadata, MAX_REPLICAS)
         .filter(|before| *before > 0)
         .unwrap_or(i64::from(status_replicas))
         .max(1);
-    let scaled = i64::from(replicas) * i64::from(most);
-    let rounded = (2 * scaled + before) / (2 * before);
-    i32::try_from(rounded).unwrap_or(i32::MAX) - replicas
+    let twice = i64::from(replicas).saturating_mul(i64::from(most)).saturating_mul(2);
+    let rounded = twice
+        .saturating_add(before)
+        .checked_div(before.saturating_mul(2))
+        .unwrap_or_default();
+    i32::try_from(rounded).unwrap_or(i32::MAX).saturating_sub(replicas)
 }

@@ -47,11 +47,13 @@ impl Scene<'_> {
         if numbers::is_recreate(spec) {
             return wanted;
         }
-        let room = wanted + numbers::max_surge(spec) - self.sets.total();
+        let room = wanted
+            .saturating_add(numbers::max_surge(spec))
+            .saturating_sub(self.sets.total());
         if room <= 0 {
             return current;
         }
-        current + room.min(wanted - current)
+        current.saturating_add(room.min(wanted.saturating_sub(current)))
     }
 }
 
@@ -146,7 +148,7 @@ impl Set {
 /// Records the numbers of the deployment in a set's annotations.
 pub fn remember_numbers(set: &mut ReplicaSet, spec: &DeploymentSpec) {
     let desired = numbers::replicas(spec);
-    let most = desired + numbers::max_surge(spec);
+    let most = desired.saturating_add(numbers::max_surge(spec));
     meta::annotate(&mut set.metadata, DESIRED_REPLICAS, desired.to_string());
     meta::annotate(&mut set.metadata, MAX_REPLICAS, most.to_string());
 }
@@ -192,7 +194,7 @@ impl Sets {
 
     /// The planned number of pods of all sets.
     pub fn total(&self) -> i32 {
-        self.all().map(Set::replicas).sum()
+        quantity::total(self.all().map(Set::replicas))
     }
 
     /// Plans the writes, beginning with the new set.

@@ -12,6 +12,7 @@ use super::endpoint::{Family, endpoint, families, ports};
 use crate::Kind;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::Plan;
+use quantity::Saturating as _;
 
 /// The maximum number of endpoints per slice.
 const MOST: usize = 100;
@@ -143,7 +144,7 @@ fn spread(
             plan.delete(Kind::EndpointSlice, &slice.metadata);
             continue;
         }
-        left += usize::from(endpoints.is_empty());
+        left.raise(usize::from(endpoints.is_empty()));
         if changed {
             let mut after = EndpointSlice::clone(slice);
             after.metadata.labels = Some(labels(view));

@@ -78,12 +78,11 @@ fn exceeds_backoff_limit(scene: &Scene<'_>, tally: &Tally) -> bool {
     if template.and_then(|spec| spec.restart_policy.as_deref()) != Some("OnFailure") {
         return false;
     }
-    let restarts: i32 = scene
+    let active = scene
         .pods
         .iter()
-        .filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"))
-        .map(|pod| all_restarts(pod))
-        .sum();
+        .filter(|pod| matches!(pods::phase(pod), "Running" | "Pending"));
+    let restarts = quantity::total(active.map(|pod| all_restarts(pod)));
     if limit == 0 { restarts > 0 } else { restarts >= limit }
 }
 
@@ -91,7 +90,7 @@ fn all_restarts(pod: &k8s_openapi::api::core::v1::Pod) -> i32 {
     let Some(status) = &pod.status else { return 0 };
     let init = status.init_container_statuses.iter().flatten();
     let main = status.container_statuses.iter().flatten();
-    init.chain(main).map(|container| container.restart_count).sum()
+    quantity::total(init.chain(main).map(|container| container.restart_count))
 }
 
 /// Whether enough pods succeeded; `active` is the number of remaining pods.

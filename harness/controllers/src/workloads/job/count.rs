@@ -54,12 +54,17 @@ pub(super) fn tally(scene: &Scene<'_>) -> Tally {
     let succeeded = if scene.is_indexed() {
         meta::count(scene.succeeded_indexes().len())
     } else {
-        scene.status.succeeded.unwrap_or_default()
-            + meta::count(known.succeeded.len())
-            + new(&|pod| pods::phase(pod) == "Succeeded")
+        quantity::total([
+            scene.status.succeeded.unwrap_or_default(),
+            meta::count(known.succeeded.len()),
+            new(&|pod| pods::phase(pod) == "Succeeded"),
+        ])
     };
-    let failed =
-        scene.status.failed.unwrap_or_default() + meta::count(known.failed.len()) + new(&|pod| scene.has_failed(pod));
+    let failed = quantity::total([
+        scene.status.failed.unwrap_or_default(),
+        meta::count(known.failed.len()),
+        new(&|pod| scene.has_failed(pod)),
+    ]);
     Tally {
         succeeded,
         failed,
@@ -83,7 +88,9 @@ fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
         .filter(|end| last_success.is_none_or(|success| *end > success))
         .collect();
     let last = failures.iter().copied().max()?;
-    let doublings = u32::try_from(failures.len() - 1).unwrap_or(u32::MAX).min(16);
+    let doublings = u32::try_from(failures.len().saturating_sub(1))
+        .unwrap_or(u32::MAX)
+        .min(16);
     let wait = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     last.saturating_add(wait).ok()
 }
@@ -109,7 +116,7 @@ fn ended_at(pod: &Pod) -> Timestamp {
     let deleted = || {
         let deletion = pod.metadata.deletion_timestamp.as_ref()?;
         let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or_default();
-        Some(meta::later(deletion.0, -grace))
+        Some(meta::later(deletion.0, grace.saturating_neg()))
     };
     containers
         .or_else(unready)
@@ -136,8 +143,8 @@ pub(super) fn count(scene: &Scene<'_>, verdict: &Verdict) -> Counted {
     let into_counter = |uids: &mut BTreeSet<String>, counter: &mut Option<i32>| {
         let before = uids.len();
         uids.retain(|uid| tracked.contains(uid.as_str()));
-        let left = meta::count(before - uids.len());
-        *counter = counted(counter.unwrap_or_default() + left);
+        let left = meta::count(before.saturating_sub(uids.len()));
+        *counter = counted(counter.unwrap_or_default().saturating_add(left));
     };
     into_counter(&mut known.succeeded, &mut status.succeeded);
     into_counter(&mut known.failed, &mut status.failed);
@@ -147,7 +154,7 @@ pub(super) fn count(scene: &Scene<'_>, verdict: &Verdict) -> Counted {
     let mut completed = indexes::parse(written, completions);
     let mut release = Vec::new();
     for pod in scene.pods.iter().filter(|pod| is_tracked(pod)) {
-        if release.len() + known.succeeded.len() + known.failed.len() >= MOST_UNCOUNTED {
+        if quantity::total([release.len(), known.succeeded.len(), known.failed.len()]) >= MOST_UNCOUNTED {
             break;
         }
         let uid = meta::uid(&pod.metadata);

@@ -93,7 +93,7 @@ fn decide_running(plan: &mut Plan, view: &View, mut scene: Scene<'_>) {
         .iter()
         .filter(|action| matches!(action, Action::Delete { .. }))
         .count();
-    let terminating = scene.terminating() + if retrying { 0 } else { deletes };
+    let terminating = scene.terminating().saturating_add(if retrying { 0 } else { deletes });
     let ready = scene.active().iter().filter(|pod| pods::is_ready(pod)).count();
 
     let counted_now = count::count(&scene, &verdict);
@@ -101,7 +101,7 @@ fn decide_running(plan: &mut Plan, view: &View, mut scene: Scene<'_>) {
     status.active = counted(meta::count(active));
     status.ready = Some(meta::count(ready.min(active)));
     status.terminating = Some(meta::count(terminating));
-    let ended = conditions::conclude(&mut status, &verdict, now, active + terminating);
+    let ended = conditions::conclude(&mut status, &verdict, now, active.saturating_add(terminating));
 
     plan.wake(steps.deadline);
     if retrying {

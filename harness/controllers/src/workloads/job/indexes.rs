@@ -32,13 +32,13 @@ pub fn text(indexes: &BTreeSet<i32>) -> String {
     let mut ranges: Vec<(i32, i32)> = Vec::new();
     for index in indexes {
         match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *index => *last = *index,
+            Some((_, last)) if last.saturating_add(1) == *index => *last = *index,
             _ => ranges.push((*index, *index)),
         }
     }
     let parts: Vec<String> = ranges
         .into_iter()
-        .map(|(first, last)| match last - first {
+        .map(|(first, last)| match last.saturating_sub(first) {
             0 => first.to_string(),
             1 => format!("{first},{last}"),
             _ => format!("{first}-{last}"),

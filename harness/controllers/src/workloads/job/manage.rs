@@ -31,14 +31,14 @@ pub(super) fn manage(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> usize
             }
             plan.delete_pod(pod);
         }
-        return active.len() - surplus.len();
+        return active.len().saturating_sub(surplus.len());
     }
     let leaving = if scene.replaces_failed_only() {
         scene.terminating()
     } else {
         0
     };
-    let missing = wanted.saturating_sub(active.len() + leaving).min(BURST);
+    let missing = wanted.saturating_sub(active.len().saturating_add(leaving)).min(BURST);
     if missing == 0 {
         return active.len();
     }
@@ -56,7 +56,7 @@ pub(super) fn manage(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> usize
     for pod in new {
         plan.create_pod(pod);
     }
-    active.len() + created
+    active.len().saturating_add(created)
 }
 
 /// The desired number of active pods.
@@ -69,7 +69,7 @@ fn wanted(scene: &Scene<'_>, tally: &Tally, active: usize) -> usize {
         // After the first success the remaining pods finish, and no more are created.
         None if tally.succeeded > 0 => active.min(parallelism),
         None => parallelism,
-        Some(completions) => size(completions - tally.succeeded).min(parallelism),
+        Some(completions) => size(completions.saturating_sub(tally.succeeded)).min(parallelism),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner, count, counted, size};
 use crate::workloads::plan::{Attempt, Failure, Plan};
 use crate::workloads::{pods, ranking};
+use quantity::Saturating as _;
 
 /// The maximum number of creations or deletions per pass.
 const BURST: usize = 500;
@@ -77,9 +78,9 @@ fn scale(
         return;
     }
     if wanted > 0 {
-        let mut neighbours = BTreeMap::new();
+        let mut neighbours = BTreeMap::<String, usize>::new();
         for node in view.related.iter().filter_map(|pod| pods::node(pod)) {
-            *neighbours.entry(node.to_owned()).or_default() += 1;
+            neighbours.entry(node.to_owned()).or_default().raise(1);
         }
         ranking::sort_for_deletion(&mut active, &neighbours, now);
     }

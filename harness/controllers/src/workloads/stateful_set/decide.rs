@@ -16,6 +16,7 @@ use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
+use quantity::Saturating as _;
 
 /// The label with the hash from the revision's name.
 const HASH: &str = "controller.kubernetes.io/hash";
@@ -96,7 +97,7 @@ fn versions(
             if view.revisions.iter().any(|other| taken(&other)) {
                 let mut changed = StatefulSet::clone(&view.set);
                 let status = changed.status.get_or_insert_default();
-                *status.collision_count.get_or_insert_default() += 1;
+                status.collision_count.get_or_insert_default().raise(1);
                 plan.update_status(changed);
                 return None;
             }

@@ -59,7 +59,7 @@ pub(super) fn roll(plan: &mut Plan, scene: &Scene<'_>, pods: &BTreeMap<i32, Arc<
     let unsettled = others.iter().filter(|pod| !scene.is_settled(pod)).count();
     let last = scene.start().saturating_add(scene.replicas());
     let absent = (lowest..last).filter(|ordinal| !pods.contains_key(ordinal)).count();
-    let missing = unsettled + absent;
+    let missing = unsettled.saturating_add(absent);
     let room = size(max_unavailable(scene)).saturating_sub(missing);
     for pod in outdated.into_iter().take(room) {
         delete(plan, scene, pod);
