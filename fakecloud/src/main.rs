@@ -11,7 +11,7 @@ use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::cli::Control;
 use fakecloud::registration::RegisterCommand;
 use fakecloud::serve::{ServeOptions, serve};
-use tokio::signal::unix::{SignalKind, signal};
+use runtime::signals::Termination;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves a cloud over gRPC until SIGTERM or SIGINT
+    /// Serves a cloud over gRPC until SIGTERM, SIGINT, SIGQUIT or SIGHUP
     Serve(Box<ServeOptions>),
     /// Registers a running cloud with machine controllers, as a driver in a process of its own
     Register(Box<RegisterCommand>),
@@ -117,13 +117,9 @@ where
 
 /// Cancels `token` at the first signal; fails at the second one.
 async fn ended(token: CancellationToken) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut termination = Termination::listen()?;
     for _ in 0..2 {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        termination.next().await;
         if token.is_cancelled() {
             break;
         }

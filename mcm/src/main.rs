@@ -16,7 +16,7 @@ use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
 use mcm_driver::of_provider::OfProvider;
 use mcm_driver::registration::{Listener, Registry};
-use tokio::signal::unix::{SignalKind, signal};
+use runtime::signals::Termination;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -252,18 +252,14 @@ fn identity(seed: &Seed) -> String {
     format!("{host}_{}", seed.stream("identity").uuid())
 }
 
-/// A token that SIGTERM and SIGINT cancel; a second signal terminates the process at once.
+/// A token that SIGTERM, SIGINT, SIGQUIT and SIGHUP cancel; a second signal terminates the process at once.
 fn cancelled_by_signals() -> anyhow::Result<CancellationToken> {
     let cancel = CancellationToken::new();
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    let mut termination = Termination::listen().context("signals cannot be handled")?;
     let token = cancel.clone();
     tokio::spawn(async move {
         for is_second in [false, true] {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            termination.next().await;
             if is_second {
                 std::process::exit(130);
             }

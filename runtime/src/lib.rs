@@ -9,6 +9,7 @@ pub mod events;
 pub mod ownership;
 pub mod reach;
 pub mod selector;
+pub mod signals;
 pub mod time;
 pub mod timers;
 pub mod watch;

@@ -94,6 +94,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "mcm",
             "mcm-api",
             "mcm-driver",
+            "runtime",
             "scenario",
             "sim",
             "stage",

@@ -178,7 +178,7 @@ fn a_port_in_use_fails_with_one_clear_line() {
 }
 
 /// Interrupts `drydock run` when it starts a program; asserts that nothing of it is left.
-fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
+fn interrupted_run_leaves_nothing(stage: &str, log: &str, interrupt: Signal) {
     let folder = tempfile::tempdir().unwrap();
     let mut child = drydock_program()
         .args(["run", "vm_dies", "--stage", stage])
@@ -192,7 +192,7 @@ fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
     while child.try_wait().unwrap().is_none() && !has_file(folder.path(), log) {
         std::thread::yield_now();
     }
-    signal(&child, Signal::SIGINT);
+    signal(&child, interrupt);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(2), "{stage} {log}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
@@ -293,10 +293,12 @@ fn end(mut child: Child, output: BufReader<ChildStdout>) {
 }
 
 #[rstest]
-#[case::as_the_cloud_starts("fakecloud.log")]
-#[case::as_mcm_starts("mcm.log")]
-fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
-    interrupted_run_leaves_nothing("embedded", log);
+#[case::as_the_cloud_starts("fakecloud.log", Signal::SIGINT)]
+#[case::as_mcm_starts("mcm.log", Signal::SIGTERM)]
+#[case::as_the_terminal_closes("mcm.log", Signal::SIGHUP)]
+#[case::as_the_user_quits("mcm.log", Signal::SIGQUIT)]
+fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str, #[case] interrupt: Signal) {
+    interrupted_run_leaves_nothing("embedded", log, interrupt);
 }
 
 #[rstest]
@@ -306,7 +308,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
 #[ignore = "long: a real control plane"]
 fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
     match envtest::Programs::find() {
-        Ok(_) => interrupted_run_leaves_nothing("envtest", log),
+        Ok(_) => interrupted_run_leaves_nothing("envtest", log, Signal::SIGINT),
         Err(missing) => assert_none_is_required(&missing.to_string()),
     }
 }

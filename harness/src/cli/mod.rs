@@ -28,10 +28,10 @@ mod up;
 
 use std::process::ExitCode;
 
+use ::runtime::signals::Termination;
 use clap::{Parser, Subcommand};
 use scenario::Scenario;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::regression::Entry;
 
@@ -169,7 +169,7 @@ fn runtime(threads: usize) -> Result<Runtime, Usage> {
     built.map_err(|error| Usage(format!("cannot start the runtime: {error}")))
 }
 
-/// Returns on Ctrl-C and on SIGTERM.
+/// Returns on Ctrl-C and the other signals that end a program.
 async fn interrupted() {
     match Interrupts::new() {
         Ok(mut interrupts) => interrupts.next().await,
@@ -177,27 +177,20 @@ async fn interrupted() {
     }
 }
 
-/// Receives every Ctrl-C and SIGTERM, including those that arrive between two calls of [`Interrupts::next`].
-struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
-}
+/// Receives every Ctrl-C and the other signals that end a program.
+struct Interrupts(Termination);
 
 impl Interrupts {
     fn new() -> Result<Self, Usage> {
-        let listen = |kind| signal(kind).map_err(|error| Usage(format!("cannot listen for Ctrl-C: {error}")));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-        })
+        let listening = Termination::listen();
+        listening
+            .map(Self)
+            .map_err(|error| Usage(format!("cannot listen for Ctrl-C: {error}")))
     }
 
     /// Waits for the next interrupt.
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+        self.0.next().await;
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::transcript::Transcript;
 
 const VARIABLE: &str = "DRYDOCK_CONTRACT_KUBECONFIG";
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the case on the embedded server, and on a real one if the environment names it. With `INSTA_UPDATE=always`
 /// only the real server is used, and its responses become the expected ones.
