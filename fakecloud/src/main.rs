@@ -29,7 +29,7 @@ struct Arguments {
 enum Command {
     /// Serves a cloud over gRPC until SIGTERM, SIGINT, SIGQUIT or SIGHUP
     Serve(Box<ServeOptions>),
-    /// Registers a running cloud with machine controllers, as a driver in a process of its own
+    /// Registers a running cloud with machine controllers, as a driver in a separate process
     Register(Box<RegisterCommand>),
     /// Creates certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),

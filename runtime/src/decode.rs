@@ -19,13 +19,15 @@ use serde_path_to_error::{Path, Segment};
 const MAX_PROBLEMS: usize = 16;
 /// The maximum number of names in [`Problem::field`].
 const MAX_NAMES: usize = 8;
+/// The maximum length of [`Problem::message`] in characters.
+const MAX_MESSAGE: usize = 200;
 
 /// A field that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The path of the field, for example `spec.replicas`; shortened if it is deep. Empty: the whole object.
     pub field: String,
-    /// What is wrong with its value.
+    /// What is wrong with its value. Contains no text from the object, which may be long or secret.
     pub message: String,
 }
 
@@ -38,15 +40,29 @@ impl fmt::Display for Problem {
     }
 }
 
+/// The fields of one object that could not be decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "; " };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
 /// An object that was decoded on its own.
 #[derive(Clone, Debug)]
 pub enum Decoded<K> {
     /// The object.
     Whole(K),
     /// The object without the fields that could not be decoded.
-    Partial(K, Vec<Problem>),
+    Partial(K, Problems),
     /// Only the metadata: a required field could not be decoded.
-    Metadata(Box<ObjectMeta>, Vec<Problem>),
+    Metadata(Box<ObjectMeta>, Problems),
 }
 
 impl<K> From<K> for Decoded<K> {
@@ -57,9 +73,9 @@ impl<K> From<K> for Decoded<K> {
 
 impl<K> Decoded<K> {
     /// The object, unless only its metadata could be decoded, and what could not be decoded.
-    pub fn into_parts(self) -> (Option<K>, Vec<Problem>) {
+    pub fn into_parts(self) -> (Option<K>, Problems) {
         match self {
-            Self::Whole(object) => (Some(object), Vec::new()),
+            Self::Whole(object) => (Some(object), Problems::default()),
             Self::Partial(object, problems) => (Some(object), problems),
             Self::Metadata(_, problems) => (None, problems),
         }
@@ -116,14 +132,14 @@ fn decode<K: DeserializeOwned>(text: &str) -> serde_json::Result<Decoded<K>> {
         return Ok(Decoded::Whole(object));
     }
     let mut rest = Cow::Borrowed(text);
-    let mut problems = Vec::new();
-    while problems.len() < MAX_PROBLEMS {
+    let mut problems = Problems::default();
+    while problems.0.len() < MAX_PROBLEMS {
         let error = match serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(&rest)) {
             Ok(object) => return Ok(Decoded::Partial(object, problems)),
             Err(error) => error,
         };
         let names = names(error.path());
-        problems.push(Problem {
+        problems.0.push(Problem {
             field: field(&names),
             message: message(error.inner()),
         });
@@ -155,10 +171,17 @@ fn field(names: &[&str]) -> String {
     format!("{shown}{more}")
 }
 
-/// The error without its position in a text that no reader sees.
+/// The error without its position, which would refer to a text that was not published, and without text from the object.
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_owned()
+    let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
+    let kind = text.split_once(": string \"").map(|(kind, _)| kind);
+    let expected = text.rsplit_once("\", expected ").map(|(_, expected)| expected);
+    let text = match (kind, expected) {
+        (Some(kind), Some(expected)) => format!("{kind}: a string, expected {expected}"),
+        _ => text.to_owned(),
+    };
+    text.chars().take(MAX_MESSAGE).collect()
 }
 
 /// The object without the field that `names` lead to; `None`: there is no such field.
@@ -193,7 +216,7 @@ mod tests {
     )]
     #[case::two_fields(
         json!({ "metadata": { "name": "n", "generation": "x" }, "spec": { "unschedulable": 1 } }),
-        &["metadata.generation: invalid type: string \"x\", expected i64", "spec.unschedulable: invalid type: integer `1`, expected a boolean"]
+        &["metadata.generation: invalid type: a string, expected i64", "spec.unschedulable: invalid type: integer `1`, expected a boolean"]
     )]
     #[case::an_element_of_a_list(
         json!({ "metadata": { "name": "n" }, "spec": { "podCIDRs": ["a", 1] } }),
@@ -204,7 +227,7 @@ mod tests {
             panic!("{object}");
         };
         assert_eq!(node.metadata.name.as_deref(), Some("n"));
-        assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+        assert_eq!(problems.to_string(), expected.join("; "));
     }
 
     #[test]
@@ -239,10 +262,7 @@ mod tests {
             };
             assert_eq!(spec.name, "x");
             assert!(spec.free.is_object());
-            let [problem] = &problems[..] else {
-                panic!("{problems:?}");
-            };
-            assert_eq!(problem.to_string(), "spec.free.a.a.a.a.a.a…: recursion limit exceeded");
+            assert_eq!(problems.to_string(), "spec.free.a.a.a.a.a.a…: recursion limit exceeded");
         }
     }
 
@@ -253,15 +273,22 @@ mod tests {
             panic!("{text}");
         };
         assert_eq!(metadata.resource_version.as_deref(), Some("7"));
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
-            problems,
-            [
-                "spec.name: invalid type: integer `1`, expected a string",
-                "spec: missing field `name`",
-                "missing field `spec`",
-            ]
+            problems.to_string(),
+            "spec.name: invalid type: integer `1`, expected a string; spec: missing field `name`; missing field `spec`"
         );
+    }
+
+    #[test]
+    fn a_message_contains_no_text_from_the_object() {
+        for secret in ["s3cret", "a\", expected b", &"x".repeat(100_000)] {
+            let object = json!({ "metadata": { "name": "n", "generation": secret } });
+            let (_, problems) = decoded(&object).into_parts();
+            assert_eq!(
+                problems.to_string(),
+                "metadata.generation: invalid type: a string, expected i64"
+            );
+        }
     }
 
     #[test]
@@ -270,7 +297,7 @@ mod tests {
         let bad = r#"{"metadata":{"name":"bad"},"data":{"a":1}}"#;
         let list = format!(r#"{{"metadata":{{"resourceVersion":"5"}},"items":[{bad},{good}]}}"#);
         let list: ObjectList<Decoded<ConfigMap>> = serde_json::from_str(&list).unwrap();
-        let problems = |decoded: &Decoded<ConfigMap>| decoded.clone().into_parts().1.len();
+        let problems = |decoded: &Decoded<ConfigMap>| decoded.clone().into_parts().1.0.len();
         assert_eq!(list.items.iter().map(problems).collect::<Vec<_>>(), [1, 0]);
         let event = format!(r#"{{"type":"ADDED","object":{bad}}}"#);
         let event: WatchEvent<Decoded<ConfigMap>> = serde_json::from_str(&event).unwrap();

@@ -70,7 +70,7 @@ mod preserve_not_inert;
 mod preserved_counts_as_broken;
 mod provider_id_write_lost;
 mod quirks;
-mod removal_nobody_told;
+mod removal_unobserved;
 mod restart_loses_provider_id;
 mod scale_down_picks_wrong;
 mod scale_up_feeds_old_set;
@@ -193,7 +193,7 @@ pub fn regressions() -> Vec<Entry> {
         failed_machine_is_created_again::entry(),
         failed_update_waits_for_itself::entry(),
         inline_attachment_crashes_drain::entry(),
-        removal_nobody_told::entry(),
+        removal_unobserved::entry(),
         token_ids_collide::entry(),
     ];
     entries.extend(appendix::entries());

@@ -140,7 +140,7 @@ impl Server {
         } else {
             Some(Authority::new()?)
         };
-        // Tokens repeat in a simulated run; elsewhere nobody may be able to predict the key.
+        // Tokens repeat in a simulated run; elsewhere a client must not be able to predict the key.
         let keys = if clock.is_simulated() {
             seed.clone()
         } else {

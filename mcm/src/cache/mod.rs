@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
-use runtime::decode::{Decoded, Problem};
+use runtime::decode::{Decoded, Problems};
 
 pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
 pub(crate) use self::key::Key;
@@ -81,18 +81,11 @@ impl<K> Change<K> {
 }
 
 /// What could not be decoded of an existing object.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Damage {
     /// The metadata of the object.
     pub(crate) metadata: ObjectMeta,
-    problems: Vec<Problem>,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problems: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
-        f.write_str(&problems.join("; "))
-    }
+    pub(crate) problems: Problems,
 }
 
 /// The objects of one kind. Clones share the storage.

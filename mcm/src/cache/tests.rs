@@ -3,6 +3,8 @@
 use k8s_openapi::api::core::v1::Node;
 use mcm_api::keys;
 
+use runtime::decode::Problem;
+
 use super::*;
 use crate::view::NodeIndex;
 
@@ -172,7 +174,7 @@ fn partial(node: Node, field: &str) -> Decoded<Node> {
         field: field.to_owned(),
         message: "not a string".to_owned(),
     };
-    Decoded::Partial(node, vec![problem])
+    Decoded::Partial(node, Problems(vec![problem]))
 }
 
 fn metadata(node: &Node) -> Decoded<Node> {
@@ -181,7 +183,9 @@ fn metadata(node: &Node) -> Decoded<Node> {
 }
 
 fn damage(cache: &Cache<Node>, name: &str) -> Option<String> {
-    cache.damage(&Key::new("", name)).map(|damage| damage.to_string())
+    cache
+        .damage(&Key::new("", name))
+        .map(|damage| damage.problems.to_string())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use mcm_api::{MachineDeployment, MachineSet};
 use mcm_core::event::EventType;
 use mcm_core::ownership::controller;
 use parking_lot::Mutex;
-use runtime::decode::Decoded;
+use runtime::decode::{Decoded, Problems};
 
 use super::{Controllers, Outcome};
 use crate::cache::{Cache, Damage, Indexed, Key};
@@ -25,10 +25,8 @@ pub(crate) struct ReportedDamage(Mutex<BTreeMap<Work, Damage>>);
 
 impl ReportedDamage {
     fn is_reported(&self, work: &Work, damage: &Damage) -> bool {
-        self.0
-            .lock()
-            .get(work)
-            .is_some_and(|known| known.to_string() == damage.to_string())
+        let is_same = |known: &Damage| known.metadata.uid == damage.metadata.uid && known.problems == damage.problems;
+        self.0.lock().get(work).is_some_and(is_same)
     }
 }
 
@@ -63,9 +61,10 @@ impl Controllers {
         if self.reported_damage.is_reported(work, &damage) {
             return Some(Outcome::default());
         }
-        let object = Decoded::<K>::Metadata(Box::new(damage.metadata.clone()), Vec::new());
+        let object = Decoded::<K>::Metadata(Box::new(damage.metadata.clone()), Problems::default());
         let message = format!(
-            "{damage}; the {} is not reconciled until this is corrected",
+            "{}; the {} is not reconciled until this is corrected",
+            damage.problems,
             K::kind(&())
         );
         let executor = &self.executor;

@@ -47,7 +47,7 @@ impl Controllers {
         let state = &self.executor.state;
         for decision in 0..DECISIONS {
             let view = View {
-                sets: state.sets.all(),
+                sets: state.sets_of_known_size(),
                 deployments: state.deployments.all(),
                 machines: state.machines.all(),
                 // A set that this pass unfreezes gets time to delete its surplus machines.

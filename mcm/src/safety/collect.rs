@@ -135,8 +135,7 @@ impl Safety {
             Ok(Some(Decoded::Whole(machine))) => Truth::Present(Known::of(&machine)),
             Ok(Some(damaged)) => {
                 let (_, problems) = damaged.into_parts();
-                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                Truth::Undecodable(problems.join("; "))
+                Truth::Undecodable(problems.to_string())
             }
             Err(error) => Truth::Unreadable(brief(&error)),
         };

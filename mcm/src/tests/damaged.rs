@@ -164,3 +164,42 @@ async fn a_leader_whose_caches_stay_empty_leaves_the_lease() {
         .unwrap();
     assert_eq!(lease["spec"]["holderIdentity"].as_str().unwrap_or_default(), "");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_set_of_a_damaged_deployment_keeps_its_machines_and_is_not_frozen() {
+    let stage = stage();
+    let mut spec = super::sets::set(3)["spec"].clone();
+    stage.server.put(
+        &format!("{DEPLOYMENTS}/pool"),
+        object("pool", "MachineDeployment", json!({ "spec": &spec })),
+    );
+    let sizes = || {
+        let sets = stage.server.all(SETS);
+        sets.iter()
+            .map(|set| set["spec"]["replicas"].clone())
+            .collect::<Vec<_>>()
+    };
+    let story = async {
+        stage.wait(60).await;
+        assert_eq!((sizes(), stage.server.all(MACHINES).len()), (vec![json!(3)], 3));
+        spec["replicas"] = json!("none");
+        stage.server.put(
+            &format!("{DEPLOYMENTS}/pool"),
+            object("pool", "MachineDeployment", json!({ "spec": spec })),
+        );
+        // Longer than the period of the guard against too many machines.
+        stage.wait(120).await;
+        let sets = stage.server.all(SETS);
+        assert_eq!(
+            (sizes(), sets[0]["metadata"]["labels"]["freeze"].clone()),
+            (vec![json!(3)], Value::Null)
+        );
+        let lost = stage.server.all(MACHINES).swap_remove(0);
+        stage
+            .server
+            .remove(&format!("{MACHINES}/{}", lost["metadata"]["name"].as_str().unwrap()));
+        stage.wait(30).await;
+        assert_eq!(stage.server.all(MACHINES).len(), 3, "the set replaces a machine");
+    };
+    stage.run(story).await;
+}

@@ -21,7 +21,7 @@ pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, mac
     let mut view = View {
         secret: class.as_ref().map(|class| secret(state, class)).unwrap_or_default(),
         class,
-        class_damage: state.classes.damage(&key).map(|damage| damage.to_string()),
+        class_damage: state.classes.damage(&key).map(|damage| damage.problems.to_string()),
         target: state.target.is_some(),
         siblings: siblings(state, pending_statuses, &machine),
         ledger: state.standing(&machine),

@@ -40,11 +40,24 @@ impl ClusterState {
         machines
     }
 
-    /// The deployment that controls the set.
+    /// The deployment that controls the set; `None` also if it cannot be decoded, since its size may be wrong then.
     pub(crate) fn deployment_of(&self, set: &MachineSet) -> Option<Arc<MachineDeployment>> {
         let owner = controller(&set.metadata)?;
-        let deployment = self.deployments.get(&Key::new(&self.namespace, &owner.name))?;
-        (deployment.metadata.uid.as_ref() == Some(&owner.uid)).then_some(deployment)
+        let key = Key::new(&self.namespace, &owner.name);
+        let deployment = self.deployments.get(&key)?;
+        let is_owner = deployment.metadata.uid.as_ref() == Some(&owner.uid);
+        (is_owner && self.deployments.damage(&key).is_none()).then_some(deployment)
+    }
+
+    /// The sets whose size is known: they and their deployments could be decoded.
+    pub(crate) fn sets_of_known_size(&self) -> Vec<Arc<MachineSet>> {
+        let mut sets = self.sets.all();
+        sets.retain(|set| {
+            let owner = controller(&set.metadata).map(|owner| Key::new(&self.namespace, &owner.name));
+            let is_damaged = |owner: &Key| self.deployments.damage(owner).is_some();
+            self.sets.damage(&Key::of(&**set)).is_none() && !owner.as_ref().is_some_and(is_damaged)
+        });
+        sets
     }
 
     /// Sets that the deployment controls, and orphans that it selects.

@@ -130,7 +130,7 @@ where
             let changes = cache.apply(event.modify(|object| object.managed_fields_mut().clear()));
             let damaged = cache.take_newly_damaged();
             for key in &damaged {
-                let damage = cache.damage(key).map(|damage| damage.to_string());
+                let damage = cache.damage(key).map(|damage| damage.problems.to_string());
                 tracing::warn!(kind = %K::kind(&()), object = %key, damage, "the object cannot be decoded completely");
             }
             Delivery { changes, damaged }

@@ -533,7 +533,7 @@ fn result_size(function: &str, target: Option<&Value>, arguments: &[Value]) -> u
     }
 }
 
-/// Subtracts the size of everything in a value, up to what is left.
+/// Subtracts the sizes of a value and of all values in it from `left`; stops at zero.
 fn weigh(value: &Value, left: &mut u64) {
     *left = left.saturating_sub(match value {
         Value::String(_) | Value::Bytes(_) => size(value).max(1),

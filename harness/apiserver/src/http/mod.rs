@@ -120,7 +120,7 @@ impl Inner {
         }
     }
 
-    /// Authenticates and authorizes the request before it reads the body, so that nobody without rights can make the
+    /// Authenticates and authorizes the request before it reads the body, so that a client without rights cannot make the
     /// server keep bodies.
     async fn exchange<B>(
         self: &Arc<Self>,

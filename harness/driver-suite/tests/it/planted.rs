@@ -63,7 +63,7 @@ pub enum Fault {
 pub struct Planted {
     fault: Fault,
     inner: Arc<dyn Driver>,
-    /// How many additional VMs each machine has; `inner` creates each of them for a machine of its own.
+    /// How many additional VMs each machine has; `inner` creates each of them for a separate machine.
     copies: Mutex<BTreeMap<String, u32>>,
     /// The machines whose VM is remembered, and which of its VMs it is.
     remembered: Mutex<BTreeMap<String, u32>>,

@@ -1,5 +1,5 @@
 //! The drain of a preserved machine whose node does not answer: its kubelet confirms no end of a container, and the VM
-//! may run for as long as it is preserved. The condition and the event say which pods left the API, and which stay.
+//! may run for as long as it is preserved. The condition and the event name the pods that left the API and those that stay.
 
 use super::super::drain::Removal;
 use super::super::pass::Pass;

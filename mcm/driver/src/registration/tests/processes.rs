@@ -115,7 +115,7 @@ async fn a_standby_accepts_a_driver_and_sends_operations_on_the_same_stream_when
     assert_eq!(vm.provider_id, ProviderId::new("red:///filled in"));
 }
 
-/// Serves a registry in a runtime of its own, whose end closes all connections.
+/// Serves a registry in a separate runtime, whose end closes all connections.
 fn served(listener: Listener, registry: &Registry) -> Runtime {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

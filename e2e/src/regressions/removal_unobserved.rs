@@ -1,4 +1,4 @@
-//! A14 `removal-nobody-told`: a machine that was removed while a watch was broken crashed the search for its
+//! A14 `removal-unobserved`: a machine that was removed while a watch was broken crashed the search for its
 //! VM.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::{joining, merge, story};
 pub(super) fn entry() -> Entry {
     Entry {
         id: "A14",
-        name: "removal-nobody-told",
+        name: "removal-unobserved",
         origin: "spec machine.md 12, no. 23, MCM#650",
         group: Group::Loops,
         confidence: Confidence::Cause,
