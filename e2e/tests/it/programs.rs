@@ -4,14 +4,19 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::drydock::drydock_program;
 
-/// A process; killed when dropped.
+/// A process. Dropping it terminates it and waits until it has removed its files.
 pub struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        if let Ok(process) = i32::try_from(self.0.id()) {
+            let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+        }
         let _ = self.0.wait();
     }
 }
