@@ -12,6 +12,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use kube::runtime::wait::{await_condition, conditions};
 
 use super::error::ClusterError;
+use super::limit::within;
 use super::{KindError, nodes, pods};
 use crate::objects::{cannot_read, release_all, remove_all};
 use crate::{deploy, tokens};
@@ -76,14 +77,14 @@ pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Re
     };
     let uid = found.uid().unwrap_or_default();
     let gone = await_condition(namespaces.clone(), namespace, conditions::is_deleted(&uid));
-    match tokio::time::timeout(NAMESPACE_LIMIT, gone).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(source)) => Err(ClusterError::WatchNamespace {
+    match within(NAMESPACE_LIMIT, gone).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(source)) => Err(ClusterError::WatchNamespace {
             namespace: namespace.to_owned(),
             source: Box::new(source),
         }
         .into()),
-        Err(_) => {
+        None => {
             let found = namespaces.get_opt(namespace).await.ok().flatten();
             let conditions = found.and_then(|found| found.status?.conditions).unwrap_or_default();
             let messages: Vec<_> = conditions

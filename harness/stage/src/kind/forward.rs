@@ -9,7 +9,7 @@ use kube::api::{Api, ListParams};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::pods::is_ready;
+use super::pod_state::is_ready;
 use crate::ports::PortError;
 
 /// A port forward. Dropping it closes the port and all connections.

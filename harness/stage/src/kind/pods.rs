@@ -7,7 +7,7 @@ use clock::Clock;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{BoxStream, StreamExt};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
@@ -18,6 +18,8 @@ use serde_json::json;
 
 use super::KindError;
 use super::docker::{Engine, EngineError};
+use super::limit::within;
+use super::pod_state::{ended, is_ready, state, statuses, without_pods};
 use crate::{LeaderError, holder_among, leader};
 
 /// The Deployment of mcm, and the label of its pods.
@@ -26,7 +28,7 @@ pub(super) const MCM: &str = "machine-controller-manager";
 pub(super) const FAKECLOUD: &str = "fakecloud";
 
 /// How long pods may take to become ready.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(2);
 /// The grace period of pod deletions in seconds. Without a grace period, a pod disappears from the API before its
 /// kubelet observes the deletion, and until then the kubelet restarts a killed container.
 const GRACE: u32 = 1;
@@ -129,7 +131,7 @@ impl Pods {
     /// Waits until the desired number of pods of a program is ready. Ignores pods that this session ended.
     ///
     /// # Errors
-    /// When they are not ready after a minute, with the state of each pod.
+    /// When they are not ready after two minutes, with the state of each pod.
     pub(super) async fn ready(&self, app: &str) -> Result<(), PodError> {
         let wanted = self.wanted(app);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
@@ -150,7 +152,7 @@ impl Pods {
                 }
             }
         };
-        if tokio::time::timeout(READY_LIMIT, waiting).await.is_ok() {
+        if within(READY_LIMIT, waiting).await.is_some() {
             return Ok(());
         }
         let states: Vec<String> = pods.values().map(state).collect();
@@ -158,10 +160,18 @@ impl Pods {
             wanted,
             app: app.to_owned(),
             states: match states.is_empty() {
-                true => "no pod was created".to_owned(),
+                true => self.why_no_pod(app).await,
                 false => states.join("; "),
             },
         })
+    }
+
+    /// Describes why a program has no pods.
+    async fn why_no_pod(&self, app: &str) -> String {
+        match self.deployments.get(app).await {
+            Ok(deployment) => without_pods(&deployment),
+            Err(error) => format!("no pod was created, and the Deployment cannot be read: {error}"),
+        }
     }
 
     /// Performs an action on a program.
@@ -299,8 +309,8 @@ impl Pods {
                 }
             }
         };
-        let waited = tokio::time::timeout(GONE_LIMIT, waiting).await;
-        waited.map_err(|_| PodError::NotScaled { app: app.to_owned() })?;
+        let waited = within(GONE_LIMIT, waiting).await;
+        waited.ok_or_else(|| PodError::NotScaled { app: app.to_owned() })?;
         Ok(sets.into_keys().collect())
     }
 
@@ -371,7 +381,7 @@ pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), PodError>
         wait_until_deleted(api, pod).await;
         left.lock().remove(&pod.name_any());
     });
-    if tokio::time::timeout(GONE_LIMIT, join_all(deletions)).await.is_ok() {
+    if within(GONE_LIMIT, join_all(deletions)).await.is_some() {
         return Ok(());
     }
     let left = left.into_inner();
@@ -434,50 +444,8 @@ fn may_create(set: &ReplicaSet) -> bool {
     wanted > 0 || observed < set.metadata.generation
 }
 
-/// Whether a pod is ready and not being deleted.
-pub(super) fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let ready = conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    ready && pod.metadata.deletion_timestamp.is_none()
-}
-
 fn uid(object: &impl ResourceExt) -> String {
     object.uid().unwrap_or_default()
-}
-
-fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.iter();
-    status.flat_map(|status| status.container_statuses.iter().flatten())
-}
-
-/// Describes the end of a container that has ended.
-fn ended(status: &ContainerStatus) -> Option<String> {
-    let terminated = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| state.as_ref()?.terminated.clone();
-    let ended = terminated(&status.state).or_else(|| terminated(&status.last_state))?;
-    let reason = ended.reason.unwrap_or_default();
-    Some(format!("ended unexpectedly (exit code {}, {reason})", ended.exit_code))
-}
-
-/// Describes the state of a pod, with the reason why it is not ready.
-fn state(pod: &Pod) -> String {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
-    if is_ready(pod) {
-        return format!("{name} is ready");
-    }
-    let waits = statuses(pod).find_map(|status| {
-        let waiting = status.state.as_ref()?.waiting.as_ref()?;
-        let text = [waiting.reason.as_deref(), waiting.message.as_deref()];
-        Some(text.into_iter().flatten().collect::<Vec<_>>().join(": "))
-    });
-    let condition = || {
-        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let mut unmet = conditions.filter(|condition| condition.status != "True");
-        unmet.find_map(|condition| condition.message.clone())
-    };
-    let reason = waits.or_else(condition).unwrap_or_else(|| "is not ready".to_owned());
-    format!("{name}: {reason}")
 }
 
 #[cfg(test)]
@@ -557,39 +525,5 @@ mod tests {
             "status": { "replicas": 1, "observedGeneration": observed },
         });
         assert_eq!(may_create(&serde_json::from_value(set).unwrap()), expected);
-    }
-
-    fn pod(status: serde_json::Value) -> Pod {
-        serde_json::from_value(json!({ "metadata": { "name": "p", "uid": "1" }, "status": status })).unwrap()
-    }
-
-    #[test]
-    fn a_restarted_container_has_ended_unexpectedly() {
-        let container = |more: serde_json::Value| {
-            let mut status = json!({ "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 1 });
-            status
-                .as_object_mut()
-                .unwrap()
-                .extend(more.as_object().unwrap().clone());
-            pod(json!({ "containerStatuses": [status] }))
-        };
-        let crashed = container(json!({ "lastState": { "terminated": { "exitCode": 3, "reason": "Error" } } }));
-        let message = statuses(&crashed).find_map(ended).unwrap();
-        assert!(message.contains('3') && message.contains("Error"), "{message}");
-        let healthy = container(json!({ "state": { "running": {} } }));
-        assert_eq!(statuses(&healthy).find_map(ended), None);
-    }
-
-    #[test]
-    fn the_state_of_a_pod_has_the_reason_why_it_is_not_ready() {
-        let waiting = json!({ "reason": "ErrImageNeverPull", "message": "no such image" });
-        let waits = pod(json!({ "containerStatuses": [
-            { "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": { "waiting": waiting } },
-        ] }));
-        assert_eq!(state(&waits), "p: ErrImageNeverPull: no such image");
-        let unscheduled = pod(json!({ "conditions": [
-            { "type": "PodScheduled", "status": "False", "message": "0/1 nodes are available" },
-        ] }));
-        assert_eq!(state(&unscheduled), "p: 0/1 nodes are available");
     }
 }
