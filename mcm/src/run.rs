@@ -276,7 +276,10 @@ fn safety_settings(options: &Options) -> safety::Settings {
             period: given.apiserver_check_period.0,
             timeout: given.apiserver_check_timeout.0,
         },
-        orphans: orphans::Settings::every(given.orphan_vms_period.0),
+        orphans: orphans::Settings {
+            period: given.orphan_vms_period.0,
+            maximum: given.max_orphan_vms,
+        },
         // The collection would hide the effect of the first of these defects.
         housekeeping: options.controllers.contains(&Controller::Safety)
             && !defect!(CreationAndDeletionAtOnce | OrphansNeverCollected),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use apiserver::faults::{Action, Class, Pattern, Rule};
 use judge::Failure;
+use judge::invariants::vms_without_machine;
 use scenario::observation::{Observation, Quiet, Seen};
 use scenario::step::{ApiFault, Client, QuietEnd};
 use stage::deploy::FAKECLOUD_ACCOUNT;
@@ -105,6 +106,12 @@ impl<S: Stage> Engine<'_, S> {
         self.quiet(Quiet::Began).await?;
         self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION))
             .await?;
+        // A period deletes at least one orphan VM.
+        for _ in 0..vms_without_machine(&self.world).count() {
+            if vms_without_machine(&self.world).next().is_some() {
+                self.let_pass(self.stage.timeouts().orphan_period).await?;
+            }
+        }
         let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         let secrets = secrets.map_err(|error| self.failed(error))?;
         let tokens = secrets

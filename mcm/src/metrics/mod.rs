@@ -57,6 +57,7 @@ struct Inner {
     driver_errors: Family<ServiceLabels, Counter>,
     frozen: Gauge,
     orphans: Family<OrphanLabels, Counter>,
+    orphan_candidates: Gauge,
     preservations: PreservationCounters,
 }
 
@@ -191,6 +192,7 @@ impl Metrics {
             driver_errors: Family::default(),
             frozen: Gauge::default(),
             orphans: Family::default(),
+            orphan_candidates: Gauge::default(),
             preservations: PreservationCounters::default(),
         };
         inner.preservations.register(&mut registry);
@@ -213,6 +215,11 @@ impl Metrics {
             "orphan_vms",
             "VMs that looked like orphans, by outcome: collected, refused or failed",
             inner.orphans.clone(),
+        );
+        registry.register(
+            "orphan_vm_candidates",
+            "VMs that looked like orphans in the last search",
+            inner.orphan_candidates.clone(),
         );
         registry.register(
             "cloud_api_requests",
@@ -348,6 +355,11 @@ impl Metrics {
     /// Counts a VM that looked like an orphan: `collected`, `refused` or `failed`.
     pub(crate) fn count_orphan(&self, outcome: &'static str) {
         self.0.orphans.get_or_create(&OrphanLabels { outcome }).inc();
+    }
+
+    /// Sets the number of VMs that look like orphans.
+    pub(crate) fn set_orphan_candidates(&self, vms: usize) {
+        self.0.orphan_candidates.set(i64::try_from(vms).unwrap_or(i64::MAX));
     }
 
     pub(crate) fn count_request(&self, cluster: &'static str, method: &str, code: u16) {

@@ -13,6 +13,10 @@ pub struct SafetyOptions {
     #[arg(long = "machine-safety-orphan-vms-period", value_name = "DURATION", default_value_t = SafetyOptions::default().orphan_vms_period)]
     pub orphan_vms_period: GoDuration,
 
+    /// If more VMs than this are orphans at once, none of them is deleted
+    #[arg(long = "machine-safety-max-orphan-vms", value_name = "N", default_value_t = SafetyOptions::default().max_orphan_vms)]
+    pub max_orphan_vms: usize,
+
     /// How long an API server may be unavailable before mcm freezes: it creates and deletes no VM (duration)
     #[arg(long = "machine-safety-apiserver-statuscheck-timeout", value_name = "DURATION", default_value_t = SafetyOptions::default().apiserver_check_timeout)]
     pub apiserver_check_timeout: GoDuration,
@@ -26,6 +30,7 @@ impl Default for SafetyOptions {
     fn default() -> Self {
         Self {
             orphan_vms_period: seconds(30 * 60),
+            max_orphan_vms: 30,
             apiserver_check_timeout: seconds(30),
             apiserver_check_period: seconds(60),
         }

@@ -71,6 +71,7 @@ fn every_flag_has_a_help_text_and_a_default() {
     --preservation-dialect=v2
     --preserve-fencing=none
     --machine-safety-orphan-vms-period=30m0s
+    --machine-safety-max-orphan-vms=30
     --machine-safety-apiserver-statuscheck-timeout=30s
     --machine-safety-apiserver-statuscheck-period=1m0s
     --safety-up=2

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use mcm_api::{Code, Machine, MachineClass, MachineName, ProviderId};
 use mcm_core::event::EventType;
-use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
+use mcm_core::safety::orphans::{
+    Candidate, Deletion, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine,
+};
 use mcm_driver::MachineRequest;
 use runtime::decode::Decoded;
 
@@ -20,6 +22,10 @@ use crate::view::secret;
 pub(super) struct Memory {
     started: Timestamp,
     sightings: BTreeMap<ProviderId, Sighting>,
+    /// The deletions of the last period.
+    deletions: BTreeMap<ProviderId, Deletion>,
+    /// When an excess of orphans was last reported.
+    excess_reported: Option<Timestamp>,
     /// The provider ids of the VMs with our tags in the last pass.
     pub(super) listed: BTreeSet<ProviderId>,
 }
@@ -30,6 +36,8 @@ impl Memory {
         Self {
             started,
             sightings: BTreeMap::new(),
+            deletions: BTreeMap::new(),
+            excess_reported: None,
             listed: BTreeSet::new(),
         }
     }
@@ -38,7 +46,8 @@ impl Memory {
 impl Safety {
     /// Performs a pass; returns when another one is needed before the regular one.
     pub(super) async fn collect(&self, memory: &mut Memory) -> Option<Duration> {
-        let state = &self.executor().state;
+        let executor = self.executor();
+        let state = &executor.state;
         let mut wake = None;
         let mut listings = Vec::new();
         for class in state.classes.all() {
@@ -51,6 +60,9 @@ impl Safety {
         let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<ProviderId>>();
         memory.listed = listings.iter().flat_map(vms).collect();
         let machines = state.machines.all();
+        let (now, period) = (self.now(), self.settings.orphans.period);
+        let lies_back = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
+        memory.deletions.retain(|_, deletion| lies_back(deletion.at) < period);
         let view = View {
             started: memory.started,
             listings,
@@ -59,21 +71,36 @@ impl Safety {
                 .filter_map(|machine| Some((MachineName::new(machine.name_any())?, Known::of(machine))))
                 .collect(),
             sightings: std::mem::take(&mut memory.sightings),
+            deletions: memory.deletions.clone(),
         };
-        let plan = examine(&view, self.now(), &self.settings.orphans);
+        let plan = examine(&view, now, &self.settings.orphans);
         for (provider_id, sighting) in &plan.sightings {
             if !view.sightings.contains_key(provider_id) {
                 tracing::info!(vm = provider_id.as_str(), reason = %sighting.evidence, "the VM may be an orphan");
             }
         }
+        executor.metrics.set_orphan_candidates(plan.sightings.len());
+        match plan.excess {
+            Some(_) if memory.excess_reported.is_some_and(|at| lies_back(at) < period) => {}
+            Some(excess) => {
+                memory.excess_reported = Some(now);
+                self.report_excess(&view, &plan.sightings, excess).await;
+            }
+            None => memory.excess_reported = None,
+        }
         memory.sightings = plan.sightings;
         for candidate in &plan.due {
             match self.verdict(candidate).await {
                 Verdict::Collect => {
-                    if self.delete_orphan(candidate).await {
-                        memory.sightings.remove(&candidate.provider_id);
-                    } else {
+                    let Some(deletion) = self.delete_orphan(candidate).await else {
                         wake = Some(self.controllers.settings.retry.long);
+                        continue;
+                    };
+                    memory.deletions.insert(candidate.provider_id.clone(), deletion);
+                    if deletion.failed {
+                        wake = Some(self.controllers.settings.retry.long);
+                    } else {
+                        memory.sightings.remove(&candidate.provider_id);
                     }
                 }
                 Verdict::Refuse(reason) => {
@@ -88,6 +115,35 @@ impl Safety {
             }
         }
         [wake, plan.wake].into_iter().flatten().min()
+    }
+
+    /// Records on each class with candidates that there are too many orphans.
+    async fn report_excess(&self, view: &View, candidates: &BTreeMap<ProviderId, Sighting>, excess: usize) {
+        let maximum = self.settings.orphans.maximum;
+        let message = format!(
+            "{excess} VMs have no machine, more than --machine-safety-max-orphan-vms={maximum}: mcm deletes none of them. \
+             Restore the machines if they are lost; otherwise raise the flag"
+        );
+        tracing::warn!("{message}");
+        let executor = self.executor();
+        let is_concerned = |listing: &&Listing| listing.vms.keys().any(|id| candidates.contains_key(id));
+        for listing in view.listings.iter().filter(is_concerned) {
+            let key = Key::new(&executor.state.namespace, &listing.class);
+            if let Some(class) = executor.state.classes.get(&key) {
+                self.record(&class, "TooManyOrphanVMs", &message).await;
+            }
+        }
+    }
+
+    /// Records a warning on a class.
+    async fn record(&self, class: &MachineClass, reason: &'static str, message: &str) {
+        let executor = self.executor();
+        let event = executor
+            .recorder
+            .record(&executor.control, class, EventType::Warning, reason, message);
+        if let Err(error) = event.await {
+            tracing::debug!(error = brief(&error), "recording the event failed");
+        }
     }
 
     fn report_refusal(&self, candidate: &Candidate, reason: &str) {
@@ -148,16 +204,15 @@ impl Safety {
         }
     }
 
-    /// Deletes an orphan VM with a placeholder machine, which has its provider id and no uid.
-    async fn delete_orphan(&self, candidate: &Candidate) -> bool {
+    /// Deletes an orphan VM with a placeholder machine, which has its provider id and no uid. `None`: no request was
+    /// sent, because the class is gone or a Node cannot be released.
+    async fn delete_orphan(&self, candidate: &Candidate) -> Option<Deletion> {
         let executor = self.executor();
         let key = Key::new(&executor.state.namespace, &candidate.class);
-        let Some(class) = executor.state.classes.get(&key) else {
-            return false;
-        };
+        let class = executor.state.classes.get(&key)?;
         // After the deletion it is unknown that the Node was ours.
         if !self.release_nodes(&candidate.provider_id).await {
-            return false;
+            return None;
         }
         let mut machine = Machine::default();
         machine.metadata.name = Some(candidate.machine.to_string());
@@ -192,12 +247,10 @@ impl Safety {
             .metrics
             .count_orphan(if deleted.is_ok() { "collected" } else { "failed" });
         tracing::warn!(machine = candidate.machine.as_str(), "{message}");
-        let event = executor
-            .recorder
-            .record(&executor.control, &*class, EventType::Warning, reason, &message);
-        if let Err(error) = event.await {
-            tracing::debug!(error = brief(&error), "recording the event failed");
-        }
-        deleted.is_ok()
+        self.record(&class, reason, &message).await;
+        Some(Deletion {
+            at: self.now(),
+            failed: deleted.is_err(),
+        })
     }
 }

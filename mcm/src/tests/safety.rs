@@ -66,6 +66,33 @@ async fn an_orphan_vm_is_collected_with_an_event_and_the_vm_of_a_machine_is_kept
 }
 
 #[tokio::test(start_paused = true)]
+async fn too_many_orphan_vms_are_kept_with_an_event_until_they_are_fewer() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.run_a_machine().await;
+            let name = |n: usize| format!("fake:///left-{n}");
+            for n in 0..31 {
+                stage.cloud.put_vm(&name(n), &format!("left-{n}"));
+            }
+            stage.wait(2 * HOUR).await;
+            assert_eq!(stage.cloud.vms(), 32);
+            assert_eq!(stage.events("TooManyOrphanVMs"), 1);
+            stage
+                .cloud
+                .0
+                .lock()
+                .vms
+                .retain(|_, vm| vm.provider_id.as_deref() != Some(name(30).as_str()));
+            stage.wait(HOUR).await;
+            let left = stage.cloud.vms();
+            assert!((22..=28).contains(&left), "a tenth per period: {left}");
+            assert!(stage.cloud.has_vm("fake:///m-12345"));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn duplicate_vms_are_collected_within_a_minute_of_the_clouds_report() {
     let stage = Stage::new();
     for vm in ["fake:///a", "fake:///b"] {

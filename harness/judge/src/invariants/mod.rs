@@ -36,6 +36,7 @@ use serde_json::Value;
 
 pub use self::check_context::{CheckContext, JudgingRules, ServerTruth};
 pub use self::frozen::may_lead;
+pub use self::no_leak::vms_without_machine;
 pub use self::preservation::limit as preserved_at_most;
 pub use crate::interest::Interest;
 pub use crate::object::{after, annotation, is_deleting, label, owner};

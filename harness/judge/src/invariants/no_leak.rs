@@ -1,8 +1,8 @@
 //! I2: (a) at the commit that removes a Machine object no live VM carries its uid. Exceptions: a byzantine fault is
 //! active, or a user removed the object by force.
 //!
-//! (b) After a quiet period of the orphan period plus the lag of listings plus the duration of a deletion, every live
-//! VM has a Machine.
+//! (b) After a quiet period of the orphan period plus the lag of listings plus the duration of a deletion, and one
+//! orphan period for each further orphan, every live VM has a Machine.
 
 use scenario::cloud::Vm;
 use scenario::observation::{Quiet, Seen};
@@ -10,6 +10,7 @@ use scenario::observation::{Quiet, Seen};
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{name, uid};
+use crate::world::WorldState;
 
 #[derive(Debug)]
 pub(super) struct NoLeak;
@@ -25,24 +26,25 @@ impl Check for NoLeak {
         if !matches!(context.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
             return None;
         }
-        let has_machine = |vm: &Vm| {
-            context
-                .world
-                .of_kind("Machine")
-                .any(|machine| uid(machine) == vm.machine_uid)
-        };
-        let left = describe_live(context, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
+        let left = describe(vms_without_machine(context.world));
         (!left.is_empty()).then(|| format!("after the quiet period these VMs have no Machine: VM {left}"))
     }
 }
 
+/// The live VMs that were created for a Machine that does not exist any more.
+pub fn vms_without_machine(world: &WorldState) -> impl Iterator<Item = &Vm> {
+    let has_machine = |vm: &Vm| world.of_kind("Machine").any(|machine| uid(machine) == vm.machine_uid);
+    let live = world.vms.values().filter(|vm| vm.state.is_live());
+    live.filter(move |vm| !vm.machine_uid.is_empty() && !has_machine(vm))
+}
+
 fn describe_live(context: &CheckContext, predicate: impl Fn(&Vm) -> bool) -> String {
-    let live = context
-        .world
-        .vms
-        .values()
-        .filter(|vm| vm.state.is_live() && predicate(vm));
-    let each: Vec<String> = live
+    let live = context.world.vms.values().filter(|vm| vm.state.is_live());
+    describe(live.filter(|vm| predicate(vm)))
+}
+
+fn describe<'a>(vms: impl Iterator<Item = &'a Vm>) -> String {
+    let each: Vec<String> = vms
         .map(|vm| {
             format!(
                 "{} of machine {} ({}) is {}",

@@ -6,8 +6,9 @@
 //! 1. a pass lists the VMs of each class; VMs of a class whose list fails are ignored;
 //! 2. a VM is a candidate if the cache has evidence against it, and due if an earlier pass, long enough ago, had the
 //!    same evidence ([`Settings::double_check`], [`Settings::grace`]);
-//! 3. a pass takes only a few of the due VMs ([`Plan::due`]), and collects each only if a read from the API server at
-//!    that moment gives the same evidence ([`confirm`]).
+//! 3. if more VMs are due than [`Settings::maximum`], none is collected: it is more likely that the Machines are lost;
+//! 4. at most a tenth of the VMs, at least one, is collected in a period ([`Plan::due`]), each only if a read from the
+//!    API server at that moment gives the same evidence ([`confirm`]).
 //!
 //! A Machine that is being created, or names no VM yet, keeps every VM of its name, with one exception: if the cloud
 //! reports several, all but one are surplus.
@@ -19,19 +20,16 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::{Code, Machine, MachineName, Phase, ProviderId};
 
-/// The timing of the collection.
+/// The timing and the limits of the collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The time between two passes.
     pub period: Duration,
+    /// If more VMs than this are due at once, none is collected.
+    pub maximum: usize,
 }
 
 impl Settings {
-    /// Settings with that period.
-    pub fn every(period: Duration) -> Self {
-        Self { period }
-    }
-
     /// How long a VM must be a candidate whose Machine names another VM.
     pub fn double_check(&self) -> Duration {
         self.period / 60
@@ -176,6 +174,17 @@ pub struct View {
     pub machines: BTreeMap<MachineName, Known>,
     /// The candidates of the previous pass, by provider ID.
     pub sightings: BTreeMap<ProviderId, Sighting>,
+    /// The latest deletion of each VM that was requested in the last period.
+    pub deletions: BTreeMap<ProviderId, Deletion>,
+}
+
+/// The request to delete an orphan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// When it was sent.
+    pub at: Timestamp,
+    /// Whether the driver returned an error.
+    pub failed: bool,
 }
 
 /// A VM that may be collected.
@@ -198,6 +207,8 @@ pub struct Candidate {
 pub struct Plan {
     /// VMs to collect, each after its confirmation.
     pub due: Vec<Candidate>,
+    /// The number of due VMs if they are too many, so that none is collected.
+    pub excess: Option<usize>,
     /// The candidates by provider ID, for the next pass.
     pub sightings: BTreeMap<ProviderId, Sighting>,
     /// When an additional pass is due before the regular one; `None`: none is needed.
@@ -210,6 +221,7 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
     let names = by_machine(&vms);
     let mut plan = Plan {
         due: Vec::new(),
+        excess: None,
         sightings: BTreeMap::new(),
         wake: None,
     };
@@ -239,27 +251,54 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
         plan.sightings
             .insert((*provider_id).clone(), Sighting { evidence, since });
     }
-    let bound = bound(vms.len());
-    if plan.due.len() > bound {
-        plan.due.truncate(bound);
-        let wait = settings.double_check();
-        plan.wake = Some(plan.wake.map_or(wait, |wake| wake.min(wait)));
-    }
+    limit(&mut plan, view, &vms, now, settings);
     plan
 }
 
-/// The maximum number of VMs that one pass collects: a tenth, at least one. If the collection is wrong, users have time
-/// to notice.
-fn bound(vms: usize) -> usize {
+/// Applies the maximum number of orphans, and the number of VMs that one period collects: a tenth, at least one. If the
+/// collection is wrong, users have time to notice.
+fn limit(plan: &mut Plan, view: &View, vms: &Vms<'_>, now: Timestamp, settings: &Settings) {
     if defect!(
         OrphansCollectedOnFirstSightFromCache
             | OrphansCollectedBeforeMachinesAreListed
             | OrphansCollectedByYoungProcess
             | OrphansKeptOnlyForUntriedMachines
     ) {
-        return vms;
+        return;
     }
-    (vms / 10).max(1)
+    if plan.due.len() > settings.maximum {
+        plan.excess = Some(plan.due.len());
+        plan.due.clear();
+        return;
+    }
+    let has_failed = |id: &ProviderId| view.deletions.get(id).is_some_and(|deletion| deletion.failed);
+    // A VM whose deletion fails must not block the others.
+    plan.due.sort_by_key(|candidate| has_failed(&candidate.provider_id));
+    // A deletion that failed counts if the VM is gone.
+    let counts = |(id, deletion): &(&ProviderId, &Deletion)| !deletion.failed || !vms.contains_key(*id);
+    let mut ends: Vec<Timestamp> = view
+        .deletions
+        .iter()
+        .filter(counts)
+        .map(|(_, deletion)| later(deletion.at, settings.period))
+        .filter(|end| *end > now)
+        .collect();
+    ends.sort();
+    let allowed = (vms.len() / 10).max(1).saturating_sub(ends.len());
+    if plan.due.len() > allowed {
+        plan.due.truncate(allowed);
+        let wait = match ends.first() {
+            Some(end) if allowed == 0 => Duration::try_from(end.duration_since(now)).unwrap_or_default(),
+            _ => settings.double_check(),
+        };
+        plan.wake = Some(plan.wake.map_or(wait, |wake| wake.min(wait)));
+    }
+}
+
+/// `time` after `from`.
+fn later(from: Timestamp, time: Duration) -> Timestamp {
+    let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    from.saturating_add(time).unwrap_or(Timestamp::MAX)
 }
 
 fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &Settings) -> Timestamp {
@@ -271,16 +310,9 @@ fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &
     ) {
         return since;
     }
-    let after =
-        |from: Timestamp, time| from.saturating_add(SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX));
     match evidence {
-        Evidence::NoMachine => {
-            let seen = after(since, settings.absence_check()).unwrap_or(Timestamp::MAX);
-            seen.max(after(started, settings.grace()).unwrap_or(Timestamp::MAX))
-        }
-        Evidence::NamesAnother { .. } | Evidence::Duplicate { .. } => {
-            after(since, settings.double_check()).unwrap_or(Timestamp::MAX)
-        }
+        Evidence::NoMachine => later(since, settings.absence_check()).max(later(started, settings.grace())),
+        Evidence::NamesAnother { .. } | Evidence::Duplicate { .. } => later(since, settings.double_check()),
     }
 }
 

@@ -7,7 +7,10 @@ use rstest::rstest;
 
 use super::*;
 
-const SETTINGS: fn() -> Settings = || Settings::every(Duration::from_mins(30));
+const SETTINGS: fn() -> Settings = || Settings {
+    period: Duration::from_mins(30),
+    maximum: 30,
+};
 
 fn at(minute: i64) -> Timestamp {
     Timestamp::from_second(minute * 60).unwrap()
@@ -48,6 +51,7 @@ fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
             .map(|(name, machine)| ((*name).try_into().unwrap(), Known::of(machine)))
             .collect(),
         sightings: BTreeMap::new(),
+        deletions: BTreeMap::new(),
     }
 }
 
@@ -148,17 +152,30 @@ fn a_restored_machine_clears_the_evidence() {
     assert!(plan.due.is_empty() && plan.sightings.is_empty());
 }
 
-#[rstest]
-#[case::few(3, 1)]
-#[case::many(250, 25)]
-fn a_pass_takes_at_most_a_tenth_and_requests_another_pass(#[case] count: usize, #[case] expected: usize) {
+/// The view of a process that observed `count` orphans for a day.
+fn of_orphans(count: usize) -> View {
     let names: Vec<(String, String)> = (0..count)
         .map(|n| (format!("vm-{n:03}"), format!("m-{n:03}")))
         .collect();
     let all: Vec<(&str, &str)> = names.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
     let mut view = view(&all, &[]);
     view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
-    let plan = examine(&view, at(1006), &SETTINGS());
+    view
+}
+
+fn unlimited() -> Settings {
+    Settings {
+        maximum: usize::MAX,
+        ..SETTINGS()
+    }
+}
+
+#[rstest]
+#[case::few(3, 1)]
+#[case::many(250, 25)]
+fn a_pass_takes_at_most_a_tenth_and_requests_another_pass(#[case] count: usize, #[case] expected: usize) {
+    let view = of_orphans(count);
+    let plan = examine(&view, at(1006), &unlimited());
     assert_eq!(plan.due.len(), expected);
     assert_eq!(plan.wake, Some(Duration::from_secs(30)));
     assert_eq!(
@@ -166,6 +183,64 @@ fn a_pass_takes_at_most_a_tenth_and_requests_another_pass(#[case] count: usize, 
         count,
         "candidates that were not taken stay recorded"
     );
+}
+
+#[test]
+fn a_period_collects_at_most_a_tenth_whatever_the_number_of_passes() {
+    let mut view = of_orphans(30);
+    let mut deletions = Vec::new();
+    for minute in 1006..1100 {
+        let plan = examine(&view, at(minute), &SETTINGS());
+        view.sightings = plan.sightings;
+        view.deletions
+            .retain(|_, deletion| at(minute) < later(deletion.at, SETTINGS().period));
+        for candidate in plan.due {
+            view.listings[0].vms.remove(&candidate.provider_id);
+            let deletion = Deletion {
+                at: at(minute),
+                failed: false,
+            };
+            view.deletions.insert(candidate.provider_id, deletion);
+            deletions.push(minute - 1006);
+        }
+    }
+    assert_eq!(deletions, [0, 0, 0, 30, 30, 60, 60, 90, 90]);
+}
+
+#[test]
+fn a_pass_after_the_allowance_is_used_waits_for_the_end_of_the_period() {
+    let mut view = of_orphans(3);
+    let used = Deletion {
+        at: at(1000),
+        failed: false,
+    };
+    view.deletions.insert("vm-gone".try_into().unwrap(), used);
+    let plan = examine(&view, at(1010), &SETTINGS());
+    assert_eq!((plan.due.len(), plan.wake), (0, Some(Duration::from_mins(20))));
+}
+
+#[rstest]
+#[case::the_vm_exists("vm-000", &["vm-001"])]
+#[case::the_vm_is_gone("vm-gone", &[])]
+fn a_failed_deletion_blocks_no_other_and_counts_if_the_vm_is_gone(#[case] failed: &str, #[case] due: &[&str]) {
+    let mut view = of_orphans(3);
+    let deletion = Deletion {
+        at: at(1000),
+        failed: true,
+    };
+    view.deletions.insert(failed.try_into().unwrap(), deletion);
+    let plan = examine(&view, at(1010), &SETTINGS());
+    let ids: Vec<&str> = plan.due.iter().map(|candidate| &*candidate.provider_id).collect();
+    assert_eq!(ids, due);
+}
+
+#[rstest]
+#[case::at_the_maximum(30, 3, None)]
+#[case::above(31, 0, Some(31))]
+fn too_many_orphans_stop_the_collection(#[case] count: usize, #[case] due: usize, #[case] excess: Option<usize>) {
+    let plan = examine(&of_orphans(count), at(1006), &SETTINGS());
+    assert_eq!((plan.due.len(), plan.excess), (due, excess));
+    assert_eq!(plan.sightings.len(), count);
 }
 
 #[test]
