@@ -9,6 +9,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -47,15 +48,7 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Answers until `token` is cancelled.
-///
-/// # Errors
-/// When the listener fails.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    readiness: Readiness,
-    metrics: Metrics,
-    token: CancellationToken,
-) -> anyhow::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics, token: CancellationToken) {
     let router = Router::new()
         .route("/healthz", get(|| async { "OK" }))
         .route("/readyz", get(move || async move { readiness.answer() }))
@@ -63,8 +56,5 @@ pub(crate) async fn serve(
             "/metrics",
             get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
         );
-    axum::serve(listener, router)
-        .with_graceful_shutdown(token.cancelled_owned())
-        .await
-        .context("/healthz and /metrics are no longer served")
+    runtime::probes::serve(listener, TowerToHyperService::new(router), token).await;
 }

@@ -208,10 +208,10 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     };
     let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
     let probes = async {
-        match health {
-            Some(listener) => probes::serve(listener, readiness.clone(), metrics.clone(), token.clone()).await,
-            None => std::future::pending().await,
+        if let Some(listener) = health {
+            probes::serve(listener, readiness.clone(), metrics.clone(), token.clone()).await;
         }
+        std::future::pending::<std::convert::Infallible>().await
     };
     let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));
     // Running probes do not keep a finished process alive.
@@ -219,7 +219,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
         let served = tokio::select! {
             biased;
             result = work => result,
-            Err(error) = probes => Err(error),
+            never = probes => match never {},
         };
         written.cancel();
         served

@@ -30,6 +30,10 @@ const SESSION_LENGTH: usize = 32;
 const SESSION_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// How long pending HTTP responses may take when the process ends.
 const HTTP_GRACE: Duration = Duration::from_millis(300);
+/// How long the process may take to end in order after a signal.
+const STOP_LIMIT: Duration = Duration::from_millis(1800);
+/// The exit status of a process that does not end in order after a signal.
+const INTERRUPTED: i32 = 130;
 
 /// Controls machines: VMs in a cloud that join a Kubernetes cluster as nodes.
 ///
@@ -165,11 +169,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
             let _ = tokio::time::timeout(HTTP_GRACE, http).await;
             result
         }
-        result = &mut http => {
-            cancel.cancel();
-            controller.await?;
-            result.context("/metrics and /healthz are no longer served")
-        }
+        () = &mut http => controller.await,
     }
 }
 
@@ -178,24 +178,25 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
     let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
     let (driver, serving) = driver(&options, &seed).await?;
     let mut serving = pin!(serving);
+    let reached = async {
+        let clusters = mcm::from_options(&options).await?;
+        mcm::check_clusters(&clusters.control, clusters.target.as_ref(), &clock).await?;
+        match options.driver_listen {
+            // Drivers may register at any time; until then the machines of their classes report that there is none.
+            Some(_) => {}
+            None => mcm::check_driver(&*driver, &options.driver, &clock).await?,
+        }
+        anyhow::Ok(clusters)
+    };
     let mcm::Clusters {
         control,
         target,
         control_config,
-    } = mcm::from_options(&options).await?;
-    let ready = async {
-        mcm::check_clusters(&control, target.as_ref(), &clock).await?;
-        match options.driver_listen {
-            // Drivers may register at any time; until then the machines of their classes report that there is none.
-            Some(_) => Ok(()),
-            None => mcm::check_driver(&*driver, &options.driver, &clock).await,
-        }
-    };
-    tokio::select! {
+    } = tokio::select! {
         () = cancel.cancelled() => return Ok(()),
-        ready = ready => ready?,
+        reached = reached => reached?,
         ended = &mut serving => return ended,
-    }
+    };
     let identity = identity(&seed);
     let environment = Environment {
         control,
@@ -252,19 +253,28 @@ fn identity(seed: &Seed) -> String {
     format!("{host}_{}", seed.stream("identity").uuid())
 }
 
-/// A token that SIGTERM, SIGINT, SIGQUIT and SIGHUP cancel; a second signal terminates the process at once.
+/// A token that SIGTERM, SIGINT, SIGQUIT and SIGHUP cancel. A second signal ends the process at once, and so does the end
+/// of [`STOP_LIMIT`]; the Lease then expires. The signals have a thread of their own, which a long decision does not
+/// delay.
 fn cancelled_by_signals() -> anyhow::Result<CancellationToken> {
     let cancel = CancellationToken::new();
-    let mut termination = Termination::listen().context("signals cannot be handled")?;
+    let runtime = runtime()?;
+    let mut termination = {
+        let _entered = runtime.enter();
+        Termination::listen().context("signals cannot be handled")?
+    };
     let token = cancel.clone();
-    tokio::spawn(async move {
-        for is_second in [false, true] {
-            termination.next().await;
-            if is_second {
-                std::process::exit(130);
-            }
-            token.cancel();
+    let wait = async move {
+        termination.next().await;
+        token.cancel();
+        if tokio::time::timeout(STOP_LIMIT, termination.next()).await.is_err() {
+            eprintln!("mcm: the work did not end within {STOP_LIMIT:?} of the signal");
         }
-    });
+        std::process::exit(INTERRUPTED);
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(wait))
+        .context("signals cannot be handled")?;
     Ok(cancel)
 }

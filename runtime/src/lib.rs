@@ -2,11 +2,13 @@
 
 pub mod backoff;
 pub mod codec;
+pub mod connections;
 pub mod decode;
 pub mod election;
 pub mod error;
 pub mod events;
 pub mod ownership;
+pub mod probes;
 pub mod reach;
 pub mod selector;
 pub mod signals;

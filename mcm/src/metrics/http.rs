@@ -6,6 +6,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use hyper_util::service::TowerToHyperService;
+use runtime::probes;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,10 +27,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 /// Serves requests until `cancel`.
-///
-/// # Errors
-/// If the listener fails.
-pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: CancellationToken) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: CancellationToken) {
     let readiness = metrics.readiness().clone();
     let ready = move || async move {
         let activity = readiness.get();
@@ -46,9 +45,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
             "/metrics",
             get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
         );
-    axum::serve(listener, router)
-        .with_graceful_shutdown(cancel.cancelled_owned())
-        .await
+    probes::serve(listener, TowerToHyperService::new(router), cancel).await;
 }
 
 /// The health in upstream's format. During a stop, requests on open connections receive `Unhealthy`.
@@ -96,8 +93,7 @@ mod tests {
             assert!(get(address, "/elsewhere").await.starts_with("HTTP/1.1 404"));
             cancel.cancel();
         };
-        let (served, ()) = tokio::join!(serve(listener, metrics.clone(), cancel.clone()), story);
-        served.unwrap();
+        tokio::join!(serve(listener, metrics.clone(), cancel.clone()), story);
     }
 
     #[tokio::test]
@@ -119,8 +115,7 @@ mod tests {
                 "{response}"
             );
         };
-        let (served, ()) = tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
-        served.unwrap();
+        tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
     }
 
     #[tokio::test]

@@ -18,6 +18,9 @@ use crate::cache::Key;
 use crate::error::brief;
 use crate::view::secret;
 
+/// How many new candidates a pass logs one by one.
+const LOGGED: usize = 50;
+
 /// State that is kept between passes.
 pub(super) struct Memory {
     started: Timestamp,
@@ -74,11 +77,7 @@ impl Safety {
             deletions: memory.deletions.clone(),
         };
         let plan = examine(&view, now, &self.settings.orphans);
-        for (provider_id, sighting) in &plan.sightings {
-            if !view.sightings.contains_key(provider_id) {
-                tracing::info!(vm = provider_id.as_str(), reason = %sighting.evidence, "the VM may be an orphan");
-            }
-        }
+        log_new(&view.sightings, &plan.sightings);
         executor.metrics.set_orphan_candidates(plan.sightings.len());
         match plan.excess {
             Some(_) if memory.excess_reported.is_some_and(|at| lies_back(at) < period) => {}
@@ -252,5 +251,17 @@ impl Safety {
             at: self.now(),
             failed: deleted.is_err(),
         })
+    }
+}
+
+/// Logs the candidates that the previous pass did not have: the first of them one by one, and the number of the others.
+fn log_new(before: &BTreeMap<ProviderId, Sighting>, now: &BTreeMap<ProviderId, Sighting>) {
+    let mut new = now.iter().filter(|(provider_id, _)| !before.contains_key(*provider_id));
+    for (provider_id, sighting) in new.by_ref().take(LOGGED) {
+        tracing::info!(vm = provider_id.as_str(), reason = %sighting.evidence, "the VM may be an orphan");
+    }
+    let others = new.count();
+    if others > 0 {
+        tracing::info!(others, "more VMs may be orphans");
     }
 }

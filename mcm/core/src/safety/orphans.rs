@@ -130,8 +130,9 @@ impl Known {
         }
     }
 
-    /// Why a VM with this Machine's name is surplus; `None`: it is not, or that is unknown.
-    fn against(&self, provider_id: &ProviderId, siblings: &[&ProviderId]) -> Option<Evidence> {
+    /// Why a VM with this Machine's name is surplus; `None`: it is not, or that is unknown. `first` is the first of all
+    /// VMs with that name.
+    fn against(&self, provider_id: &ProviderId, first: Option<&ProviderId>) -> Option<Evidence> {
         let uid = self.uid.clone();
         let is_creating = self.creation != Creation::Over;
         let collected_too_early = defect!(OrphansKeptOnlyForUntriedMachines)
@@ -142,9 +143,8 @@ impl Known {
             return Some(Evidence::NamesAnother { uid, provider_id });
         }
         if self.provider_id.is_none() {
-            let keeps = siblings.iter().min()?;
-            let surplus = self.has_several && !self.deleting && provider_id != *keeps;
-            let keeps = (*keeps).clone();
+            let keeps = first?.clone();
+            let surplus = self.has_several && !self.deleting && *provider_id != keeps;
             return surplus.then_some(Evidence::Duplicate { uid, keeps });
         }
         (!is_creating && Some(provider_id) != self.provider_id.as_ref()).then(|| Evidence::NamesAnother {
@@ -198,8 +198,8 @@ pub struct Candidate {
     pub class: String,
     /// Why the VM is surplus.
     pub evidence: Evidence,
-    /// All VMs that the cloud lists under that name.
-    siblings: Vec<ProviderId>,
+    /// The first of the VMs that the cloud lists under that name.
+    first: Option<ProviderId>,
 }
 
 /// The plan of a pass.
@@ -218,7 +218,7 @@ pub struct Plan {
 /// Determines the VMs that may be collected now.
 pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
     let vms = by_provider_id(&view.listings);
-    let names = by_machine(&vms);
+    let first = first_of_each_machine(&vms);
     let mut plan = Plan {
         due: Vec::new(),
         excess: None,
@@ -226,8 +226,8 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
         wake: None,
     };
     for (provider_id, (machine, class)) in &vms {
-        let siblings = names.get(machine).map(Vec::as_slice).unwrap_or_default();
-        let Some(evidence) = evidence(provider_id, siblings, view.machines.get(*machine)) else {
+        let first = first.get(machine).copied();
+        let Some(evidence) = evidence(provider_id, first, view.machines.get(*machine)) else {
             continue;
         };
         let before = view
@@ -242,7 +242,7 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
                 machine: (*machine).clone(),
                 class: (*class).to_owned(),
                 evidence: evidence.clone(),
-                siblings: siblings.iter().map(|id| (*id).clone()).collect(),
+                first: first.cloned(),
             });
         } else {
             let wait = Duration::try_from(due.duration_since(now)).unwrap_or_default();
@@ -316,10 +316,10 @@ fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &
     }
 }
 
-fn evidence(provider_id: &ProviderId, siblings: &[&ProviderId], machine: Option<&Known>) -> Option<Evidence> {
+fn evidence(provider_id: &ProviderId, first: Option<&ProviderId>, machine: Option<&Known>) -> Option<Evidence> {
     match machine {
         None => Some(Evidence::NoMachine),
-        Some(machine) => machine.against(provider_id, siblings),
+        Some(machine) => machine.against(provider_id, first),
     }
 }
 
@@ -336,12 +336,13 @@ fn by_provider_id(listings: &[Listing]) -> Vms<'_> {
     all
 }
 
-fn by_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a MachineName, Vec<&'a ProviderId>> {
-    let mut names: BTreeMap<&MachineName, Vec<&ProviderId>> = BTreeMap::new();
+/// The first VM of each name, in the order of provider IDs.
+fn first_of_each_machine<'a>(vms: &Vms<'a>) -> BTreeMap<&'a MachineName, &'a ProviderId> {
+    let mut first = BTreeMap::new();
     for (provider_id, (machine, _)) in vms {
-        names.entry(machine).or_default().push(provider_id);
+        first.entry(*machine).or_insert(*provider_id);
     }
-    names
+    first
 }
 
 /// The state of a candidate's Machine at the API server, read immediately before the collection.
@@ -381,8 +382,7 @@ pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
         Truth::Absent => None,
         Truth::Present(known) => Some(known),
     };
-    let siblings: Vec<&ProviderId> = candidate.siblings.iter().collect();
-    match evidence(&candidate.provider_id, &siblings, machine) {
+    match evidence(&candidate.provider_id, candidate.first.as_ref(), machine) {
         Some(evidence) if evidence == candidate.evidence => Verdict::Collect,
         Some(evidence) => Verdict::Refuse(format!("the reason has changed: {evidence}")),
         None => Verdict::Refuse("its Machine may still need it".to_owned()),
