@@ -4,6 +4,7 @@ use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
+use super::too_large;
 use crate::json;
 use crate::status::ApiError;
 use quantity::Saturating as _;
@@ -123,10 +124,6 @@ fn shifted(operation: &PatchOperation, doc: &Value) -> usize {
         PatchOperation::Move(moved) => after(&moved.from).saturating_add(after(&moved.path)),
         PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
     }
-}
-
-fn too_large(why: String) -> ApiError {
-    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
 fn is_member_of_object(path: &PointerBuf, doc: &Value) -> bool {
