@@ -143,7 +143,9 @@ fn failing_functions_do_not_panic(#[case] text: &str) {
 #[case::long_patterns("lists.range(20).all(x, !s.matches('a' + string(x) + long))")]
 #[case::large_patterns("lists.range(100).all(x, !s.matches('.{500}' + string(x)))")]
 #[case::compiled_patterns("big.all(x, big.all(y, s.matches('a' + string(x) + string(y)) || true))")]
-#[case::searches_with_large_patterns("lists.range(20).all(x, !long.matches('x[xy]{5000}z'))")]
+#[case::searches_with_large_patterns(
+    "[long.substring(0, 2000)].all(text, lists.range(100).all(x, !text.matches('x[xy]{5000}z')))"
+)]
 #[case::searches_that_read_the_rest("long.findAll('x.*z|x').size() > 0")]
 #[case::long_items("[long + long].map(x, big.map(y, x + 'a')).all(all, big.all(y, !((long + long + 'b') in all)))")]
 #[case::long_keys("lists.range(100000).all(x, !(long in m))")]
@@ -152,6 +154,8 @@ fn failing_functions_do_not_panic(#[case] text: &str) {
 #[case::long_sort_keys("lists.range(1000).sortBy(x, long).size() > 0")]
 #[case::searches("long.indexOf(long.substring(1) + 'y') == 0")]
 #[case::long_names(&format!("lists.range(20000).all(x, !has(m.{}))", "x".repeat(9_000)))]
+#[case::long_variables(&format!("lists.range(20000).all({}, true)", "x".repeat(9_000)))]
+#[case::long_keys_of_compared_maps("[{long: 1}].map(map, lists.range(100).all(x, map == map)).size() > 0")]
 #[case::split_texts("lists.range(9).all(x, long.split('').size() > 0)")]
 #[case::precisions("lists.range(10000).map(x, '%.1000f').join().format(lists.range(10000).map(x, 1.0)) != ''")]
 #[case::long_numbers(

@@ -8,7 +8,7 @@ use super::super::{Key, Map, Value};
 use super::operators::is_number;
 use super::{Evaluated, Failure, overload};
 
-pub(super) fn member<'a>(map: &'a Map, field: &str) -> Option<&'a Value> {
+fn member<'a>(map: &'a Map, field: &str) -> Option<&'a Value> {
     map.get(&KeyRef::String(field))
 }
 
@@ -59,7 +59,7 @@ pub(super) fn item(operand: &Value, index: &Value) -> Evaluated {
     }
 }
 
-pub(super) fn number(value: &Value) -> String {
+fn number(value: &Value) -> String {
     match value {
         Value::Int(number) => number.to_string(),
         Value::UInt(number) => number.to_string(),

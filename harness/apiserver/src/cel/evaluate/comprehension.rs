@@ -7,18 +7,16 @@ use super::super::cost::steps;
 use super::super::expression::{Comprehension, ComprehensionKind, Expression};
 use super::super::{Key, Map, Value};
 use super::access::{flattened, optional};
-use super::size::{int, key_cost};
+use super::size::{int, key_cost, name_cost};
 use super::{Evaluated, Evaluator, Failure, overload};
 
 impl Evaluator<'_> {
     /// Evaluates with one or two more variables.
-    pub(super) fn within(
-        &mut self,
-        names: &Comprehension,
-        first: Value,
-        second: Option<Value>,
-        body: &Expression,
-    ) -> Evaluated {
+    fn within(&mut self, names: &Comprehension, first: Value, second: Option<Value>, body: &Expression) -> Evaluated {
+        let copied = [Some(&names.first), names.second.as_ref()];
+        for name in copied.into_iter().flatten() {
+            self.budget.spend(name_cost(name).saturating_sub(1))?;
+        }
         let before = self.variables.len();
         self.variables.push((names.first.clone(), first));
         if let Some((name, value)) = names.second.clone().zip(second) {
@@ -92,7 +90,7 @@ impl Evaluator<'_> {
     }
 
     /// Sorts pairs of key and value by key and returns the values.
-    pub(super) fn sorted(&mut self, mut pairs: Vec<(Value, Value)>) -> Evaluated {
+    fn sorted(&mut self, mut pairs: Vec<(Value, Value)>) -> Evaluated {
         let read = pairs.iter().map(|(key, _)| key_cost(key)).fold(0, u64::saturating_add);
         let comparisons = pairs.len().checked_ilog2().unwrap_or_default().saturating_add(1);
         self.budget.spend(read.saturating_mul(u64::from(comparisons)))?;
@@ -110,7 +108,7 @@ impl Evaluator<'_> {
 }
 
 /// A total order of values that are comparable. That of the library rounds integers to doubles.
-pub(super) fn order(one: &Value, other: &Value) -> Ordering {
+fn order(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
         (Value::Float(one), Value::Float(other)) => one.partial_cmp(other).unwrap_or(Ordering::Equal),
         (Value::Float(one), other) => integer(other).map_or(Ordering::Equal, |other| order_of_double(*one, other)),
@@ -121,7 +119,7 @@ pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-pub(super) fn integer(value: &Value) -> Option<i128> {
+fn integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(number) => Some(i128::from(*number)),
         Value::UInt(number) => Some(i128::from(*number)),
@@ -130,13 +128,13 @@ pub(super) fn integer(value: &Value) -> Option<i128> {
 }
 
 /// The order of a double and an integer, without rounding.
-pub(super) fn order_of_double(double: f64, integer: i128) -> Ordering {
+fn order_of_double(double: f64, integer: i128) -> Ordering {
     // The conversion stops at limits that are beyond all integers of expressions.
     let whole = (double.trunc() as i128).cmp(&integer);
     whole.then(double.fract().partial_cmp(&0.0).unwrap_or(Ordering::Equal))
 }
 /// The elements of a list, the keys of a map, or pairs of index (or key) and element.
-pub(super) fn elements(range: Value, pairs: bool) -> Result<Vec<(Value, Option<Value>)>, Failure> {
+fn elements(range: Value, pairs: bool) -> Result<Vec<(Value, Option<Value>)>, Failure> {
     match range {
         Value::List(items) => Ok(items
             .iter()

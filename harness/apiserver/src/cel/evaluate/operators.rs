@@ -79,7 +79,7 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
+    fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
         // Only one side has to be read to its end.
         match (left, right) {
             (Value::List(_) | Value::Map(_) | Value::Opaque(_), Value::List(_) | Value::Map(_) | Value::Opaque(_)) => {
@@ -91,7 +91,7 @@ impl Evaluator<'_> {
         Ok(left == right)
     }
 
-    pub(super) fn contains(&mut self, container: &Value, wanted: &Value) -> Result<bool, Failure> {
+    fn contains(&mut self, container: &Value, wanted: &Value) -> Result<bool, Failure> {
         match container {
             Value::List(items) => {
                 self.budget.spend(items.len() as u64)?;
@@ -121,7 +121,7 @@ impl Evaluator<'_> {
     }
 }
 
-pub(super) fn arithmetic(result: Result<Value, ExecutionError>) -> Evaluated {
+fn arithmetic(result: Result<Value, ExecutionError>) -> Evaluated {
     result.map_err(|problem| match problem {
         ExecutionError::Overflow(..) => error("integer overflow"),
         ExecutionError::DivisionByZero(_) => error("division by zero"),
