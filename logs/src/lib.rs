@@ -1,4 +1,6 @@
-//! Restricts what programs log. Destinations and log levels are configured elsewhere.
+//! Restricts what programs log, and reads panics for logs. Destinations and log levels are configured elsewhere.
+
+use std::any::Any;
 
 use tracing::{Level, Metadata};
 
@@ -10,4 +12,11 @@ pub fn shows_no_payload(metadata: &Metadata<'_>) -> bool {
         return false;
     }
     !of(&["hyper", "h2", "tonic", "tower", "rustls"]) || *metadata.level() <= Level::INFO
+}
+
+/// The text of a caught panic.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
 }

@@ -30,13 +30,13 @@ impl InFlight {
     pub(crate) fn reserve(&self, upper: Option<u64>) -> Result<Reservation, ApiError> {
         let limit = MAX_BODY as u64;
         let bytes = upper.unwrap_or(limit).min(limit);
-        let mut held = self.0.lock();
-        let sum = held.saturating_add(bytes);
+        let mut reserved = self.0.lock();
+        let sum = reserved.saturating_add(bytes);
         if bytes > 0 && sum > MAX_BYTES {
             let message = "Too many requests, please try again later.";
             return Err(ApiError::new(429, "TooManyRequests", message).retry_after(1));
         }
-        *held = sum;
+        *reserved = sum;
         Ok(Reservation {
             all: self.clone(),
             bytes,
@@ -46,8 +46,8 @@ impl InFlight {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut held = self.all.0.lock();
-        *held = held.saturating_sub(self.bytes);
+        let mut reserved = self.all.0.lock();
+        *reserved = reserved.saturating_sub(self.bytes);
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) struct Expression {
     pub(super) at: usize,
     /// How many expressions are nested in it, including itself.
     pub(super) height: usize,
+    /// By how much a value can be nested more deeply than the variables from which it is computed.
+    pub(super) levels: usize,
     pub(super) kind: Kind,
 }
 
@@ -143,6 +145,19 @@ impl Expression {
 }
 
 impl Kind {
+    /// See [`Expression::levels`]. Each step of a chain of macros can nest the elements of the previous one.
+    pub(super) fn levels(&self) -> usize {
+        let most = |parts: Vec<&Expression>| parts.iter().map(|part| part.levels).max().unwrap_or_default();
+        match self {
+            Self::List(_) | Self::Map(_) | Self::Call { .. } => most(self.parts()).saturating_add(1),
+            Self::Comprehension(inner) => {
+                let step = most([&inner.body].into_iter().chain(&inner.filter).collect());
+                inner.range.levels.saturating_add(step).saturating_add(1)
+            }
+            _ => most(self.parts()),
+        }
+    }
+
     /// The expressions directly in this one.
     pub(super) fn parts(&self) -> Vec<&Expression> {
         match self {

@@ -9,6 +9,7 @@ mod error;
 mod estimate;
 mod evaluate;
 mod expression;
+mod format;
 mod functions;
 mod lexer;
 mod parser;

@@ -1,31 +1,12 @@
-//! Parses expressions. Both the recursion of the parser and the nesting of its result are limited.
+//! Parses expressions. The recursion of the parser, and the nesting of the expressions and of their values, are limited.
 
 use kube_cel::cel::Value;
 
 use super::error::SyntaxError;
 use super::expression::{Comprehension, ComprehensionKind, Expression, Kind, Operator};
 use super::lexer::{Lexer, Token};
+use super::types::RESERVED;
 use super::{MAX_DEPTH, MAX_LENGTH, functions};
-
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Parses an expression.
 ///
@@ -106,14 +87,20 @@ impl Parser {
         self.error(self.position(), why)
     }
 
-    /// A node of limited height.
+    /// A node of limited height, whose value has a limited nesting.
     fn node(&self, at: usize, kind: Kind) -> Parsed {
         let inner = kind.parts().iter().map(|part| part.height).max().unwrap_or_default();
         let height = inner.saturating_add(1);
-        if height > MAX_DEPTH {
+        let levels = kind.levels();
+        if height > MAX_DEPTH || levels > MAX_DEPTH {
             return Err(self.error(at, "max recursion depth exceeded"));
         }
-        Ok(Expression { at, height, kind })
+        Ok(Expression {
+            at,
+            height,
+            levels,
+            kind,
+        })
     }
 
     fn expression(&mut self) -> Parsed {
@@ -311,7 +298,7 @@ impl Parser {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
             "null" => Value::Null,
-            reserved if reserved == "in" || RESERVED.contains(&reserved) => {
+            reserved if RESERVED.contains(&reserved) => {
                 return Err(self.error(at, format!("reserved identifier: {reserved}")));
             }
             _ => {

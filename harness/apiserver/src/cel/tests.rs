@@ -65,6 +65,15 @@ fn eval(text: &str) -> Result<Value, Failure> {
 #[case::optionals(
     "m.?a.orValue(5) == 1 && m.?c.orValue(5) == 5 && m[?'c'].hasValue() == false && optional.of(1).optMap(x, x + 1).value() == 2"
 )]
+#[case::sorts_of_mixed_numbers(
+    "[9007199254740993, 9007199254740992.0, 1.5, 2u, -1, 0.5, 1].sortBy(x, x) == [-1, 0.5, 1, 1.5, 2u, 9007199254740992, 9007199254740993]"
+)]
+#[case::formats_of_maps(
+    "'%d %s'.format([1, {'c': [1.0, null], 'a': 'x', 'b': {true: 1u}}]) == '1 {\"a\":\"x\", \"b\":{true:1}, \"c\":[1.0, null]}'"
+)]
+#[case::booleans("bool('true') && bool(true) && !bool('F')")]
+#[case::large_patterns("s.matches('^.{1,253}$') && s.matches('^[^\\\\s]{1,250}$')")]
+#[case::base64("base64.encode(b'hello') == 'aGVsbG8=' && base64.decode('aGVsbG8=') == b'hello'")]
 #[case::namespaces_are_no_reserved_names("['x'].all(format, format.startsWith('x')) && ['x'].all(math, math == 'x')")]
 fn expressions_are_evaluated(#[case] text: &str) {
     assert_eq!(eval(text), Ok(Value::Bool(true)));
@@ -86,6 +95,13 @@ fn expressions_are_evaluated(#[case] text: &str) {
 #[case("n.c", "no such overload")]
 #[case("'%.1000000000f'.format([1.0])", "a precision exceeds 1000")]
 #[case("'%.99999999999999999999f'.format([1.0])", "a precision exceeds 1000")]
+#[case("bool('yes')", "type conversion error from 'string' to 'bool'")]
+#[case("int(m)", "no such overload")]
+#[case("double(optional.of(m))", "no such overload")]
+#[case("string([m])", "no such overload")]
+#[case("[m, m].join()", "no such overload")]
+#[case("'%s'.format([optional.of(m)])", "no such overload")]
+#[case("max(m, m)", "no such overload")]
 #[case("optional.none().value()", "optional.none() dereference")]
 fn errors_are_reported(#[case] text: &str, #[case] why: &str) {
     assert_eq!(eval(text), Err(Failure::Error(why.to_owned())));
@@ -123,6 +139,32 @@ fn failing_functions_do_not_panic(#[case] text: &str) {
 #[case::replacement_of_nothing("long.replace('', long).size() > 0")]
 #[case::joined("lists.range(100000).map(x, '').join(long).size() > 0")]
 #[case::patterns("big.all(x, big.all(y, !long.matches('(x*)*y')))")]
+#[case::empty_matches("big.all(x, big.all(y, long.findAll('').size() > 0))")]
+#[case::long_patterns("lists.range(20).all(x, !s.matches('a' + string(x) + long))")]
+#[case::large_patterns("lists.range(100).all(x, !s.matches('.{500}' + string(x)))")]
+#[case::compiled_patterns("big.all(x, big.all(y, s.matches('a' + string(x) + string(y)) || true))")]
+#[case::searches_with_large_patterns(
+    "[long.substring(0, 2000)].all(text, lists.range(100).all(x, !text.matches('x[xy]{5000}z')))"
+)]
+#[case::searches_that_read_the_rest("long.findAll('x.*z|x').size() > 0")]
+#[case::long_items("[long + long].map(x, big.map(y, x + 'a')).all(all, big.all(y, !((long + long + 'b') in all)))")]
+#[case::long_keys("lists.range(100000).all(x, !(long in m))")]
+#[case::long_indexes("lists.range(100000).all(x, !m[?long].hasValue())")]
+#[case::long_new_keys("lists.range(10000).all(x, {long: 1}.size() == 1)")]
+#[case::long_sort_keys("lists.range(1000).sortBy(x, long).size() > 0")]
+#[case::searches("long.indexOf(long.substring(1) + 'y') == 0")]
+#[case::long_names(&format!("lists.range(20000).all(x, !has(m.{}))", "x".repeat(9_000)))]
+#[case::long_variables(&format!("lists.range(20000).all({}, true)", "x".repeat(9_000)))]
+#[case::long_keys_of_compared_maps("[{long: 1}].map(map, lists.range(100).all(x, map == map)).size() > 0")]
+#[case::split_texts("lists.range(9).all(x, long.split('').size() > 0)")]
+#[case::precisions("lists.range(10000).map(x, '%.1000f').join().format(lists.range(10000).map(x, 1.0)) != ''")]
+#[case::long_numbers(
+    "[lists.range(20000).map(x, 1e300)].map(all, lists.range(10).all(x, '%s'.format([all]) != '')).size() > 0"
+)]
+#[case::distinct_lists("[lists.range(20000)].map(all, lists.range(50).map(x, all + [x]).distinct()).size() > 0")]
+#[case::sets_of_lists(
+    "[lists.range(20000)].map(all, sets.contains(big.map(x, x), lists.range(40).map(x, all))).size() > 0"
+)]
 #[case::distinct("lists.range(2000).distinct().size() > 0")]
 fn expensive_expressions_are_stopped(#[case] text: &str) {
     let expensive = match parse(text) {
@@ -133,6 +175,16 @@ fn expensive_expressions_are_stopped(#[case] text: &str) {
         matches!(expensive, Err(Failure::CallLimit | Failure::Error(_))),
         "{expensive:?}"
     );
+}
+
+#[test]
+fn all_expressions_of_an_object_share_compiled_patterns() {
+    let mut budget = Budget::new();
+    let expression = parse(&format!("s.matches('{}')", "a?".repeat(1000))).unwrap();
+    for _ in 0..1000 {
+        let result = evaluate(&expression, variables(), &mut budget);
+        assert_eq!(result, Ok(Value::Bool(true)));
+    }
 }
 
 #[test]
@@ -180,6 +232,31 @@ fn the_nesting_is_limited(
         let variables = vec![("a".to_owned(), Type::Dynamic)];
         let _ = Environment::new(&text, variables).estimate(&expression);
         let _ = evaluate(&expression, Vec::new(), &mut Budget::new());
+    }
+}
+
+/// `count` macros, each of which nests the elements of the previous one.
+fn nested_in_a_chain(macro_: &str, levels: usize, count: usize) -> String {
+    let body = format!("{}a{}", "[".repeat(levels), "]".repeat(levels));
+    format!("[1]{}", format!(".{macro_}(a, {body})").repeat(count))
+}
+
+#[rstest]
+#[case::below_the_limit("map", 120, 2, true)]
+#[case::above_the_limit("map", 124, 2, false)]
+#[case::chain("map", 125, 120, false)]
+#[case::chain_of_optionals("optMap", 125, 120, false)]
+fn the_nesting_of_values_is_limited(
+    #[case] macro_: &str,
+    #[case] levels: usize,
+    #[case] count: usize,
+    #[case] parses: bool,
+) {
+    let text = nested_in_a_chain(macro_, levels, count);
+    assert_eq!(parse(&text).is_ok(), parses);
+    if parses {
+        assert_eq!(eval(&format!("{text} == {text}")), Ok(Value::Bool(true)));
+        assert!(estimate(&format!("{text} == {text}")).is_ok());
     }
 }
 

@@ -7,6 +7,31 @@ use serde_json::Value;
 
 use super::MAX_REQUEST;
 
+/// Words that are no names but values.
+const LITERALS: [&str; 3] = ["true", "false", "null"];
+
+/// Words that are no names.
+pub(super) const RESERVED: [&str; 18] = [
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// A type. `most` is the maximum size: bytes of a text, items of a list, entries of a map.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type {
@@ -195,30 +220,7 @@ pub(crate) fn least_size(schema: &Value) -> u64 {
 
 /// The name of a property in expressions; `None` if it cannot be used in them.
 pub(crate) fn escape(name: &str) -> Option<String> {
-    const KEYWORDS: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if KEYWORDS.contains(&name) {
+    if LITERALS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let first = name.chars().next()?;

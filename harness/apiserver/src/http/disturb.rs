@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Response;
 
 use super::body::decode;
-use super::{Arrival, Body, Route, error_response, json_response, render};
+use super::{AUDIT_ID, Arrival, Body, Route, error_response, json_response, render};
 use crate::authorization::Action as Wanted;
 use crate::faults::{Action, At, Facts, Freshness, Hit, Passage, Verb};
 use crate::inner::Inner;
@@ -36,7 +36,6 @@ impl Inner {
         if hits.is_empty() {
             return Ok(self.respond(arrival, None).await);
         }
-        let pretty = arrival.pretty;
         let mut refusal = None;
         let mut stale = None;
         for hit in hits.iter().filter(|hit| hit.is_before()) {
@@ -59,7 +58,14 @@ impl Inner {
             self.report(hit, facts);
             match &hit.action {
                 Action::Delay { by, .. } => self.registry.clock().sleep(*by).await,
-                Action::Fail { .. } => response = error_response(&self.refusal(&hit.action, facts), pretty),
+                Action::Fail { .. } => {
+                    let refusal = error_response(&self.refusal(&hit.action, facts), arrival.pretty);
+                    let replaced = std::mem::replace(&mut response, refusal);
+                    if let Some(id) = replaced.headers().get(&AUDIT_ID) {
+                        response.headers_mut().insert(AUDIT_ID, id.clone());
+                    }
+                    self.add_headers(&arrival.parts.headers, response.headers_mut());
+                }
                 ending => return Err(self.end(ending)),
             }
         }

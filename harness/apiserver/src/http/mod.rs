@@ -16,8 +16,7 @@ mod render;
 mod reviews;
 mod watch;
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -57,8 +56,8 @@ struct Arrival {
     action: Action,
     verb: &'static str,
     pretty: bool,
-    /// The effective identity, or the error of its authentication.
-    caller: Result<Identity, ApiError>,
+    /// The effective identity, or the error of its authentication or authorization.
+    admitted: Result<Identity, ApiError>,
     /// The user name of the caller, or of the connection.
     client: String,
 }
@@ -96,24 +95,34 @@ impl Inner {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if self.registry.clock().is_simulated() {
-            return self.exchange(identity, request).await;
+            return self.exchange(identity, request, &mut None).await;
         }
         let id = request.headers().get(&AUDIT_ID).cloned();
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let exchange = AssertUnwindSafe(Box::pin(self.exchange(identity, request)));
+        let mut arrived = None;
+        let exchange = AssertUnwindSafe(Box::pin(self.exchange(identity, request, &mut arrived)));
         match exchange.catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
                 let id = id.or_else(|| HeaderValue::from_str(&self.audit_id()).ok());
                 let text = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
-                let why = panic_message(panic.as_ref());
+                let why = logs::panic_message(panic.as_ref());
                 tracing::error!(%method, path, id = text, panic = why, "a request caused a panic");
                 let message = format!(
                     "This request caused apiserver to panic. Look in the logs for details of the request {text}"
                 );
-                let mut response = error_response(&ApiError::internal(message), false);
-                if let Some(id) = id {
+                let pretty = arrived.as_ref().is_some_and(|arrival| arrival.pretty);
+                let mut response = error_response(&ApiError::internal(message), pretty);
+                if let Some(id) = id.clone() {
                     response.headers_mut().insert(AUDIT_ID, id);
+                }
+                if let Some(arrival) = &arrived {
+                    // The observer can be what panics, and panics again.
+                    let finish = AssertUnwindSafe(|| self.finish(arrival, &mut response));
+                    if let Err(panic) = catch_unwind(finish) {
+                        let why = logs::panic_message(panic.as_ref());
+                        tracing::error!(id = text, panic = why, "the response is not recorded");
+                    }
                 }
                 Ok(response)
             }
@@ -121,45 +130,36 @@ impl Inner {
     }
 
     /// Authenticates and authorizes the request before it reads the body, so that a client without rights cannot make the
-    /// server keep bodies.
+    /// server keep bodies. `arrived` is the request, as soon as it is known.
     async fn exchange<B>(
         self: &Arc<Self>,
         identity: Option<&Identity>,
         request: Request<B>,
+        arrived: &mut Option<Arrival>,
     ) -> Result<Response<Body>, Disconnected>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let mut arrival = self.arrival(identity, parts);
+        let arrival = arrived.insert(self.arrival(identity, parts));
         let mut reservation = None;
-        if self.admits(&arrival) {
+        if arrival.admitted.is_ok() {
             let body = async {
                 reservation = Some(self.in_flight.reserve(body.size_hint().upper())?);
                 self.read(body).await
             };
             arrival.body = match body.await {
                 Ok(bytes) => bytes,
-                Err(error) => {
-                    let mut response = error_response(&error, false);
-                    self.add_headers(&arrival.parts.headers, response.headers_mut());
-                    return Ok(response);
-                }
+                Err(error) => return Ok(self.reject(arrival, &error)),
             };
         }
         // Until the response is complete, or a watch begins.
         let _reservation = reservation;
         if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
-            return Ok(self.respond(&arrival, None).await);
+            return Ok(self.respond(arrival, None).await);
         }
-        Box::pin(self.handle_with_faults(&arrival)).await
-    }
-
-    /// Whether the request passes authentication and authorization, whose error is otherwise the response.
-    fn admits(&self, arrival: &Arrival) -> bool {
-        let authorized = |caller| self.authorize(caller, &arrival.route, &arrival.action).is_ok();
-        arrival.caller.as_ref().is_ok_and(authorized)
+        Box::pin(self.handle_with_faults(arrival)).await
     }
 
     /// Reads a body.
@@ -214,6 +214,11 @@ impl Inner {
             Ok(caller) => caller.user.clone(),
             Err(_) => identity.map_or(ANONYMOUS, |identity| identity.user.as_str()).to_owned(),
         };
+        // Decided once: roles can change while the request waits.
+        let admitted = caller.and_then(|caller| {
+            self.authorize(&caller, &route, &action)?;
+            Ok(caller)
+        });
         Arrival {
             parts,
             body: Bytes::new(),
@@ -222,22 +227,31 @@ impl Inner {
             action,
             verb,
             pretty,
-            caller,
+            admitted,
             client,
         }
     }
 
     /// Computes the response.
     async fn respond(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Response<Body> {
-        let result = self.result(arrival, stale).await;
-        let mut response = result.unwrap_or_else(|error| error_response(&error, arrival.pretty));
+        match self.result(arrival, stale).await {
+            Ok(mut response) => {
+                self.finish(arrival, &mut response);
+                response
+            }
+            Err(error) => self.reject(arrival, &error),
+        }
+    }
+
+    /// Responds with an error.
+    fn reject(&self, arrival: &Arrival, error: &ApiError) -> Response<Body> {
+        let mut response = error_response(error, arrival.pretty);
         self.finish(arrival, &mut response);
         response
     }
 
     async fn result(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
-        let caller = arrival.caller.as_ref().map_err(Clone::clone)?;
-        self.authorize(caller, &arrival.route, &arrival.action)?;
+        let caller = arrival.admitted.as_ref().map_err(Clone::clone)?;
         let headers = &arrival.parts.headers;
         let presentation = presentation(&arrival.route, &arrival.query, headers, arrival.pretty)?;
         let exchange = Exchange {
@@ -273,11 +287,8 @@ impl Inner {
     }
 
     fn add_headers(&self, request: &HeaderMap, response: &mut HeaderMap) {
-        let id = match request.get(&AUDIT_ID) {
-            Some(id) => Some(id.clone()),
-            None => HeaderValue::from_str(&self.audit_id()).ok(),
-        };
-        if let Some(id) = id {
+        let known = || response.get(&AUDIT_ID).or_else(|| request.get(&AUDIT_ID)).cloned();
+        if let Some(id) = known().or_else(|| HeaderValue::from_str(&self.audit_id()).ok()) {
             response.insert(AUDIT_ID, id);
         }
         if !response.contains_key(CACHE_CONTROL) {
@@ -339,13 +350,6 @@ fn accept(headers: &HeaderMap) -> &str {
     headers
         .get(ACCEPT)
         .map_or("", |value| value.to_str().unwrap_or("invalid"))
-}
-
-/// The text of a panic.
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 fn no_such_path() -> ApiError {

@@ -4,6 +4,7 @@ use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
+use super::too_large;
 use crate::json;
 use crate::status::ApiError;
 use quantity::Saturating as _;
@@ -14,6 +15,8 @@ const MAX_OPERATIONS: usize = 10_000;
 const COPY_BUDGET: usize = 3 * 1024 * 1024;
 /// How many values all `move` and `copy` operations together may move. An object has at most half a million.
 const MOVE_BUDGET: usize = 5_000_000;
+/// By how many places all operations together may shift items of lists, when they insert or remove others before them.
+const SHIFT_BUDGET: usize = 100_000_000;
 
 /// Applies a list of JSON patch operations; on an error `doc` is unchanged.
 ///
@@ -33,6 +36,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
     let mut patched = doc.clone();
     let mut copied = 0;
     let mut moves = MOVE_BUDGET;
+    let mut shifts = SHIFT_BUDGET;
     for operation in operations {
         let operation: PatchOperation = serde_json::from_value(operation).map_err(|_| rejected())?;
         let operation = match operation {
@@ -46,6 +50,11 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             other => other,
         };
         check_depth(&operation, &patched, &mut moves)?;
+        shifts = shifts.checked_sub(shifted(&operation, &patched)).ok_or_else(|| {
+            too_large(format!(
+                "The operations of a JSON patch may shift items of lists by {SHIFT_BUDGET} places"
+            ))
+        })?;
         match &operation {
             // Upstream treats an absent member as null here.
             PatchOperation::Test(test) if test.value.is_null() && test.path.resolve(&patched).is_err() => continue,
@@ -93,8 +102,28 @@ fn check_depth(operation: &PatchOperation, doc: &Value, moves: &mut usize) -> Re
     }
 }
 
-fn too_large(why: String) -> ApiError {
-    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
+/// How many items of lists the operation shifts.
+fn shifted(operation: &PatchOperation, doc: &Value) -> usize {
+    let after = |path: &Pointer| {
+        let Some((list, index)) = path.split_back() else {
+            return 0;
+        };
+        let Ok(Value::Array(items)) = list.resolve(doc) else {
+            return 0;
+        };
+        // The index `-` is behind all items.
+        index
+            .decoded()
+            .parse()
+            .map_or(0, |index| items.len().saturating_sub(index))
+    };
+    match operation {
+        PatchOperation::Add(add) => after(&add.path),
+        PatchOperation::Copy(copy) => after(&copy.path),
+        PatchOperation::Remove(remove) => after(&remove.path),
+        PatchOperation::Move(moved) => after(&moved.from).saturating_add(after(&moved.path)),
+        PatchOperation::Replace(_) | PatchOperation::Test(_) => 0,
+    }
 }
 
 fn is_member_of_object(path: &PointerBuf, doc: &Value) -> bool {
@@ -196,6 +225,26 @@ mod tests {
         ];
         let patch = Value::Array(there_and_back.iter().cycle().take(1000).cloned().collect());
         assert_eq!(apply(doc, &patch).unwrap_err().code, 413);
+    }
+
+    #[rstest]
+    #[case::at_the_start("/0", Some(413))]
+    #[case::at_the_end("/-", None)]
+    fn shifts_of_long_lists_are_limited(#[case] place: &str, #[case] code: Option<u16>) {
+        let patch = Value::Array(vec![json!({"op": "add", "path": place, "value": 1}); 1000]);
+        let patched = apply(Value::Array(vec![json!(0); 100_000]), &patch);
+        assert_eq!(patched.err().map(|error| error.code), code);
+    }
+
+    #[test]
+    fn removals_and_moves_shift_items() {
+        let doc = json!({"a": [1, 2, 3, 4], "b": [1, 2]});
+        let shifts = |patch: Value| shifted(&serde_json::from_value(patch).unwrap(), &doc);
+        assert_eq!(shifts(json!({"op": "remove", "path": "/a/1"})), 3);
+        assert_eq!(shifts(json!({"op": "move", "from": "/a/0", "path": "/b/1"})), 5);
+        assert_eq!(shifts(json!({"op": "copy", "from": "/a/0", "path": "/b/0"})), 2);
+        assert_eq!(shifts(json!({"op": "replace", "path": "/a/0", "value": 1})), 0);
+        assert_eq!(shifts(json!({"op": "remove", "path": "/a"})), 0);
     }
 
     fn any_operation() -> impl Strategy<Value = Value> {

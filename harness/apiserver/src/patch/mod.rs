@@ -9,6 +9,13 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
+use crate::status::ApiError;
+
 pub use self::json::json;
 pub use self::merge::merge;
 pub use self::strategic::strategic;
+
+/// The error for a patch that costs too much.
+fn too_large(why: String) -> ApiError {
+    ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
+}

@@ -1,11 +1,12 @@
 //! Strategic merge patch: a merge patch that also merges lists, by the merge keys in the table of built-in types. The
 //! directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
 use super::order::{self, Positions};
+use super::too_large;
 use crate::status::ApiError;
 use crate::types::table::{Field, Form, Shape, Type, table};
 
@@ -13,19 +14,23 @@ const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 const SET_ORDER: &str = "$setElementOrder/";
+/// The sizes of all lists into which a patch merges items, in bytes of text and values. A patch can name the same item
+/// several times, and each time merge into its lists.
+const MERGE_BUDGET: usize = 20_000_000;
 
 /// Applies a strategic merge patch to an object of a built-in type; on an error `doc` is unchanged.
 ///
 /// # Errors
 /// 400 for a directive that is malformed or does not match its list, for list items without their merge key and for
-/// patches that are not objects; 422 for an unknown `$patch`.
+/// patches that are not objects; 413 for a patch that merges into long lists too often; 422 for an unknown `$patch`.
 pub fn strategic(doc: &mut Value, patch: &Value, type_name: &str) -> Result<(), ApiError> {
     let Value::Object(patch) = patch else {
         return Err(ApiError::bad_request("a strategic merge patch must be an object"));
     };
     let mut merged = doc.as_object().cloned().unwrap_or_default();
     let schema = table().find(type_name).map_or(Schema::Unknown, Schema::of);
-    merge_map(&mut merged, patch.clone(), schema)?;
+    let mut left = MERGE_BUDGET;
+    merge_map(&mut merged, patch.clone(), schema, &mut left)?;
     *doc = merged.into();
     Ok(())
 }
@@ -114,7 +119,12 @@ fn unknown_directive(directive: &Value) -> ApiError {
     ApiError::new(422, "Invalid", format!("unknown patch type found: {directive}"))
 }
 
-fn merge_map(original: &mut Map<String, Value>, mut patch: Map<String, Value>, schema: Schema) -> Result<(), ApiError> {
+fn merge_map(
+    original: &mut Map<String, Value>,
+    mut patch: Map<String, Value>,
+    schema: Schema,
+    left: &mut usize,
+) -> Result<(), ApiError> {
     match patch.remove(DIRECTIVE) {
         None => {}
         Some(Value::String(directive)) if directive == "merge" => {}
@@ -129,18 +139,24 @@ fn merge_map(original: &mut Map<String, Value>, mut patch: Map<String, Value>, s
         Some(other) => return Err(unknown_directive(&other)),
     }
     retain_keys(original, &mut patch)?;
-    set_orders(original, &mut patch, schema)?;
+    set_orders(original, &mut patch, schema, left)?;
     for (key, value) in patch {
         if let Some(list) = key.strip_prefix(DELETE_FROM_LIST) {
-            delete_from_list(original, list, value)?;
+            delete_from_list(original, list, value, left)?;
         } else {
-            merge_member(original, key, value, schema)?;
+            merge_member(original, key, value, schema, left)?;
         }
     }
     Ok(())
 }
 
-fn merge_member(original: &mut Map<String, Value>, key: String, value: Value, schema: Schema) -> Result<(), ApiError> {
+fn merge_member(
+    original: &mut Map<String, Value>,
+    key: String,
+    value: Value,
+    schema: Schema,
+    left: &mut usize,
+) -> Result<(), ApiError> {
     if value.is_null() {
         original.remove(&key);
         return Ok(());
@@ -148,11 +164,11 @@ fn merge_member(original: &mut Map<String, Value>, key: String, value: Value, sc
     match (original.get_mut(&key), value) {
         (Some(Value::Object(original)), Value::Object(patch)) => match schema.member(&key) {
             (_, true) => *original = without_directives(patch),
-            (inner, false) => merge_map(original, patch, inner)?,
+            (inner, false) => merge_map(original, patch, inner, left)?,
         },
         (Some(Value::Array(original)), Value::Array(patch)) => {
             let items = std::mem::take(original);
-            *original = merge_list(items, patch, schema.list(&key))?;
+            *original = merge_list(items, patch, schema.list(&key), left)?;
         }
         (_, value) => match stripped(value) {
             Some(value) => {
@@ -174,7 +190,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>
     let Value::Array(keys) = keys else {
         return Err(malformed("invalid patch format of retainKeys: not a list"));
     };
-    let listed = |name: &String| keys.iter().any(|key| key == name);
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let listed = |name: &String| keys.contains(name.as_str());
     let directive = |name: &str| name.starts_with(DELETE_FROM_LIST) || name.starts_with(SET_ORDER);
     if let Some((name, _)) = patch
         .iter()
@@ -193,6 +210,7 @@ fn set_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
     schema: Schema,
+    left: &mut usize,
 ) -> Result<(), ApiError> {
     let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(SET_ORDER)).cloned().collect();
     for directive in directives {
@@ -210,7 +228,10 @@ fn set_orders(
             continue;
         }
         let before = match original.get(&name) {
-            Some(Value::Array(items)) => items.clone(),
+            Some(Value::Array(items)) => {
+                spend(items, left)?;
+                items.clone()
+            }
             None | Some(Value::Null) => Vec::new(),
             Some(_) => return Err(malformed(format!("{name} is not a list"))),
         };
@@ -219,7 +240,7 @@ fn set_orders(
             None => continue,
             Some(Value::Array(items)) => {
                 order::validate(&items, &wanted, list.key).map_err(malformed)?;
-                merge_list(before.clone(), items, ListSchema { merge: true, ..list })?
+                merge_list(before.clone(), items, ListSchema { merge: true, ..list }, left)?
             }
             Some(_) => return Err(malformed(format!("{name} is not a list in the patch"))),
         };
@@ -229,27 +250,64 @@ fn set_orders(
 }
 
 /// `$deleteFromPrimitiveList/<list>`: removes values from a list of scalars.
-fn delete_from_list(original: &mut Map<String, Value>, name: &str, values: Value) -> Result<(), ApiError> {
+fn delete_from_list(
+    original: &mut Map<String, Value>,
+    name: &str,
+    values: Value,
+    left: &mut usize,
+) -> Result<(), ApiError> {
     let Value::Array(values) = values else {
         return Err(malformed(format!(
             "invalid patch format of primitive list: {DELETE_FROM_LIST}{name} is not a list"
         )));
     };
     if let Some(Value::Array(items)) = original.get_mut(name) {
+        spend(items, left)?;
         let deleted = Positions::new(&values, "");
         items.retain(|item| deleted.of(item).is_none());
     }
     Ok(())
 }
 
-fn merge_list(original: Vec<Value>, patch: Vec<Value>, list: ListSchema) -> Result<Vec<Value>, ApiError> {
+fn merge_list(
+    original: Vec<Value>,
+    patch: Vec<Value>,
+    list: ListSchema,
+    left: &mut usize,
+) -> Result<Vec<Value>, ApiError> {
     if !list.merge {
         return Ok(patch.into_iter().filter_map(stripped).collect());
     }
+    spend(&original, left)?;
     if list.key.is_empty() {
         return merge_scalars(original, patch);
     }
-    merge_items(original, patch, list)
+    merge_items(original, patch, list, left)
+}
+
+/// Counts a merge into a list.
+fn spend(items: &[Value], left: &mut usize) -> Result<(), ApiError> {
+    let sizes = items.iter().map(size).fold(0, usize::saturating_add);
+    *left = left.checked_sub(sizes).ok_or_else(|| {
+        too_large(format!(
+            "The lists into which a strategic merge patch merges items may have {MERGE_BUDGET} bytes and values"
+        ))
+    })?;
+    Ok(())
+}
+
+/// The number of values, and of bytes of texts.
+fn size(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).fold(0, usize::saturating_add),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len().saturating_add(size(value)))
+            .fold(0, usize::saturating_add),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside.saturating_add(1)
 }
 
 fn merge_scalars(original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, ApiError> {
@@ -266,7 +324,12 @@ fn merge_scalars(original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, 
     Ok(order::arrange(merged, &patch, &original, ""))
 }
 
-fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) -> Result<Vec<Value>, ApiError> {
+fn merge_items(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    list: ListSchema,
+    left: &mut usize,
+) -> Result<Vec<Value>, ApiError> {
     let mut items: Vec<Map<String, Value>> = Vec::new();
     let mut deleted: Vec<Value> = Vec::new();
     let mut replace = false;
@@ -303,7 +366,7 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) ->
         let place = known.of(&key).or_else(|| added.get(&text).copied());
         order.push(key);
         match place.and_then(|place| original.get_mut(place)) {
-            Some(Value::Object(found)) => merge_map(found, item, list.items)?,
+            Some(Value::Object(found)) => merge_map(found, item, list.items, left)?,
             _ => {
                 added.insert(text, original.len());
                 original.push(without_directives(item).into());

@@ -112,6 +112,22 @@ fn patches_that_do_not_apply(#[case] patch: Value, #[case] code: u16, #[case] me
     assert_eq!(patched, doc);
 }
 
+#[rstest]
+#[case::merges(json!({"name": "a", "env": [{"name": "x", "value": "y"}]}))]
+#[case::orders(json!({"name": "a", "$setElementOrder/env": [{"name": "x"}]}))]
+fn merges_into_long_lists_are_limited(#[case] item: Value) {
+    let text = "v".repeat(1000);
+    let env: Vec<Value> = (0..1000)
+        .map(|index| json!({"name": index.to_string(), "value": text}))
+        .collect();
+    let mut doc = json!({"spec": {"containers": [{"name": "a", "env": env}]}});
+    let mut merge = |times| {
+        let patch = json!({"spec": {"containers": vec![item.clone(); times]}});
+        strategic(&mut doc, &patch, POD).map_err(|error| error.code)
+    };
+    assert_eq!((merge(2), merge(100)), (Ok(()), Err(413)));
+}
+
 /// A pod's containers with their images, and its labels.
 type Model = (Vec<(String, u8)>, BTreeMap<String, String>);
 

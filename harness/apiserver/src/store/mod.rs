@@ -438,16 +438,17 @@ impl Store {
             object: Arc::clone(&object),
             previous,
         };
+        table.record(change.clone(), self.history);
+        table.changed.set(revision);
+        core.revision = revision;
+        self.revisions.set(revision);
+        // Last, so that a panic in it leaves a complete commit.
         if let Some(listener) = &self.listener {
             listener.committed(&Commit {
                 resource: name,
                 change: &change,
             });
         }
-        table.record(change, self.history);
-        table.changed.set(revision);
-        core.revision = revision;
-        self.revisions.set(revision);
         Ok(object)
     }
 

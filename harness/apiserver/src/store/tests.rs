@@ -232,3 +232,25 @@ fn history_is_bounded_by_size_too() {
     let kept = store.revision() - store.oldest(PODS).unwrap();
     assert!((8..12).contains(&kept), "{kept}");
 }
+
+/// Panics in each call.
+#[derive(Debug)]
+struct Panics;
+
+impl CommitListener for Panics {
+    fn committed(&self, _: &Commit<'_>) {
+        panic!("planted");
+    }
+}
+
+#[test]
+fn a_commit_is_complete_even_if_a_listener_panics() {
+    let store = Store::new(1000, 10, Some(Arc::new(Panics)));
+    store.open(PODS);
+    let write = std::panic::AssertUnwindSafe(|| create(&store, "a"));
+    assert!(std::panic::catch_unwind(write).is_err());
+    assert_eq!(store.revision(), 1001);
+    let mut cursor = store.cursor(PODS, Some(1000)).unwrap();
+    let changes = store.read(&mut cursor, 10).unwrap();
+    assert_eq!(changes.iter().map(|change| change.revision).collect::<Vec<_>>(), [1001]);
+}

@@ -1,6 +1,7 @@
 //! Single requests and their responses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use apiserver::observe::{Observer, RequestRecord};
 use apiserver::{Identity, Options, Server};
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use clock::{Clock, Seed};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
+use parking_lot::Mutex;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -374,19 +376,26 @@ async fn extreme_numbers_in_requests_are_answered() {
     }
 }
 
-/// Panics when a request for this path is answered.
-#[derive(Debug)]
-struct Panics;
+/// Panics at the first record of a request for `panic`, and at each for `panics`; records the codes of the others.
+#[derive(Debug, Default)]
+struct Panics {
+    panicked: AtomicBool,
+    codes: Mutex<Vec<u16>>,
+}
 
 impl Observer for Panics {
     fn request(&self, record: &RequestRecord<'_>) {
-        assert!(!record.path.ends_with("/configmaps/panic"), "a planted bug");
+        let once = record.path.ends_with("/configmaps/panic") && !self.panicked.swap(true, Ordering::Relaxed);
+        assert!(!once && !record.path.ends_with("/configmaps/panics"), "a planted bug");
+        self.codes.lock().push(record.code);
     }
 }
 
-async fn answered(clock: Clock, path: &str) -> (u16, Option<String>, Value) {
+/// The code of a response, its ID, its body, and the recorded codes.
+async fn answered(clock: Clock, path: &str) -> (u16, Option<String>, Value, Vec<u16>) {
+    let observer = Arc::new(Panics::default());
     let options = Options {
-        observer: Some(Arc::new(Panics)),
+        observer: Some(Arc::clone(&observer) as Arc<dyn Observer>),
         ..Options::new(clock, Seed::new(7))
     };
     let server = Server::new(options).unwrap();
@@ -398,16 +407,25 @@ async fn answered(clock: Clock, path: &str) -> (u16, Option<String>, Value) {
     let (parts, body) = response.into_parts();
     let id = parts.headers.get("audit-id").map(|id| id.to_str().unwrap().to_owned());
     let body = body.collect().await.unwrap().to_bytes();
-    (parts.status.as_u16(), id, serde_json::from_slice(&body).unwrap())
+    let recorded = observer.codes.lock().clone();
+    (
+        parts.status.as_u16(),
+        id,
+        serde_json::from_slice(&body).unwrap(),
+        recorded,
+    )
 }
 
 #[tokio::test]
 async fn a_panic_is_a_500_with_an_id() {
-    let (code, id, body) = answered(Clock::wall(), &format!("{CONFIG_MAPS}/panic")).await;
-    assert_eq!((code, id.as_deref()), (500, Some("my-id")));
-    assert_eq!(body["reason"], "InternalError");
-    assert!(body["message"].as_str().unwrap().contains("my-id"), "{body}");
-    assert_eq!(answered(Clock::wall(), &format!("{CONFIG_MAPS}/other")).await.0, 404);
+    for (name, recorded) in [("panic", vec![500]), ("panics", vec![])] {
+        let (code, id, body, codes) = answered(Clock::wall(), &format!("{CONFIG_MAPS}/{name}")).await;
+        assert_eq!((code, id.as_deref(), codes), (500, Some("my-id"), recorded));
+        assert_eq!(body["reason"], "InternalError");
+        assert!(body["message"].as_str().unwrap().contains("my-id"), "{body}");
+    }
+    let (code, _, _, codes) = answered(Clock::wall(), &format!("{CONFIG_MAPS}/other")).await;
+    assert_eq!((code, codes), (404, vec![404]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -484,7 +502,71 @@ async fn bodies_in_flight_are_limited() {
         (refused.code, &refused.headers["retry-after"]),
         (429, &http::HeaderValue::from_static("1"))
     );
+    let line = format!("request tester create {CONFIG_MAPS} 429 {}", cluster.server.revision());
+    assert_eq!(cluster.seen.lines().last(), Some(&line));
     assert_eq!(cluster.get("/healthz").await.code, 200);
     waiting.pop();
     assert_eq!(cluster.post(CONFIG_MAPS, config_map("a", "1")).await.code, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_too_large_is_recorded_and_its_error_is_readable() {
+    let cluster = Cluster::new();
+    let request = Request::post(format!("{CONFIG_MAPS}?pretty=true"));
+    let response = cluster
+        .send(request.body(Full::from(vec![b' '; 4 << 20])).unwrap())
+        .await;
+    assert_eq!(response.status().as_u16(), 413);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(b"{\n"), "{body:?}");
+    let line = format!(
+        "request tester create {CONFIG_MAPS}?pretty=true 413 {}",
+        cluster.server.revision()
+    );
+    assert_eq!(cluster.seen.lines().last(), Some(&line));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_is_granted_while_a_request_waits_does_not_admit_it_without_its_body() {
+    let cluster = Cluster::with(|options| options.authorization = apiserver::Authorization::Rbac);
+    let admin = cluster.server.service(Identity::admin());
+    let post = async |path: &str, object: Value| {
+        let body = Full::<Bytes>::from(object.to_string());
+        let request = Request::post(path).body(body).unwrap();
+        let response = admin.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 201);
+    };
+    post(CONFIG_MAPS, config_map("a", "1")).await;
+    let delays = "{name: slow, match: {client: tester}, action: {delay: {by: 10s}}}";
+    let rules = apiserver::faults::parse(delays).unwrap();
+    cluster.server.faults().add_all(rules).unwrap();
+    let path = format!("{CONFIG_MAPS}/a");
+    let deletion = json!({ "preconditions": { "uid": "another" } });
+    let (deleted, ()) = tokio::join!(biased; cluster.delete(&path, deletion), async {
+        let binding = json!({
+            "metadata": { "name": "late" },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tester" }],
+        });
+        post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding).await;
+    });
+    assert_eq!(deleted.code, 403);
+    assert_eq!(cluster.get(&path).await.code, 200);
+}
+
+#[rstest]
+#[case("beforeCommit")]
+#[case("afterCommit")]
+#[tokio::test(start_paused = true)]
+async fn an_error_of_a_fault_rule_has_the_usual_headers(#[case] at: &str) {
+    let cluster = Cluster::new();
+    let rule = format!("{{name: lie, match: {{verbs: [create]}}, action: {{fail: {{code: 504, at: {at}}}}}}}");
+    let rules = apiserver::faults::parse(&rule).unwrap();
+    cluster.server.faults().add_all(rules).unwrap();
+    let refused = cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    assert_eq!(
+        (refused.code, &refused.headers["cache-control"]),
+        (504, &"no-cache, private".parse().unwrap())
+    );
+    assert!(refused.headers.contains_key("audit-id"));
 }

@@ -97,10 +97,11 @@ impl Engine {
     async fn work(&mut self) {
         self.wake_workers();
         loop {
-            self.resume_workers();
+            let now = self.clock.now();
+            self.resume_workers(now);
             self.start_due_keys();
             let due = self.workers.iter().filter_map(|worker| worker.next_due()).min();
-            let resume = self.workers.iter().filter_map(|worker| worker.resume_at()).min();
+            let resume = next_resume(self.workers.iter().map(|worker| worker.resume_at()), now);
             let due = [due, resume].into_iter().flatten().min();
             let clock = self.clock.clone();
             tokio::select! {
@@ -223,8 +224,7 @@ impl Engine {
     }
 
     /// Starts the workers that panicked and have waited long enough.
-    fn resume_workers(&mut self) {
-        let now = self.clock.now();
+    fn resume_workers(&mut self, now: Timestamp) {
         let mut waiting = self.workers.iter().filter_map(|worker| worker.resume_at());
         if waiting.any(|at| at <= now) {
             self.wake_workers();
@@ -309,9 +309,33 @@ impl Engine {
     }
 }
 
+/// When the next worker starts again. A worker whose time has passed waits for initial lists, not for a time.
+fn next_resume(times: impl Iterator<Item = Option<Timestamp>>, now: Timestamp) -> Option<Timestamp> {
+    times.flatten().filter(|at| *at > now).min()
+}
+
 async fn sleep_until(clock: &Clock, moment: Option<Timestamp>) {
     match moment {
         Some(moment) => clock.sleep_until(moment).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::none(&[], None)]
+    #[case::running(&[None], None)]
+    #[case::first(&[Some(9), None, Some(8)], Some(8))]
+    #[case::passed(&[Some(3), Some(5), Some(9)], Some(9))]
+    #[case::all_passed(&[Some(5)], None)]
+    fn the_loop_does_not_wake_up_for_a_time_that_has_passed(#[case] times: &[Option<i64>], #[case] next: Option<i64>) {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let times = times.iter().map(|second| second.map(at));
+        assert_eq!(next_resume(times, at(5)), next.map(at));
     }
 }

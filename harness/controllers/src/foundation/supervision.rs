@@ -1,6 +1,5 @@
 //! What remains of a controller that panicked: when it starts again, and which keys have to wait longer.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 /// The panics of one controller.
 #[derive(Debug)]
 pub(super) struct Supervision<K> {
-    in_a_row: u32,
+    consecutive: u32,
     last: Option<Timestamp>,
     resume_at: Option<Timestamp>,
     by_key: Failures<K>,
@@ -29,7 +28,7 @@ pub(super) struct Supervision<K> {
 impl<K> Default for Supervision<K> {
     fn default() -> Self {
         Self {
-            in_a_row: 0,
+            consecutive: 0,
             last: None,
             resume_at: None,
             by_key: Failures::default(),
@@ -44,10 +43,10 @@ impl<K: Ord + Clone> Supervision<K> {
         let after = |wait: Duration| now.saturating_add(wait).unwrap_or(Timestamp::MAX);
         let recent = self.last.and_then(|last| last.saturating_add(FORGOTTEN_AFTER).ok());
         if recent.is_none_or(|recent| recent < now) {
-            self.in_a_row = 0;
+            self.consecutive = 0;
         }
-        let resume_at = after(doubled(SHORTEST_WAIT, self.in_a_row, LONGEST_WAIT));
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        let resume_at = after(doubled(SHORTEST_WAIT, self.consecutive, LONGEST_WAIT));
+        self.consecutive = self.consecutive.saturating_add(1);
         self.last = Some(now);
         self.resume_at = Some(resume_at);
         if let Some(key) = key {
@@ -72,19 +71,12 @@ impl<K: Ord + Clone> Supervision<K> {
         self.deferred.get(key).map_or(at, |deferred| at.max(*deferred))
     }
 
-    /// A decision of the key did not panic.
+    /// The key was processed without a panic.
     pub(super) fn succeeded(&mut self, key: &K) {
         if self.deferred.remove(key).is_some() {
             self.by_key.clear(key);
         }
     }
-}
-
-/// The text of a panic.
-pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 #[cfg(test)]

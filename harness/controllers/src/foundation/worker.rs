@@ -12,7 +12,7 @@ use super::action::Action;
 use super::caches::{Caches, Change, Kind, everything};
 use super::controller::{Controller, Plan, Queue, View};
 use super::perform::{Failure, Outcome};
-use super::supervision::{Supervision, message};
+use super::supervision::Supervision;
 use quantity::Saturating as _;
 
 /// The first backoff of a key, doubled with each failure; the values of client-go's default rate limiter.
@@ -64,6 +64,9 @@ struct Job<K> {
     key: K,
     rest: VecDeque<Action>,
     deadline: Option<Timestamp>,
+    /// Whether the controller panicked since: the new one does not know the plan, and decides the key after the request
+    /// in progress.
+    abandoned: bool,
 }
 
 impl<C: Controller> Worker<C> {
@@ -96,8 +99,8 @@ impl<C: Controller> Worker<C> {
         }
     }
 
-    /// Calls the controller. After a panic, of which the result is `None`, it starts again later without its queue;
-    /// outcomes of its actions in progress are ignored.
+    /// Calls the controller. After a panic, of which the result is `None`, it starts again later without its queue, and
+    /// its plans are abandoned.
     fn call<T>(&mut self, key: Option<&C::Key>, now: Timestamp, call: impl FnOnce(&mut C) -> T) -> Option<T> {
         let Some(supervision) = &mut self.supervision else {
             return Some(call(&mut self.controller));
@@ -114,14 +117,15 @@ impl<C: Controller> Worker<C> {
         tracing::error!(
             controller = name,
             ?key,
-            panic = message(panic.as_ref()),
+            panic = logs::panic_message(panic.as_ref()),
             %resume_at,
             "a controller panicked and starts again"
         );
         self.controller = (self.create)();
         self.due = Timers::default();
-        self.under_way.clear();
-        self.busy.clear();
+        for job in self.under_way.values_mut() {
+            job.abandoned = true;
+        }
         self.again.clear();
         self.failures = Failures::default();
         self.waiting = true;
@@ -139,6 +143,13 @@ impl<C: Controller> Worker<C> {
         };
         self.busy.remove(&job.key);
         let again = self.again.remove(&job.key);
+        if job.abandoned {
+            if let Some(at) = again {
+                self.due.set_earlier(job.key, at);
+            }
+            return;
+        }
+        self.processed(&job.key);
         if let Some(backoff) = backoff {
             let at = now.saturating_add(backoff).unwrap_or(Timestamp::MAX);
             self.due.set_earlier(job.key, at);
@@ -147,6 +158,13 @@ impl<C: Controller> Worker<C> {
         self.failures.clear(&job.key);
         if let Some(at) = [again, job.deadline].into_iter().flatten().min() {
             self.due.set_earlier(job.key, at);
+        }
+    }
+
+    /// A key was processed without a panic.
+    fn processed(&mut self, key: &C::Key) {
+        if let Some(supervision) = &mut self.supervision {
+            supervision.succeeded(key);
         }
     }
 
@@ -227,12 +245,10 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 controller.decided(&mut affected_keys);
                 plan
             })?;
-            if let Some(supervision) = &mut self.supervision {
-                supervision.succeeded(&key);
-            }
             self.grant(affected_keys, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
+                self.processed(&key);
                 self.failures.clear(&key);
                 if let Some(deadline) = plan.deadline {
                     let soonest = view.now.saturating_add(SHORTEST_WAIT).unwrap_or(Timestamp::MAX);
@@ -247,6 +263,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
                 key,
                 rest,
                 deadline: plan.deadline,
+                abandoned: false,
             };
             self.under_way.insert(self.tickets, job);
             return Some((self.tickets, first));
@@ -254,11 +271,19 @@ impl<C: Controller> AnyWorker for Worker<C> {
     }
 
     fn continue_plan(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
-        let key = self.under_way.get(&ticket)?.key.clone();
+        let job = self.under_way.get(&ticket)?;
+        let (key, mut abandoned) = (job.key.clone(), job.abandoned);
         let mut queue = Queue::default();
-        self.call(Some(&key), view.now, |controller| {
-            controller.performed(&key, action, outcome, view, &mut queue);
-        })?;
+        if !abandoned {
+            let called = self.call(Some(&key), view.now, |controller| {
+                controller.performed(&key, action, outcome, view, &mut queue);
+            });
+            abandoned = called.is_none();
+        }
+        if abandoned {
+            self.end(ticket, None, view.now);
+            return None;
+        }
         self.grant(queue, view.now);
         match outcome {
             Ok(_) => {
@@ -308,14 +333,28 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::foundation::ObjectKey;
+    use crate::foundation::action::Target;
 
     /// The decided keys, with the instance that decided them.
     type Log = Arc<Mutex<Vec<(usize, String)>>>;
 
-    /// Panics for the namespace `bad`; records the others. `instance` shows that it was created again.
+    /// Panics for the namespace `bad`, and after a request for the namespace `unlucky`; records the others. `instance`
+    /// shows that it was created again.
     struct Panicky {
         instance: usize,
         decided: Log,
+    }
+
+    /// A request for the namespaces `slow` and `unlucky`.
+    fn request(name: &str) -> Action {
+        Action::Delete {
+            target: Target {
+                resource: Kind::Namespace.resource(),
+                key: ObjectKey::new("", name),
+            },
+            deletion: Default::default(),
+        }
     }
 
     impl Controller for Panicky {
@@ -339,12 +378,22 @@ mod tests {
                 panic!("planted");
             }
             self.decided.lock().push((self.instance, name.clone()));
-            Plan::nothing()
+            match name.as_str() {
+                "slow" | "unlucky" => Plan {
+                    actions: vec![request(name)],
+                    ..Plan::nothing()
+                },
+                _ => Plan::nothing(),
+            }
+        }
+
+        fn performed(&mut self, name: &String, _: &Action, _: &Outcome, _: View<'_>, _: &mut Queue<String>) {
+            assert!(name == "slow" && self.instance == 1, "planted");
         }
     }
 
-    /// A worker for the namespaces `a`, `bad` and `c`, which are listed.
-    fn worker() -> (Worker<Panicky>, Caches, Log) {
+    /// A worker for these namespaces, which are listed.
+    fn worker(names: &[&str]) -> (Worker<Panicky>, Caches, Log) {
         let (decided, created) = (Log::default(), Mutex::new(0));
         let log = Arc::clone(&decided);
         let mut worker = Worker::new(move || {
@@ -357,10 +406,10 @@ mod tests {
         });
         worker.supervise();
         let mut caches = Caches::default();
-        for name in ["a", "bad", "c"] {
+        for name in names {
             let mut namespace = Namespace::default();
-            namespace.metadata.name = Some(name.to_owned());
-            namespace.metadata.uid = Some(name.to_owned());
+            namespace.metadata.name = Some((*name).to_owned());
+            namespace.metadata.uid = Some((*name).to_owned());
             let change = caches.put(namespace).unwrap();
             worker.observe(&change, at(&caches, 0));
         }
@@ -375,37 +424,73 @@ mod tests {
         }
     }
 
+    fn texts(decided: &Log) -> Vec<String> {
+        let decided = std::mem::take(&mut *decided.lock());
+        decided
+            .into_iter()
+            .map(|(instance, name)| format!("{instance} {name}"))
+            .collect()
+    }
+
     #[test]
     fn a_controller_that_panics_starts_again_and_processes_the_other_keys() {
-        let (mut worker, caches, decided) = worker();
-        let texts = || -> Vec<String> {
-            let decided = std::mem::take(&mut *decided.lock());
-            decided
-                .into_iter()
-                .map(|(instance, name)| format!("{instance} {name}"))
-                .collect()
-        };
+        let (mut worker, caches, decided) = worker(&["a", "bad", "c"]);
         assert!(worker.begin(at(&caches, 0)).is_none());
-        assert_eq!(texts(), ["1 a"]);
+        assert_eq!(texts(&decided), ["1 a"]);
         assert_eq!(worker.resume_at(), Some(at(&caches, 1).now));
         // Nothing happens before.
         assert!(worker.is_waiting() && worker.next_due().is_none());
         worker.synced(at(&caches, 1));
         assert!(worker.begin(at(&caches, 1)).is_none());
-        assert_eq!(texts(), ["2 a", "2 c"]);
+        assert_eq!(texts(&decided), ["2 a", "2 c"]);
         assert_eq!(worker.next_due(), Some(at(&caches, 5).now));
         // The key panics again; the new instance knows it.
         assert!(worker.begin(at(&caches, 5)).is_none());
         worker.synced(at(&caches, 7));
         assert!(worker.begin(at(&caches, 7)).is_none());
-        assert_eq!(texts(), ["3 a", "3 c"]);
+        assert_eq!(texts(&decided), ["3 a", "3 c"]);
         assert_eq!(worker.next_due(), Some(at(&caches, 15).now));
+    }
+
+    #[test]
+    fn a_key_with_a_request_in_progress_is_decided_again_after_its_outcome() {
+        let (mut worker, caches, decided) = worker(&["slow"]);
+        let (ticket, action) = worker.begin(at(&caches, 0)).unwrap();
+        worker.due.set_earlier("bad".to_owned(), at(&caches, 1).now);
+        assert!(worker.begin(at(&caches, 1)).is_none());
+        assert_eq!(texts(&decided), ["1 slow"]);
+        worker.synced(at(&caches, 2));
+        assert!(worker.begin(at(&caches, 2)).is_none());
+        assert_eq!(texts(&decided), [""; 0], "the request is still in progress");
+        // The new instance is not called with the outcome, which makes it panic.
+        let next = worker.continue_plan(ticket, &action, &Ok(None), at(&caches, 2));
+        assert_eq!((next, worker.resume_at()), (None, None));
+        assert!(worker.begin(at(&caches, 2)).is_some());
+        assert_eq!(texts(&decided), ["2 slow"]);
+    }
+
+    #[test]
+    fn a_key_whose_outcomes_panic_waits_longer_each_time() {
+        let (mut worker, caches, _) = worker(&["unlucky"]);
+        let mut now = 0;
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let (ticket, action) = worker.begin(at(&caches, now)).unwrap();
+            let next = worker.continue_plan(ticket, &action, &Ok(None), at(&caches, now));
+            assert_eq!(next, None);
+            let resume_at = worker.resume_at().unwrap().as_second();
+            worker.synced(at(&caches, resume_at));
+            let due = worker.next_due().unwrap().as_second();
+            waits.push(due - now);
+            now = due;
+        }
+        assert_eq!(waits, [5, 10, 20, 40]);
     }
 
     #[test]
     #[should_panic(expected = "planted")]
     fn without_supervision_a_panic_is_not_caught() {
-        let (mut worker, caches, _) = worker();
+        let (mut worker, caches, _) = worker(&["a", "bad", "c"]);
         worker.supervision = None;
         worker.begin(at(&caches, 0));
     }

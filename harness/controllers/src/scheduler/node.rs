@@ -59,10 +59,7 @@ impl NodeInfo {
     /// Adds a pod.
     pub fn add(&mut self, pod: Arc<PodInfo>) {
         self.remove(&pod.name);
-        self.requested.add(&pod.requests);
-        for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
-            sum.raise(part);
-        }
+        add_requests(&mut self.requested, &mut self.scored, &pod);
         for port in &pod.ports {
             self.ports.entry(port.clone()).or_default().raise(1);
         }
@@ -77,9 +74,10 @@ impl NodeInfo {
     /// Removes a pod.
     pub fn remove(&mut self, name: &ObjectKey) -> Option<Arc<PodInfo>> {
         let pod = self.pods.remove(name)?;
-        self.requested.subtract(&pod.requests);
-        for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
-            sum.lower(part);
+        // Not by subtraction, which is wrong for sums that stopped at their limit.
+        (self.requested, self.scored) = Default::default();
+        for other in self.pods.values() {
+            add_requests(&mut self.requested, &mut self.scored, other);
         }
         for port in &pod.ports {
             count_down(&mut self.ports, port);
@@ -123,11 +121,52 @@ impl NodeInfo {
     }
 }
 
+fn add_requests(requested: &mut Amounts, scored: &mut [i64; 2], pod: &PodInfo) {
+    requested.add(&pod.requests);
+    for (sum, part) in scored.iter_mut().zip(pod.scored) {
+        sum.raise(part);
+    }
+}
+
 fn count_down<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         count.lower(1);
         if *count == 0 {
             counts.remove(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, memory: &str) -> Arc<PodInfo> {
+        let container = json!({ "name": "c", "resources": { "requests": {
+            "memory": memory, "ephemeral-storage": memory, "example.com/gpu": memory,
+        } } });
+        let pod = json!({
+            "metadata": { "name": name, "namespace": "n" },
+            "spec": { "containers": [container] },
+        });
+        Arc::new(PodInfo::new(Arc::new(serde_json::from_value(pod).unwrap())))
+    }
+
+    #[test]
+    fn sums_beyond_the_limit_are_right_after_a_removal() {
+        let mut node = NodeInfo::new("n");
+        let small = pod("small", "1Gi");
+        node.add(Arc::clone(&small));
+        let (requested, scored) = (node.requested.clone(), node.scored);
+        let large = pod("large", "9223372036854775807");
+        node.add(Arc::clone(&large));
+        node.add(Arc::clone(&large));
+        assert_eq!((node.requested.memory, node.scored[1]), (i64::MAX, i64::MAX));
+        node.remove(&large.name);
+        assert_eq!((&node.requested, node.scored), (&requested, scored));
+        node.remove(&small.name);
+        assert_eq!((node.requested, node.scored), (Amounts::default(), [0, 0]));
     }
 }

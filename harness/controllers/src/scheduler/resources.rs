@@ -60,11 +60,6 @@ impl Amounts {
         self.combine(other, i64::saturating_add);
     }
 
-    /// Subtracts other amounts.
-    pub fn subtract(&mut self, other: &Self) {
-        self.combine(other, i64::saturating_sub);
-    }
-
     /// The maximum of each amount.
     fn raise(&mut self, other: &Self) {
         self.combine(other, i64::max);
@@ -175,18 +170,6 @@ mod tests {
     fn a_pod_requests_what_it_needs_at_its_peak(#[case] spec: Value, #[case] expected: i64) {
         let spec: PodSpec = serde_json::from_value(spec).unwrap();
         assert_eq!(requests(&spec).milli_cpu, expected);
-    }
-
-    #[test]
-    fn subtraction_reverses_addition() {
-        let list = |value| Amounts::of(&serde_json::from_value(value).unwrap());
-        let mut sum = list(json!({ "cpu": "1", "memory": "1Gi", "example.com/gpu": "2" }));
-        let before = sum.clone();
-        let more = list(json!({ "cpu": "1m", "ephemeral-storage": "1", "example.com/other": "1" }));
-        sum.add(&more);
-        assert_ne!(sum, before);
-        sum.subtract(&more);
-        assert_eq!(sum, before);
     }
 
     #[test]
