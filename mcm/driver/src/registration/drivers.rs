@@ -37,7 +37,8 @@ pub(super) enum Rejection {
     Version(String),
     #[error(
         "the kind {kind:?} already has the driver {registered}, whose client certificate has another subject or other \
-         names: end that one first, use a certificate with the same subject and names, or register for another kind"
+         DNS names: end that one first, use a certificate with the same subject and DNS names (without either: with the \
+         same key), or register for another kind"
     )]
     OtherIdentity { kind: String, registered: String },
     #[error(
