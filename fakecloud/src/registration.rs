@@ -78,7 +78,7 @@ impl RegisterOptions {
             token.cancelled().await;
             return Ok(());
         }
-        let name = format!("fakecloud {}", std::process::id());
+        let name = process_name(std::env::var("HOSTNAME").ok(), std::process::id());
         let driver = OfKind {
             kind: self.register_kind.clone(),
             driver,
@@ -91,6 +91,14 @@ impl RegisterOptions {
             () = token.cancelled() => Ok(()),
             Err(error) = staying => Err(error).context("--register-with"),
         }
+    }
+}
+
+/// The name of this process for people. The process id alone is the same in every container.
+fn process_name(host: Option<String>, id: u32) -> String {
+    match host.filter(|host| !host.is_empty()) {
+        Some(host) => format!("fakecloud {host}/{id}"),
+        None => format!("fakecloud {id}"),
     }
 }
 
@@ -169,6 +177,13 @@ mod tests {
             provider: Some(provider.to_owned()),
             ..MachineClass::default()
         }
+    }
+
+    #[test]
+    fn a_process_is_named_by_its_host_too_if_that_is_known() {
+        let name = |host: Option<&str>| process_name(host.map(str::to_owned), 1);
+        assert_eq!(name(Some("pod-a")), "fakecloud pod-a/1");
+        assert_eq!([name(None), name(Some(""))], ["fakecloud 1", "fakecloud 1"]);
     }
 
     #[tokio::test]

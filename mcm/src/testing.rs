@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apiserver::faults::{Action, At, Cut, Match, Pattern, Rule, Verb};
 use apiserver::{Identity, Options, Server};
@@ -249,6 +250,16 @@ impl TestServer {
             ..requests_to(path).0
         };
         self.set_rule("unlisted", Some((failure(403, path, "Forbidden"), matches)));
+    }
+
+    /// Delays the events of the controller's watches of a collection.
+    pub(crate) fn lag_watches_of(&self, path: &str, by: Duration) {
+        let verbs = vec![Verb::Watch];
+        let matches = Match {
+            verbs,
+            ..requests_to(path).0
+        };
+        self.set_rule("late", Some((Action::LagWatch { by }, matches)));
     }
 
     /// Writes `object` to `other`, as another client, just before the controller's next write to `path`.

@@ -74,7 +74,7 @@ fn with_fencing(name: &str, about: &str) -> Scenario {
     story
 }
 
-/// The VM is stopped for the pod's sake; a user starts it again, and the machine recovers.
+/// mcm stops the VM because of the pod; a user starts it again, and the machine recovers.
 fn stops_the_vm() -> Scenario {
     let story = with_fencing(
         "preserve_stops_a_vm",

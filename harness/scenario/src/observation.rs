@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cloud::CloudEvent;
+use crate::cloud::{Call, CloudEvent, Vm};
 use crate::kinds::Kind;
 
 /// An observed event and its time.
@@ -30,6 +30,40 @@ pub enum Seen {
     Quiet(Quiet),
     /// An action of the scenario.
     Note(String),
+}
+
+impl Seen {
+    /// The written object, if it has that kind.
+    pub fn applied(&self, kind: &str) -> Option<&Value> {
+        match self {
+            Self::Applied(of, object) if of.kind == kind => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The removed object, if it has that kind.
+    pub fn deleted(&self, kind: &str) -> Option<&Value> {
+        match self {
+            Self::Deleted(of, object) if of.kind == kind => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The driver call.
+    pub fn call(&self) -> Option<&Call> {
+        match self {
+            Self::Cloud(CloudEvent::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The changed VM.
+    pub fn vm(&self) -> Option<&Vm> {
+        match self {
+            Self::Cloud(CloudEvent::Vm(vm)) => Some(vm),
+            _ => None,
+        }
+    }
 }
 
 /// A request of the controller for one object, after its response.

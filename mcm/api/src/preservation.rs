@@ -44,7 +44,8 @@ pub struct Fencing {
     /// When this was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
-    /// The machine code with which StopMachine last failed, in the state Failed.
+    /// The machine code with which StopMachine last failed, in the state Failed; empty: it succeeds, but the driver does not
+    /// report the VM as stopped.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error_code: String,
 }
@@ -97,7 +98,7 @@ wire_enum! {
     FencingState {
         /// StopMachine is called; the VM may be stopped.
         Stopping = "Stopping",
-        /// StopMachine failed and is repeated; the VM may be stopped.
+        /// StopMachine failed, or succeeded for minutes without a stopped VM, and is repeated; the VM may be stopped.
         Failed = "Failed",
         /// The driver reported the VM as stopped.
         Stopped = "Stopped",

@@ -112,25 +112,37 @@ fn rejection_reason(error: &io::Error, files: &TlsFiles) -> String {
     }
 }
 
-/// Subject and DNS names of a client's certificate. They stay the same when the certificate is renewed.
+/// Subject and DNS names of a client's certificate. They stay the same when the certificate is renewed. A certificate
+/// without either is known by its public key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
     subject: Vec<u8>,
-    names: BTreeSet<String>,
+    dns_names: BTreeSet<String>,
+    /// Empty if there is a subject or a DNS name.
+    key: Vec<u8>,
 }
 
 impl ClientIdentity {
     /// The identity in a certificate. A certificate that cannot be parsed, which a verified one can, has its own.
     fn of(certificate: &CertificateDer<'_>) -> Self {
-        match EndEntityCert::try_from(certificate) {
-            Ok(parsed) => Self {
-                subject: parsed.subject().to_vec(),
-                names: parsed.valid_dns_names().map(str::to_owned).collect(),
-            },
-            Err(_) => Self {
-                subject: certificate.to_vec(),
-                names: BTreeSet::new(),
-            },
+        let Ok(parsed) = EndEntityCert::try_from(certificate) else {
+            return Self {
+                subject: Vec::new(),
+                dns_names: BTreeSet::new(),
+                key: certificate.to_vec(),
+            };
+        };
+        let subject = parsed.subject().to_vec();
+        let dns_names: BTreeSet<String> = parsed.valid_dns_names().map(str::to_owned).collect();
+        let is_named = !subject.is_empty() || !dns_names.is_empty();
+        let key = match is_named {
+            true => Vec::new(),
+            false => parsed.subject_public_key_info().to_vec(),
+        };
+        Self {
+            subject,
+            dns_names,
+            key,
         }
     }
 
@@ -138,7 +150,8 @@ impl ClientIdentity {
     pub(crate) fn named(name: &str) -> Self {
         Self {
             subject: Vec::new(),
-            names: [name.to_owned()].into(),
+            dns_names: [name.to_owned()].into(),
+            key: Vec::new(),
         }
     }
 }

@@ -22,7 +22,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, ResourceExt};
 use mcm_api::{Machine, MachineStatus, keys};
-use mcm_core::machine::{Action, Answer, Claimed, View};
+use mcm_core::machine::{Action, Answer, CallKind, Claimed, View};
 use mcm_core::merge::merge_patch;
 use mcm_driver::Driver;
 use parking_lot::Mutex;
@@ -93,7 +93,12 @@ impl ActionExecutor {
                 };
                 delete(&self.machines(), &name, preconditions, None).await?;
             }
-            Action::Call(call) => return Ok(Done::Answer(self.call(call).await)),
+            Action::Call(call) => {
+                if call.kind == CallKind::Stop {
+                    self.confirm_unready(view).await?;
+                }
+                return Ok(Done::Answer(self.call(call).await));
+            }
             Action::AskVolumeIds(volumes) => {
                 return Ok(Done::Answer(Answer::VolumeIds(self.volume_ids(volumes).await)));
             }
@@ -264,4 +269,9 @@ where
 /// A local error in the form of an API error.
 pub(crate) fn refused(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
+}
+
+/// A decision based on an outdated object, in the form of an API error.
+fn outdated(message: &str) -> kube::Error {
+    kube::Error::Api(Status::failure(message, "Conflict").with_code(409).boxed())
 }

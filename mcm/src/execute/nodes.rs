@@ -12,7 +12,7 @@ use mcm_api::NodeName;
 use mcm_core::machine::{Action, NodeView, View};
 use serde_json::json;
 
-use super::{ActionExecutor, is_removed};
+use super::{ActionExecutor, is_removed, outdated, refused};
 use crate::cache::Key;
 
 impl ActionExecutor {
@@ -42,6 +42,28 @@ impl ActionExecutor {
         let name = node.name_any();
         let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
         self.store_node(&api, &name, written).await.map(Some)
+    }
+
+    /// Confirms with the API server that the machine's Node is not Ready, before its VM is stopped: the cache may be late.
+    /// Fails with a conflict if the Node is Ready.
+    pub(super) async fn confirm_unready(&self, view: &View) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let known = view.node.present().ok_or_else(|| refused("the node is unknown"))?;
+        let node = api.get(&known.name_any()).await?;
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
+        let is_ready = conditions.into_iter().flatten().any(ready);
+        if let Some(target) = &self.state.target {
+            target.nodes.wrote(node);
+        }
+        if is_ready {
+            return Err(outdated("the node is Ready again: its VM is not stopped"));
+        }
+        // The read may have taken long.
+        if !self.may_act() {
+            return Err(outdated("another process leads, or an API server does not respond"));
+        }
+        Ok(())
     }
 
     /// Sets the condition Terminating; keeps its previous reason and message.

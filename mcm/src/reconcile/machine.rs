@@ -256,7 +256,7 @@ impl Controllers {
         }
         match answer {
             Answer::Create(Ok(vm)) => self.created_vms.remember(machine, vm),
-            Answer::Status(_) if machine.status.is_preserved() && !answer.shows_stopped_vm() => {
+            Answer::Status(_) | Answer::Stop(_) if machine.status.is_preserved() => {
                 self.power_questions.note(Key::of(machine), self.executor.clock.now());
             }
             Answer::Update { result, .. } => {

@@ -126,6 +126,11 @@ impl Driver for Cloud {
         Err(DriverError::new(Code::Unimplemented, "no such call"))
     }
 
+    async fn stop_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.0.lock().calls.push("stop");
+        Err(DriverError::new(Code::Unimplemented, "no such call"))
+    }
+
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
         let mut state = self.0.lock();
         state.calls.push("delete");

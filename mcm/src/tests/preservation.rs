@@ -29,6 +29,79 @@ fn annotated_node(stage: &Stage, value: &str) -> Value {
     node
 }
 
+/// Runs until the machine is preserved because its Node does not answer, with the pod of a StatefulSet on it, and
+/// StopMachine was called once.
+async fn create_fenced(stage: &Stage) {
+    stage.create_machine();
+    stage.wait(30).await;
+    stage.register_node("True");
+    stage.wait(30).await;
+    annotate(stage, "when-failed");
+    let owner =
+        json!([{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": true }]);
+    let mut pod = object("web", "Pod", json!({}));
+    pod["metadata"]["namespace"] = json!("shop");
+    pod["metadata"]["ownerReferences"] = owner;
+    pod["spec"] = json!({ "nodeName": "m-12345", "containers": [{ "name": "web", "image": "web" }] });
+    stage.server.put(POD, pod);
+    stage.wait(5).await;
+    report(stage, "Unknown");
+    stage.wait(620).await;
+    assert_eq!(stage.phase(), "Failed:Preserved");
+    assert_eq!(stops(stage), 1);
+}
+
+/// The Node has this readiness from now on.
+fn report(stage: &Stage, ready: &str) {
+    let since = stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut node = stage.server.get(NODE).unwrap();
+    node["status"]["conditions"] = json!([{ "type": "Ready", "status": ready, "lastTransitionTime": since }]);
+    stage.server.put(NODE, node);
+}
+
+/// The number of calls of StopMachine since the last question.
+fn stops(stage: &Stage) -> usize {
+    stage.cloud.calls().into_iter().filter(|call| *call == "stop").count()
+}
+
+fn stopping() -> Options {
+    let mut options = Options::default();
+    options.preservation.fencing = crate::PreserveFencing::StopVm;
+    options
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_is_not_stopped_whose_node_is_ready_in_the_api_although_the_watch_is_late() {
+    let stage = Stage::new();
+    stage
+        .run_with(stopping(), stage.environment(), async {
+            create_fenced(&stage).await;
+            stage.server.lag_watches_of("/api/v1/nodes", Duration::from_hours(1));
+            report(&stage, "True");
+            stage.wait(300).await;
+            assert_eq!(stage.phase(), "Failed:Preserved", "the watch is late");
+            stage.wait(400).await;
+            assert_eq!((stops(&stage), stage.phase()), (0, json!("Running:Preserved")));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_whose_node_cannot_be_read_is_not_stopped_until_it_can() {
+    let stage = Stage::new();
+    stage
+        .run_with(stopping(), stage.environment(), async {
+            create_fenced(&stage).await;
+            stage.server.fail_reads_of(NODE, Some(503));
+            stage.wait(700).await;
+            assert_eq!(stops(&stage), 0);
+            stage.server.fail_reads_of(NODE, None);
+            stage.wait(300).await;
+            assert_eq!(stops(&stage), 1);
+        })
+        .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_preservation_expires_even_if_writing_the_node_condition_fails() {
     let stage = Stage::new();

@@ -4,10 +4,10 @@ use k8s_openapi::api::core::v1::{CSIPersistentVolumeSource, NFSVolumeSource, Per
 
 use mcm_driver::{Code, Power};
 
-use super::create::id_of;
+use super::create::{id_of, same};
 use super::{Stop, Verdict};
 use crate::session::{existing, name_of};
-use crate::{CallError, Session};
+use crate::{Call, CallError, Session};
 
 pub(super) async fn initialize(session: &Session) -> Verdict {
     let machine = session.machine();
@@ -50,12 +50,7 @@ pub(super) async fn stop(session: &Session) -> Verdict {
     let created = session.create(&machine).await?;
     for _ in 0..2 {
         let vm = session.wait_until_stopped(&machine).await?;
-        if vm.provider_id != created.provider_id {
-            let (found, created) = (name_of(&vm), name_of(&created));
-            return Err(Stop::Failed(format!(
-                "StopMachine returned {found}, and CreateMachine {created}"
-            )));
-        }
+        same(Call::StopMachine, &vm, &created)?;
     }
     let power = existing(session.status(&machine).await).map(|vm| vm.power);
     if let Ok(Some(Power::Running)) = power {

@@ -61,7 +61,11 @@ async fn run(fault: Fault) -> Report {
     "from a class of another provider"
 )]
 #[case::foreign_volumes(Fault::ForeignVolumes, &["volumes-foreign"], "volume-of-another-provider")]
-#[case::no_node_name(Fault::NoNodeName, &["create-identity", "status-created"], "no node name")]
+#[case::no_node_name(
+    Fault::NoNodeName,
+    &["create-identity", "status-created", "stop-repeated"],
+    "no node name"
+)]
 #[case::other_node_name(Fault::OtherNodeName, &["status-created"], "returned the node name \"another\"")]
 #[case::initialize_once(Fault::InitializeOnce, &["initialize-repeated"], "already initialized")]
 #[case::update_refuses_same(Fault::UpdateRefusesSame, &["update-repeated"], "nothing to change")]

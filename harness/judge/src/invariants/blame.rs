@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{is_deleting, name, owner, phase, text, time};
 use crate::world::WorldState;
 

@@ -11,7 +11,8 @@ use mcm_api::keys;
 use scenario::observation::{Quiet, Seen};
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{is_deleting, label, name, phase, text, uid};
 use crate::world::WorldState;
 

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{after, is_deleting, name, text, time, uid};
 use crate::world::WorldState;
 

@@ -12,7 +12,8 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{after, label, name, owner, version};
 use crate::world::{Leadership, WorldState};
 

@@ -17,7 +17,8 @@ use scenario::observation::Seen;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{after, creation_timeout, is_deleting, is_forced, label, name, phase, time, timeout_of, uid};
 use crate::world::{WorldState, machines_of};
 

@@ -15,6 +15,7 @@ mod expiry;
 mod foreign;
 mod frozen;
 pub mod inert;
+mod judging_rules;
 mod limits;
 mod named;
 mod no_healthy_vm_collected;
@@ -34,10 +35,12 @@ use jiff::Timestamp;
 use scenario::observation::Observation;
 use serde_json::Value;
 
-pub use self::check_context::{CheckContext, JudgingRules, ServerTruth};
+pub use self::check_context::{CheckContext, ServerTruth};
 pub use self::frozen::may_lead;
+pub use self::judging_rules::JudgingRules;
 pub use self::no_leak::vms_without_machine;
 pub use self::preservation::limit as preserved_at_most;
+use self::unconfirmed::UnconfirmedPods;
 pub use crate::interest::Interest;
 pub use crate::object::{after, annotation, is_deleting, label, owner};
 use crate::world::WorldState;
@@ -204,13 +207,13 @@ pub static ALL: [Invariant; 21] = [
         name: "I20",
         statement: "no two pods of one StatefulSet ordinal live at the same time because mcm removed one",
         coverage: Coverage::Partial("a pod that a kubelet, Kubernetes or a user removes is theirs"),
-        check: || Box::<one_pod::OnePodOfAnOrdinal>::default(),
+        check: || Box::new(one_pod::OnePodOfAnOrdinal),
     },
     Invariant {
         name: "I21",
         statement: "no ReadWriteOnce volume is attached to a running VM while a pod on another running VM uses it, because of mcm",
         coverage: Coverage::Partial("what a kubelet, Kubernetes or a user does is theirs"),
-        check: || Box::<one_attachment::OneRunningUser>::default(),
+        check: || Box::new(one_attachment::OneRunningUser),
     },
 ];
 
@@ -268,6 +271,7 @@ pub struct Invariants {
     /// The rules under which they are judged.
     pub rules: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
+    unconfirmed: UnconfirmedPods,
     /// Time of the last call of [`Self::overdue`].
     last_overdue_check: Timestamp,
 }
@@ -279,6 +283,7 @@ impl Invariants {
         Self {
             rules,
             checks,
+            unconfirmed: UnconfirmedPods::default(),
             last_overdue_check: Timestamp::MIN,
         }
     }
@@ -292,12 +297,14 @@ impl Invariants {
         before: Option<&Value>,
         truth: &ServerTruth,
     ) -> Option<Violation> {
+        self.unconfirmed.observe(world, observation, &self.rules);
         let context = CheckContext {
             world,
             observation,
             before,
             truth,
             rules: &self.rules,
+            unconfirmed: &self.unconfirmed,
         };
         let mut found = None;
         for (invariant, check) in &mut self.checks {

@@ -7,15 +7,14 @@ use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
-use super::unconfirmed::{Key, UnconfirmedPods, claims, runs};
+use super::unconfirmed::{Key, claims, runs};
 use crate::object::{name, text};
 
-#[derive(Debug, Default)]
-pub(super) struct OneRunningUser(UnconfirmedPods);
+#[derive(Debug)]
+pub(super) struct OneRunningUser;
 
 impl Check for OneRunningUser {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
-        self.0.observe(context);
         let attachment = context
             .applied("VolumeAttachment")
             .filter(|applied| is_attached(applied))?;
@@ -23,16 +22,16 @@ impl Check for OneRunningUser {
             return None;
         }
         let node = text(attachment, "/spec/nodeName");
-        self.0.running_vm(node)?;
+        context.unconfirmed.running_vm(node)?;
         let volume = text(attachment, "/spec/source/persistentVolumeName");
         let claim = claim_of_one_node(context.world.object("PersistentVolume", volume)?)?;
-        let unconfirmed = self
-            .0
+        let unconfirmed = context
+            .unconfirmed
             .iter()
             .find(|pod| pod.node != node && pod.claims.contains(&claim));
         let user = match unconfirmed {
             Some(pod) => pod.to_string(),
-            None => self.user_elsewhere(context, &claim, node)?,
+            None => user_elsewhere(context, &claim, node)?,
         };
         Some(format!(
             "volume {volume} is attached to node {node}, and it is used: {user}"
@@ -40,18 +39,16 @@ impl Check for OneRunningUser {
     }
 }
 
-impl OneRunningUser {
-    /// A pod in the API that runs on the running VM of another node and has the claim.
-    fn user_elsewhere(&self, context: &CheckContext, claim: &Key, node: &str) -> Option<String> {
-        let on_other_vm = |pod: &&Value| {
-            let on = text(pod, "/spec/nodeName");
-            on != node && self.0.running_vm(on).is_some()
-        };
-        let mut pods = context.world.of_kind("Pod").filter(on_other_vm);
-        let pod = pods.find(|pod| runs(pod) && claims(pod).contains(claim))?;
+/// A pod in the API that runs on the running VM of another node and has the claim.
+fn user_elsewhere(context: &CheckContext, claim: &Key, node: &str) -> Option<String> {
+    let on_other_vm = |pod: &&Value| {
         let on = text(pod, "/spec/nodeName");
-        Some(format!("pod {} runs on node {on}, whose VM runs", name(pod)))
-    }
+        on != node && context.unconfirmed.running_vm(on).is_some()
+    };
+    let mut pods = context.world.of_kind("Pod").filter(on_other_vm);
+    let pod = pods.find(|pod| runs(pod) && claims(pod).contains(claim))?;
+    let on = text(pod, "/spec/nodeName");
+    Some(format!("pod {} runs on node {on}, whose VM runs", name(pod)))
 }
 
 fn is_attached(attachment: &Value) -> bool {

@@ -5,17 +5,16 @@
 
 use super::Check;
 use super::check_context::CheckContext;
-use super::unconfirmed::{UnconfirmedPods, key, runs};
+use super::unconfirmed::{key, runs};
 use crate::object::{owner, text, uid};
 
-#[derive(Debug, Default)]
-pub(super) struct OnePodOfAnOrdinal(UnconfirmedPods);
+#[derive(Debug)]
+pub(super) struct OnePodOfAnOrdinal;
 
 impl Check for OnePodOfAnOrdinal {
     fn observe(&mut self, context: &CheckContext) -> Option<String> {
-        self.0.observe(context);
         let pod = context.applied("Pod")?;
-        let mut others = self.0.iter().filter(|other| other.stateful).peekable();
+        let mut others = context.unconfirmed.iter().filter(|other| other.stateful).peekable();
         others.peek()?;
         let runs = context.rules.byzantine.is_empty() && owner(pod, "StatefulSet").is_some() && runs(pod);
         let key = key(pod);

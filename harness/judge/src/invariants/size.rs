@@ -20,7 +20,8 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use super::named::{Lately, listed};
 use crate::object::{after, annotation, bounds, is_deleting, label, name, phase, share, time, version};
 use crate::world::{WorldState, machines_of};

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{is_deleting, name, phase, text, time};
 use crate::world::WorldState;
 

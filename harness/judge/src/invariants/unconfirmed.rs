@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mcm_api::keys;
 use scenario::cloud::VmState;
+use scenario::observation::Observation;
 use serde_json::Value;
 
-use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use crate::object::{is_forced, is_ready, label, name, owner, text, uid};
+use crate::world::WorldState;
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
@@ -52,9 +54,10 @@ pub(super) struct UnconfirmedPods {
 }
 
 impl UnconfirmedPods {
-    /// Follows an event.
-    pub(super) fn observe(&mut self, context: &CheckContext) {
-        if let Some(vm) = context.vm() {
+    /// Follows an event. `world` is the world after it.
+    pub(super) fn observe(&mut self, world: &WorldState, observation: &Observation, rules: &JudgingRules) {
+        let event = &observation.what;
+        if let Some(vm) = event.vm() {
             let known = self.running.get(&vm.node);
             if vm.state == VmState::Running {
                 self.running.insert(vm.node.clone(), vm.id.clone());
@@ -66,14 +69,14 @@ impl UnconfirmedPods {
                 self.pods.retain(|pod| pod.vm != vm.id);
             }
         }
-        if let Some(node) = context.applied("Node").filter(|_| !self.pods.is_empty())
+        if let Some(node) = event.applied("Node").filter(|_| !self.pods.is_empty())
             && is_ready(node)
         {
             self.pods.retain(|pod| pod.node != name(node));
         }
-        if let Some(pod) = context.deleted("Pod")
+        if let Some(pod) = event.deleted("Pod").filter(|pod| !rules.is_by_user("Pod", name(pod)))
             && let Some(vm) = self.running.get(text(pod, "/spec/nodeName"))
-            && let Some(unconfirmed) = unconfirmed(context, pod, vm)
+            && let Some(unconfirmed) = unconfirmed(world, pod, vm, observation.at)
         {
             self.pods.push(unconfirmed);
         }
@@ -90,17 +93,17 @@ impl UnconfirmedPods {
     }
 }
 
-/// The pod that this event removes, if nothing confirms its end and neither a user nor Kubernetes removed it.
-fn unconfirmed(context: &CheckContext, pod: &Value, vm: &str) -> Option<Unconfirmed> {
+/// The removed pod, if nothing confirms its end and Kubernetes did not remove it.
+fn unconfirmed(world: &WorldState, pod: &Value, vm: &str, at: Timestamp) -> Option<Unconfirmed> {
     let stateful = owner(pod, "StatefulSet").is_some();
     let claims = claims(pod);
-    if !stateful && claims.is_empty() || !runs(pod) || context.rules.is_by_user("Pod", name(pod)) {
+    if !stateful && claims.is_empty() || !runs(pod) {
         return None;
     }
-    let node = context.world.object("Node", text(pod, "/spec/nodeName"))?;
+    let node = world.object("Node", text(pod, "/spec/nodeName"))?;
     let taints = node.pointer("/spec/taints").and_then(Value::as_array);
     let out_of_service = taints.into_iter().flatten().any(|taint| taint["key"] == OUT_OF_SERVICE);
-    let machine = context.world.object("Machine", label(node, keys::MACHINE_NAME_LABEL))?;
+    let machine = world.object("Machine", label(node, keys::MACHINE_NAME_LABEL))?;
     let forced = is_forced(machine) || label(machine, keys::FORCE_DRAIN_LABEL) == "True";
     // A kubelet that answers ends the containers at once.
     (!out_of_service && !forced && !is_ready(node)).then(|| Unconfirmed {
@@ -109,7 +112,7 @@ fn unconfirmed(context: &CheckContext, pod: &Value, vm: &str) -> Option<Unconfir
         stateful,
         claims,
         node: name(node).to_owned(),
-        since: context.at(),
+        since: at,
         vm: vm.to_owned(),
     })
 }

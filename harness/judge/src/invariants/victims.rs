@@ -12,7 +12,8 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::check_context::{CheckContext, JudgingRules};
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
 use super::named::Lately;
 use super::preservation::limit;
 use crate::object::{after, annotation, is_deleting, label, name, owner, phase, time, uid, version};

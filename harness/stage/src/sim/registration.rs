@@ -3,6 +3,7 @@
 //! Their calls pass the gate of the replica that requested them, as if that replica called the cloud: they are its
 //! effects, and the cloud's log names it as the caller.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +44,8 @@ impl Endpoint {
         (driver, Opened(self.clone()))
     }
 
-    /// Registers with each incarnation, again after a pause. Never returns.
-    async fn stay_registered(self, name: &str) {
+    /// Registers with each incarnation, again after a pause.
+    async fn stay_registered(self, name: &str) -> Infallible {
         let mut current = self.0.subscribe();
         loop {
             let replica = current.borrow_and_update().clone();
@@ -72,8 +73,8 @@ impl Drop for Opened {
     }
 }
 
-/// Runs a driver process, which registers with all replicas. Never returns.
-pub(super) async fn stay_registered(replicas: Vec<Endpoint>, name: String) -> String {
+/// Runs a driver process, which registers with all replicas.
+pub(super) async fn stay_registered(replicas: Vec<Endpoint>, name: String) -> Infallible {
     join_all(replicas.into_iter().map(|replica| replica.stay_registered(&name))).await;
     std::future::pending().await
 }

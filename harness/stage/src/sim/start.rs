@@ -234,7 +234,7 @@ impl<'a> Starting<'a> {
                 stay_registered(registries.clone(), name.clone())
             });
             let handle = process.handle();
-            self.parts.spawn(process.run());
+            self.parts.spawn(async move { match process.run().await {} });
             handle
         });
         processes.collect()

@@ -266,7 +266,8 @@ fn preservation() -> JSONSchemaProps {
                 ("since", time().described("When this was written.")),
                 (
                     "errorCode",
-                    string().described("The machine code with which StopMachine last failed."),
+                    string()
+                        .described("The machine code with which StopMachine last failed; empty: the VM does not stop."),
                 ),
             ])
             .described("The progress of stopping the machine's VM; absent: the controller did not stop it."),

@@ -69,8 +69,7 @@ pub struct View {
     /// When a call for the machine last failed in this process; `None`: not yet. The status may have the time of the
     /// first failure.
     pub call_failed: Option<Timestamp>,
-    /// When the driver last reported that the machine's VM runs, or could not report it; `None`: this process has not asked
-    /// yet.
+    /// When the driver last answered GetMachineStatus or StopMachine for the preserved machine; `None`: not in this process.
     pub power_asked: Option<Timestamp>,
     /// Why this process requested the machine's deletion; `None`: it did not.
     pub deletion_reason: Option<String>,

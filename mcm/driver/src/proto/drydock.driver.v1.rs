@@ -1297,8 +1297,8 @@ pub mod registry_client {
             self
         }
         /// The driver's first message is a Registration, the controller's first message is Registered. A process whose client
-        /// certificate has another subject or other names than that of the kind's registered process is rejected with
-        /// ALREADY_EXISTS.
+        /// certificate has another subject or other DNS names than that of the kind's registered process is rejected with
+        /// ALREADY_EXISTS. Certificates without subject and DNS names are compared by their public keys.
         pub async fn register(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::DriverSide>,
@@ -1392,8 +1392,8 @@ pub mod registry_server {
             + std::marker::Send
             + 'static;
         /// The driver's first message is a Registration, the controller's first message is Registered. A process whose client
-        /// certificate has another subject or other names than that of the kind's registered process is rejected with
-        /// ALREADY_EXISTS.
+        /// certificate has another subject or other DNS names than that of the kind's registered process is rejected with
+        /// ALREADY_EXISTS. Certificates without subject and DNS names are compared by their public keys.
         async fn register(
             &self,
             request: tonic::Request<tonic::Streaming<super::DriverSide>>,

@@ -37,7 +37,8 @@ pub(super) enum Rejection {
     Version(String),
     #[error(
         "the kind {kind:?} already has the driver {registered}, whose client certificate has another subject or other \
-         names: end that one first, use a certificate with the same subject and names, or register for another kind"
+         DNS names: end that one first, use a certificate with the same subject and DNS names (without either: with the \
+         same key), or register for another kind"
     )]
     OtherIdentity { kind: String, registered: String },
     #[error(
@@ -99,14 +100,12 @@ pub(super) enum Destination {
     Kind(String),
     /// The driver that converts classes of this provider-specific kind.
     ClassKind(String),
-    /// The drivers of all kinds: volumes have no class, and each driver returns the names of its own volumes.
-    EveryKind,
 }
 
 impl Destination {
-    /// The destination of a call. A migration goes to the provider of its class if that is known from an earlier
-    /// attempt.
-    pub(super) fn of(call: &Call) -> Result<Self, DriverError> {
+    /// The destination of a call; `None`: the drivers of all kinds, as volumes have no class, and each driver returns the
+    /// names of its own volumes. A migration goes to the provider of its class if that is known from an earlier attempt.
+    pub(super) fn of(call: &Call) -> Result<Option<Self>, DriverError> {
         if let Some(class) = call.class() {
             let kind = provider(class).ok_or_else(|| {
                 let name = class.metadata.name.as_deref().unwrap_or_default();
@@ -117,15 +116,15 @@ impl Destination {
                     ),
                 )
             })?;
-            return Ok(Self::Kind(kind.to_owned()));
+            return Ok(Some(Self::Kind(kind.to_owned())));
         }
         let Call::GenerateClass(provider_class, class) = call else {
-            return Ok(Self::EveryKind);
+            return Ok(None);
         };
-        Ok(match provider(class) {
+        Ok(Some(match provider(class) {
             Some(kind) => Self::Kind(kind.to_owned()),
             None => Self::ClassKind(provider_class["kind"].as_str().unwrap_or_default().to_owned()),
-        })
+        }))
     }
 
     /// Whether a process may receive the call.
@@ -133,7 +132,6 @@ impl Destination {
         match self {
             Self::Kind(kind) => process.kind == *kind,
             Self::ClassKind(class_kind) => process.class_kinds.contains(class_kind),
-            Self::EveryKind => true,
         }
     }
 
@@ -151,7 +149,7 @@ impl Destination {
                      that names it in class_kinds, or create the MachineClass by hand"
                 ),
             ),
-            Self::Kind(_) | Self::EveryKind => (
+            Self::Kind(_) => (
                 Code::Unavailable,
                 format!(
                     "no driver has registered for {self} (registered: {others}): \
@@ -168,7 +166,6 @@ impl fmt::Display for Destination {
         match self {
             Self::Kind(kind) => write!(f, "the provider {kind:?}"),
             Self::ClassKind(kind) => write!(f, "classes of the kind {kind:?}"),
-            Self::EveryKind => f.write_str("any provider"),
         }
     }
 }
@@ -327,15 +324,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case::of_a_machine(Call::Create(request(Some("red"))), Some(Destination::Kind("red".into())))]
-    #[case::of_a_list(Call::List(Box::new(class(Some("red"))), Default::default()), Some(Destination::Kind("red".into())))]
-    #[case::without_a_provider(Call::Delete(request(None)), None)]
-    #[case::with_an_empty_provider(Call::Delete(request(Some(""))), None)]
-    #[case::of_volumes(Call::VolumeIds(Vec::new()), Some(Destination::EveryKind))]
-    #[case::of_a_new_class(migration(None), Some(Destination::ClassKind("OldClass".into())))]
-    #[case::of_a_known_class(migration(Some("red")), Some(Destination::Kind("red".into())))]
-    fn the_class_determines_the_destination(#[case] call: Call, #[case] expected: Option<Destination>) {
-        assert_eq!(Destination::of(&call).ok(), expected);
+    #[case::of_a_machine(Call::Create(request(Some("red"))), Ok(Some(Destination::Kind("red".into()))))]
+    #[case::of_a_list(
+        Call::List(Box::new(class(Some("red"))), Default::default()),
+        Ok(Some(Destination::Kind("red".into())))
+    )]
+    #[case::without_a_provider(Call::Delete(request(None)), Err(Code::InvalidArgument))]
+    #[case::with_an_empty_provider(Call::Delete(request(Some(""))), Err(Code::InvalidArgument))]
+    #[case::of_volumes(Call::VolumeIds(Vec::new()), Ok(None))]
+    #[case::of_a_new_class(migration(None), Ok(Some(Destination::ClassKind("OldClass".into()))))]
+    #[case::of_a_known_class(migration(Some("red")), Ok(Some(Destination::Kind("red".into()))))]
+    fn the_class_determines_the_destination(#[case] call: Call, #[case] expected: Result<Option<Destination>, Code>) {
+        assert_eq!(Destination::of(&call).map_err(|error| error.code), expected);
     }
 
     #[test]
@@ -348,7 +348,6 @@ mod tests {
         let included = |destination: Destination| [destination.includes(&red), destination.includes(&blue)];
         assert_eq!(included(Destination::Kind("blue".into())), [false, true]);
         assert_eq!(included(Destination::ClassKind("OldClass".into())), [true, false]);
-        assert_eq!(included(Destination::EveryKind), [true, true]);
     }
 
     #[rstest]

@@ -130,8 +130,9 @@ impl Registry {
         }
     }
 
-    /// Sends an operation to the first process that the destination includes and that accepts it. A process that does
-    /// not accept it has not received it.
+    /// Sends an operation to the first connected process that the destination includes. One that reads no operations is
+    /// not passed over: it would perform the operations that it has not read later, while another process works for the
+    /// same machines.
     fn begin(
         &self,
         destination: &Destination,
@@ -142,31 +143,30 @@ impl Registry {
         state.operations += 1;
         let id = state.operations;
         operation.id = id;
-        let mut stalled = Vec::new();
         let included = state.drivers.iter_mut();
-        for driver in included.filter(|driver| destination.includes(&driver.process)) {
-            let message = ToDriver::Operation(operation.clone());
-            if driver.outbox.try_send(to_driver(message)).is_err() {
-                stalled.push(driver.process.name.clone());
-                continue;
-            }
-            let (answer, receiver) = oneshot::channel();
-            driver.awaited.insert(id, Awaited { answer, class });
-            let pending = PendingOperation {
-                registry: self.clone(),
-                process: driver.process.clone(),
-                session: driver.session.clone(),
-                id,
-            };
-            return Ok((receiver, pending));
-        }
-        if stalled.is_empty() {
+        let included = included.filter(|driver| destination.includes(&driver.process));
+        let Some(driver) = included.min_by_key(|driver| driver.outbox.is_closed()) else {
             return Err(destination.absent(&state.kinds()));
+        };
+        if driver
+            .outbox
+            .try_send(to_driver(ToDriver::Operation(operation)))
+            .is_err()
+        {
+            return Err(unavailable(format!(
+                "the driver {} of {destination} reads no operations: it is stalled or disconnecting; end it if this lasts",
+                driver.process.name
+            )));
         }
-        Err(unavailable(format!(
-            "the driver {} of {destination} accepts no operations: it is stalled or disconnecting",
-            stalled.join(", ")
-        )))
+        let (answer, receiver) = oneshot::channel();
+        driver.awaited.insert(id, Awaited { answer, class });
+        let pending = PendingOperation {
+            registry: self.clone(),
+            process: driver.process.clone(),
+            session: driver.session.clone(),
+            id,
+        };
+        Ok((receiver, pending))
     }
 
     fn register_driver(
@@ -248,8 +248,7 @@ impl Registry {
 #[async_trait]
 impl Handler for Registry {
     async fn handle(&self, call: Call) -> Result<Outcome, DriverError> {
-        let destination = Destination::of(&call)?;
-        if destination != Destination::EveryKind {
+        if let Some(destination) = Destination::of(&call)? {
             return self.send(&destination, &call).await;
         }
         let mut ids = Vec::new();

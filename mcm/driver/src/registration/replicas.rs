@@ -17,7 +17,7 @@ use crate::tls::Tls;
 
 /// The pause before the next registration with a replica.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The pause after a rejection, which only a user can resolve.
+/// The pause after a rejection or for an unusable address, which only a user can resolve.
 const REJECTED: Duration = Duration::from_secs(10);
 /// The interval in which names are resolved again, so that a new replica gets a registration.
 const RESOLVE: Duration = Duration::from_secs(5);
@@ -56,16 +56,24 @@ impl<D: Driver + 'static> Registrant<D> {
             tokio::select! {
                 biased;
                 Some(ended) = registrations.next() => {
-                    registered.remove(&ended?);
+                    registered.remove(&ended);
                 }
                 Some(found) = resolutions.next() => known = found,
             }
         }
     }
 
-    /// Registers with one replica until the registration ends and a pause is over. Returns the replica's address.
-    async fn register_once(&self, address: String, tls: Option<Tls>) -> Result<String, AddressError> {
-        let channel = patient(&address, tls)?;
+    /// Registers with one replica until the registration ends and a pause is over. Returns the replica's address. One that
+    /// cannot be used, which a name can resolve to, only pauses: the other replicas keep their registrations.
+    pub(super) async fn register_once(&self, address: String, tls: Option<Tls>) -> String {
+        let channel = match patient(&address, tls) {
+            Ok(channel) => channel,
+            Err(error) => {
+                tracing::warn!(address, %error, "not registered; again soon");
+                tokio::time::sleep(REJECTED).await;
+                return address;
+            }
+        };
         let log = |replica| match replica {
             Replica::Leader => tracing::info!(address, "registered as a driver; this replica leads"),
             Replica::Standby => tracing::info!(address, "registered as a driver; this replica is a standby"),
@@ -77,7 +85,7 @@ impl<D: Driver + 'static> Registrant<D> {
             Ended::Refused(_) => REJECTED,
         };
         tokio::time::sleep(pause).await;
-        Ok(address)
+        address
     }
 }
 

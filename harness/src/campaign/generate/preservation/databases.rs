@@ -1,5 +1,5 @@
-//! Pods that must not run twice, in some worlds: those of a StatefulSet, often with ReadWriteOnce volumes; whether mcm stops
-//! VMs for their sake; and kubelets that are cut off instead of stopped.
+//! Pods that must not run twice, in some worlds: those of a StatefulSet, often with ReadWriteOnce volumes; whether mcm runs
+//! with `--preserve-fencing=stop-vm`; and kubelets that are cut off instead of stopped.
 
 use std::collections::BTreeMap;
 

@@ -143,8 +143,9 @@ fn wait(pass: &Pass, pods: &[Pod], step: &Step) -> Plan {
     Plan::new(reason).after(step.wake)
 }
 
-/// The forced drain: cordons the Node, and deletes the pods that exist once, without a wait, so that their owners
-/// replace them; those that must not run twice are replaced once the VM is deleted. Failures are reported, and do not delay the deletion of the VM further.
+/// The forced drain: cordons the Node, and deletes the pods that exist once, without a wait, so that their owners replace
+/// them. Unique pods are deleted with their grace period; they leave the API when the VM is deleted. Failures are reported
+/// and do not delay the deletion of the VM.
 fn force(pass: &Pass) -> Plan {
     let failure = pass.view.failure.as_ref().filter(|failure| counts(failure));
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
@@ -261,15 +262,15 @@ pub(super) fn is_dead(pass: &Pass) -> bool {
     bad_for(pass).is_some_and(|time| time > DEAD_AFTER)
 }
 
-/// Whether a node whose drain is over does not confirm the end of its pods. A drain may have a timeout that is shorter than
-/// the time after which a node counts as dead.
+/// Whether a node whose drain is over does not confirm the end of its pods: it has not been Ready for the time after which a
+/// node counts as dead, or for the drain's timeout if that is shorter. A node that cannot write its disk may be Ready.
 pub(super) fn is_silent(pass: &Pass) -> bool {
-    bad_for(pass).is_some_and(|time| time > silent_after(pass))
+    unready_for(pass).is_some_and(|time| time > silent_after(pass))
 }
 
-/// The time until the node of a drain that is over counts as silent unless it recovers; `None`: it is silent or healthy.
+/// The time until the node of a drain that is over counts as silent unless it recovers; `None`: it is silent or Ready.
 pub(super) fn silent_in(pass: &Pass) -> Option<Duration> {
-    let left = silent_after(pass).checked_sub(bad_for(pass)?)?;
+    let left = silent_after(pass).checked_sub(unready_for(pass)?)?;
     Some(left + Duration::from_secs(1))
 }
 
@@ -286,19 +287,33 @@ fn dead_in(pass: &Pass) -> Option<Duration> {
 
 /// For how long the node has not been Ready, or has not been able to write its disk.
 fn bad_for(pass: &Pass) -> Option<Duration> {
-    let observed = pass
-        .view
-        .node
-        .present()
-        .and_then(|node| node.status.as_ref()?.conditions.as_ref());
-    let conditions = observed.unwrap_or(&pass.machine().status.conditions);
-    let bad = conditions.iter().filter(|condition| match condition.type_.as_str() {
-        "Ready" => condition.status != "True",
-        "ReadonlyFilesystem" => condition.status != "False",
-        _ => false,
-    });
+    let bad = conditions(pass)
+        .iter()
+        .filter(|condition| match condition.type_.as_str() {
+            "Ready" => condition.status != "True",
+            "ReadonlyFilesystem" => condition.status != "False",
+            _ => false,
+        });
     bad.map(|condition| pass.since(condition.last_transition_time.as_ref()))
         .max()
+}
+
+/// For how long the node has not been Ready; `None`: it is, or has not reported it.
+fn unready_for(pass: &Pass) -> Option<Duration> {
+    let unready = ready(pass).filter(|condition| condition.status != "True")?;
+    Some(pass.since(unready.last_transition_time.as_ref()))
+}
+
+/// The node's condition Ready.
+pub(super) fn ready<'a>(pass: &Pass<'a>) -> Option<&'a NodeCondition> {
+    conditions(pass).iter().find(|condition| condition.type_ == "Ready")
+}
+
+/// The conditions of the Node, or the last ones that the machine's status has.
+fn conditions<'a>(pass: &Pass<'a>) -> &'a [NodeCondition] {
+    let node = pass.view.node.present().and_then(|node| node.status.as_ref());
+    let observed = node.and_then(|status| status.conditions.as_ref());
+    observed.unwrap_or(&pass.machine().status.conditions)
 }
 
 /// The label `force-deletion`, a Go boolean. Any other value counts as false.

@@ -368,11 +368,11 @@ fn a_release_during_the_drain_is_explained() {
     let mut lab = draining("Machine");
     lab.request("Machine", "false");
     let plan = lab.decide();
-    let told = plan.actions.iter().any(|action| {
+    let reported = plan.actions.iter().any(|action| {
         matches!(action, Action::RecordEvent { message, .. }
             if message.ends_with("ends while its node is drained: the annotation is false"))
     });
-    assert!(told, "{plan:?}");
+    assert!(reported, "{plan:?}");
     let done = lab.settle();
     let condition = preserved_condition(&lab);
     assert_eq!(condition.status, "False");

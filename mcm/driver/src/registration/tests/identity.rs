@@ -4,7 +4,8 @@ use std::path::Path;
 use std::pin::pin;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 use rstest::rstest;
 use tempfile::TempDir;
@@ -18,10 +19,14 @@ struct Authority {
     folder: TempDir,
 }
 
-fn named(common_name: &str, names: &[&str]) -> CertificateParams {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut params = CertificateParams::new(names).unwrap();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+/// Without a common name the subject is empty.
+fn named(common_name: &str, dns_names: &[&str]) -> CertificateParams {
+    let dns_names: Vec<String> = dns_names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(dns_names).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    if !common_name.is_empty() {
+        params.distinguished_name.push(DnType::CommonName, common_name);
+    }
     params
 }
 
@@ -39,11 +44,14 @@ impl Authority {
     }
 
     /// A new certificate, with a new key.
-    fn issue(&self, file: &str, common_name: &str, names: &[&str]) -> TlsFiles {
-        let mut params = named(common_name, names);
+    fn issue(&self, file: &str, common_name: &str, dns_names: &[&str]) -> TlsFiles {
+        self.issue_for(&KeyPair::generate().unwrap(), file, common_name, dns_names)
+    }
+
+    fn issue_for(&self, key: &KeyPair, file: &str, common_name: &str, dns_names: &[&str]) -> TlsFiles {
+        let mut params = named(common_name, dns_names);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let certificate = params.signed_by(key, &self.issuer).unwrap();
         let path = |extension: &str| self.folder.path().join(format!("{file}.{extension}"));
         let write = |path: &Path, text: String| std::fs::write(path, text).unwrap();
         write(&path("crt"), certificate.pem());
@@ -61,12 +69,34 @@ impl Authority {
 #[case::another_subject("blue driver", &["red.example"], false)]
 #[case::other_names("red driver", &["red.example", "blue.example"], false)]
 #[tokio::test]
-async fn a_kind_is_shared_by_certificates_with_the_same_subject_and_names(
+async fn a_kind_is_shared_by_certificates_with_the_same_subject_and_dns_names(
     #[case] common_name: &str,
-    #[case] names: &[&str],
+    #[case] dns_names: &[&str],
     #[case] shared: bool,
 ) {
     let authority = Authority::new();
+    let first = authority.issue("first", "red driver", &["red.example"]);
+    let second = authority.issue("second", common_name, dns_names);
+    Box::pin(assert_shared(&authority, first, second, shared)).await;
+}
+
+#[rstest]
+#[case::the_same_key(true)]
+#[case::another_key(false)]
+#[tokio::test]
+async fn a_kind_is_shared_by_certificates_without_names_of_the_same_key(#[case] shared: bool) {
+    let authority = Authority::new();
+    let key = KeyPair::generate().unwrap();
+    let first = authority.issue_for(&key, "first", "", &[]);
+    let second = match shared {
+        true => authority.issue_for(&key, "second", "", &[]),
+        false => authority.issue("second", "", &[]),
+    };
+    Box::pin(assert_shared(&authority, first, second, shared)).await;
+}
+
+/// Registers two drivers for one kind.
+async fn assert_shared(authority: &Authority, first: TlsFiles, second: TlsFiles, shared: bool) {
     let registry = registry();
     let server = authority.issue("server", "mcm", &["localhost"]);
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), Some(server))
@@ -77,8 +107,6 @@ async fn a_kind_is_shared_by_certificates_with_the_same_subject_and_names(
         let server_name = Some("localhost".to_owned());
         crate::channel::patient(&address, Some(Tls { files, server_name })).unwrap()
     };
-    let first = authority.issue("first", "red driver", &["red.example"]);
-    let second = authority.issue("second", common_name, names);
     let story = async {
         let ready = Notify::new();
         let registrant = Registrant::new(Echo::default(), "red", "first");

@@ -1,6 +1,7 @@
 //! Several driver processes of one kind, and replicas of the controller.
 
 use std::pin::pin;
+use std::task::Poll;
 
 use futures::poll;
 use tokio::runtime::Runtime;
@@ -74,22 +75,41 @@ async fn a_pending_call_of_an_ended_process_has_an_unknown_result_and_later_call
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_reads_no_operations_is_passed_over() {
+async fn a_process_that_reads_no_operations_makes_calls_unavailable_until_it_ends() {
     let registry = registry();
-    let _stalled = Raw::of_red(&registry).await;
+    let stalled = Raw::of_red(&registry).await;
     let mut second = Raw::of_red(&registry).await;
     let mut pending = Vec::new();
     // More than the backlog of one process.
-    for _ in 0..5000 {
+    let full = loop {
         let mut call = Box::pin(registry.delete_machine(request("red")));
-        assert!(poll!(&mut call).is_pending());
-        pending.push(call);
+        match poll!(&mut call) {
+            Poll::Pending => pending.push(call),
+            Poll::Ready(result) => break result.unwrap_err(),
+        }
+        assert!(pending.len() < 5000, "the backlog is limited");
+    };
+    assert_eq!(full.code, Code::Unavailable);
+    assert!(full.message.contains("reads no operations"), "{full}");
+    assert!(second.operation().await.is_none(), "two processes never work at once");
+
+    drop(stalled);
+    for call in pending {
+        assert_eq!(call.await.unwrap_err().code, Code::Unavailable);
     }
-    assert!(second.operation().await.is_some());
-    drop(second);
-    let error = registry.delete_machine(request("red")).await.unwrap_err();
-    assert_eq!(error.code, Code::Unavailable);
-    assert!(error.message.contains("stalled or disconnecting"), "{error}");
+    let mut call = pin!(registry.delete_machine(request("red")));
+    assert!(poll!(call.as_mut()).is_pending());
+    let operation = second.operation().await.unwrap();
+    second.answer(&operation).await;
+    call.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unusable_address_of_a_replica_does_not_end_the_registrations_with_others() {
+    let registrant = Registrant::new(Echo::default(), "red", "first");
+    let address = "grpc://[fe80::1%eth0]:5000".to_owned();
+    assert!(crate::channel::patient(&address, None).is_err());
+    assert_eq!(registrant.register_once(address.clone(), None).await, address);
 }
 
 #[tokio::test(start_paused = true)]
