@@ -25,4 +25,5 @@ mod replay;
 mod roles;
 mod scenarios;
 mod shrink;
+mod stop;
 mod vm;
