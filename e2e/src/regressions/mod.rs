@@ -41,6 +41,7 @@ mod finalizer_retry_budget;
 mod flap_resets_creation_timeout;
 mod flap_resets_health_timeout;
 mod foreign_node_adopted;
+mod foreign_node_claimed;
 mod freeze_incomplete;
 mod freeze_on_scale_down;
 mod half_frozen;
@@ -198,6 +199,7 @@ pub fn regressions() -> Vec<Entry> {
     ];
     entries.extend(appendix::entries());
     entries.extend(unique_pod_runs_twice::entries());
+    entries.push(foreign_node_claimed::entry());
     entries.extend(quirks::entries());
     entries
 }

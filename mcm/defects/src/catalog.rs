@@ -301,6 +301,8 @@ defects! {
     FailedStopCountsAsStopped = "A23/c",
     /// A forced drain detaches the volumes of pods that may run.
     VolumesDetachedFromRunningVm = "A24",
+    /// The VM and the Node that a new machine names are its own, whatever the driver says.
+    UnconfirmedVmBelieved = "A25",
 }
 
 impl Defect {

@@ -5,6 +5,7 @@ use mcm_api::{Machine, ProviderId};
 use super::create::id_of;
 use super::{Stop, Verdict};
 use crate::Session;
+use crate::session::name_of;
 
 pub(super) async fn removes(session: &Session) -> Verdict {
     let machine = session.machine();
@@ -46,6 +47,23 @@ pub(super) async fn by_provider_id(session: &Session) -> Verdict {
         )),
         skipped => skipped,
     })
+}
+
+pub(super) async fn foreign_provider_id(session: &Session) -> Verdict {
+    let (owner, mut copy) = (session.machine(), session.machine());
+    let vm = session.create(&owner).await?;
+    let id = id_of(&vm)?;
+    copy.spec.provider_id = id.to_string();
+    if let Ok(found) = session.status(&copy).await
+        && found.provider_id.as_ref() == Some(id)
+    {
+        return Err(Stop::Failed(format!(
+            "GetMachineStatus returned {} for a machine that only names it in spec.providerID",
+            name_of(&found)
+        )));
+    }
+    session.delete(&copy).await?;
+    session.has_only(&owner, id).await
 }
 
 /// The request with which `mcm` deletes an orphan.

@@ -69,6 +69,7 @@ cases! {
     "delete-repeated", "A repeated DeleteMachine succeeds.", delete::repeated;
     "delete-unknown", "DeleteMachine of a machine that never had a VM succeeds.", delete::unknown;
     "delete-by-provider-id", "DeleteMachine without a machine uid deletes the VM of the provider id and nothing else.", delete::by_provider_id;
+    "foreign-provider-id", "GetMachineStatus of a machine that names another machine's VM does not return that VM, and DeleteMachine keeps it.", delete::foreign_provider_id;
     "error-invalid-class", "CreateMachine with an invalid provider spec fails with InvalidArgument.", errors::invalid_class;
     "error-other-provider", "CreateMachine with a class of another provider fails with InvalidArgument.", errors::other_provider;
     "error-secrets", "No error message contains a value of the Secret.", errors::secrets;

@@ -36,7 +36,7 @@ async fn run(fault: Fault) -> Report {
 #[case::list_ignores_tags(Fault::ListIgnoresTags, &["list-other-cluster"], "another cluster contains VM")]
 #[case::delete_missing_fails(
     Fault::DeleteMissingFails,
-    &["delete-repeated", "delete-unknown"],
+    &["delete-repeated", "delete-unknown", "foreign-provider-id"],
     "DeleteMachine failed with NotFound"
 )]
 #[case::delete_leaves_vm(
@@ -49,6 +49,7 @@ async fn run(fault: Fault) -> Report {
     &["delete-by-provider-id"],
     "with the provider id of a deleted VM"
 )]
+#[case::trusts_provider_id(Fault::TrustsProviderId, &["foreign-provider-id"], "exists, but")]
 #[case::secret_in_error(Fault::SecretInError, &["error-secrets"], "contains the value of the Secret's key apiToken")]
 #[case::unknown_for_invalid_class(
     Fault::UnknownForInvalidClass,

@@ -30,6 +30,8 @@ pub enum Fault {
     DeleteLeavesVm,
     /// DeleteMachine ignores the provider id and deletes the VM of the machine's name.
     DeleteByName,
+    /// The provider ID of a request identifies its VM.
+    TrustsProviderId,
     /// The error of CreateMachine quotes the Secret.
     SecretInError,
     /// An invalid class fails with Unknown.
@@ -164,6 +166,9 @@ impl Driver for Planted {
                 return Err(DriverError::new(Code::NotFound, "there is no VM to delete"));
             }
             Fault::DeleteLeavesVm => return Ok(None),
+            Fault::TrustsProviderId if !request.machine.spec.provider_id.is_empty() => {
+                request.machine.metadata.uid = None
+            }
             Fault::DeleteByName => request.machine.metadata.uid = Some("any".to_owned()),
             _ => {}
         }

@@ -213,6 +213,8 @@ impl Action {
 /// A patch of the machine's metadata and spec; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachinePatch {
+    /// Whether the label `node` and `spec.providerID` are removed, unless the patch sets them.
+    pub forgets_vm: bool,
     /// Label `node`.
     pub node: Option<NodeName>,
     /// The priority annotation.
@@ -245,6 +247,10 @@ impl MachinePatch {
 
     fn json(&self) -> Value {
         let mut patch = json!({ "metadata": {} });
+        if self.forgets_vm {
+            patch["metadata"]["labels"] = json!({ keys::NODE_LABEL: null });
+            patch["spec"] = json!({ "providerID": null });
+        }
         if let Some(node) = &self.node {
             patch["metadata"]["labels"] = json!({ keys::NODE_LABEL: node });
         }

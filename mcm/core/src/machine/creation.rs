@@ -12,6 +12,7 @@ use mcm_api::{
     VmIdentity, keys,
 };
 
+use super::claim::{self, Confirmation};
 use super::defects;
 use super::existing;
 use super::last_step::{LastStep, StepText};
@@ -94,7 +95,11 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             {
                 create()
             }
-            Code::NotFound | Code::Unimplemented => found(pass, &recorded(pass), None),
+            Code::NotFound | Code::Unimplemented if defect!(UnconfirmedVmBelieved) => {
+                found(pass, &recorded(pass), None)
+            }
+            Code::NotFound => failed(pass, "GetMachineStatus", &claim::refused(pass)),
+            Code::Unimplemented => call(CallKind::List, machine.clone(), Reason::ConfirmVm),
             Code::Uninitialized => {
                 let vm = error.vm.as_deref().cloned().unwrap_or_else(|| recorded(pass));
                 let vm = VmIdentity {
@@ -110,6 +115,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             call(CallKind::List, machine.clone(), Reason::LookForExistingVm)
         }
         Some(Answer::Create(Err(error))) => failed(pass, "CreateMachine", error),
+        Some(Answer::List(_)) if !machine.spec.provider_id.is_empty() => confirmed(pass),
         Some(Answer::List(listed)) => already_exists(pass, listed.as_ref().ok(), call),
         Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
         Some(Answer::Initialize(Err(error))) => match error.code {
@@ -149,6 +155,15 @@ fn recorded(pass: &Pass) -> VmIdentity {
         provider_id: ProviderId::new(pass.machine().spec.provider_id.as_str()),
         node_name: pass.node_name().cloned(),
         ..VmIdentity::default()
+    }
+}
+
+/// The list that decides about the VM that the machine names.
+fn confirmed(pass: &Pass) -> Plan {
+    match claim::confirmation(pass) {
+        Confirmation::Confirmed => found(pass, &recorded(pass), None),
+        Confirmation::Failed(call, error) => failed(pass, call, error),
+        _ => failed(pass, "ListMachines", &claim::refused(pass)),
     }
 }
 
@@ -204,6 +219,9 @@ fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
 
 /// There is a VM: records it in the machine, then initialises it if `initialize` is given.
 fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
+    if claim::is_contradicted(pass, vm) {
+        return failed(pass, "GetMachineStatus", &claim::contradicted(pass, vm));
+    }
     if !is_complete(pass, vm) {
         return incomplete(pass, vm);
     }
@@ -218,14 +236,19 @@ fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
     plan
 }
 
-/// The fields of the VM that the machine does not have yet. A provider ID is written once and never changed.
+/// The fields of the VM that the machine does not have yet. A provider ID is written once and never changed. The label
+/// `node` of a new machine may have been copied from another one.
 pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
     let machine = pass.machine();
     let annotations = machine.metadata.annotations.as_ref();
     let priority = annotations
         .and_then(|all| all.get(keys::PRIORITY_ANNOTATION))
         .filter(|value| !value.is_empty());
-    let lacks_node_label = pass.view.target && pass.node_name().is_none();
+    let is_new = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) && !defect!(UnconfirmedVmBelieved);
+    let lacks_node_label = match pass.node_name() {
+        None => pass.view.target,
+        Some(known) => pass.view.target && is_new && vm.node_name.as_ref() != Some(known),
+    };
     let provider_id = vm.provider_id.clone();
     let provider_id = provider_id.filter(|_| machine.spec.provider_id.is_empty());
     MachinePatch {

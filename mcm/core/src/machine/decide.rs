@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use mcm_api::{Operation, Phase, keys};
 
-use super::pass::Pass;
+use super::pass::{Pass, last_step};
 use super::problem::problem;
 use super::{
-    Action, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, drain, health, in_place, migration,
-    node, preserve, update, validation,
+    Action, Failure, NodeView, Plan, Reason, Settings, View, claim, creation, deletion, drain, health, in_place,
+    migration, node, preserve, update, validation,
 };
 use crate::finalizer::has_finalizer;
 use crate::preservation::without_sub_phase;
@@ -35,14 +35,16 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
     )
 }
 
-/// The view without a Node that does not exist or belongs to another machine, and without a failure that an immediate
+/// The view without a Node that does not exist, belongs to another machine or may belong to one, and without a failure that an immediate
 /// retry resolves; `None`: the view needs no correction.
 fn corrected(view: &View) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
     let again = again && !defect!(UnwrittenProviderIdForgotten);
-    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view) && !defect!(NodeOfOtherVmTaken);
+    let foreign = view.node_of_other.is_some()
+        || node::is_of_another_vm(view) && !defect!(NodeOfOtherVmTaken)
+        || claim::is_unconfirmed(view, last_step(&view.machine).as_ref());
     if !absent && !again && !foreign {
         return None;
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcm_api::{Code, DriverError, NodeName, Operation, Phase, State, keys};
 
+use super::claim::{self, Confirmation};
 use super::creation::{is_transient, record};
 use super::deletion_note::DeletionNote;
 use super::last_step::{RetryPeriod, StepText};
@@ -148,11 +149,9 @@ fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
 /// The first write of a deletion. The condition on the Node has the cause of the deletion, so it is set before the
 /// phase that shows the cause is overwritten.
 fn start(pass: &Pass) -> Plan {
-    let status = pass.operation(
-        Operation::Delete,
-        State::Processing,
-        StepText::deletion(Stage::FindVm, None),
-    );
+    let unconfirmed = claim::is_unconfirmed(pass.view, pass.last_step());
+    let text = StepText::deletion(Stage::FindVm, unconfirmed.then_some(DeletionNote::Unconfirmed));
+    let status = pass.operation(Operation::Delete, State::Processing, text);
     let mut status = pass.enter(status, Phase::Terminating, false);
     status.current_status.preserve_expiry_time = None;
     status.preservation = None;
@@ -202,6 +201,9 @@ fn find_vm(pass: &Pass) -> Plan {
     if !pass.view.target {
         return next(pass, Stage::Vm, DeletionNote::NoTarget);
     }
+    if claim::is_unconfirmed(pass.view, pass.last_step()) {
+        return confirm_vm(pass);
+    }
     if pass.node_name().is_some() {
         return next(pass, Stage::Drain, None);
     }
@@ -222,6 +224,40 @@ fn find_vm(pass: &Pass) -> Plan {
         },
         Some(Answer::Status(Err(error))) => not_found(pass, error),
         _ => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
+    }
+}
+
+/// Asks the driver about the VM that the machine names, and removes label and provider ID if they are not its own.
+fn confirm_vm(pass: &Pass) -> Plan {
+    match claim::confirmation(pass) {
+        Confirmation::Open => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
+        Confirmation::NeedsList => call(pass, CallKind::List, Reason::ConfirmVm),
+        Confirmation::Confirmed => next(pass, Stage::Drain, None),
+        Confirmation::Vm(vm) => {
+            let patch = MachinePatch {
+                forgets_vm: true,
+                node: vm.node_name.clone().filter(NodeName::is_label_value),
+                provider_id: vm.provider_id.clone(),
+                ..MachinePatch::default()
+            };
+            let id = vm.provider_id.as_deref().unwrap_or_default();
+            let is_recorded = pass.node_name() == patch.node.as_ref() && pass.machine().spec.provider_id == id;
+            let mut plan = next(pass, Stage::Drain, None);
+            if !is_recorded {
+                plan.actions.insert(0, Action::PatchMachine(patch));
+            }
+            plan
+        }
+        Confirmation::Refused => {
+            let mut plan = next(pass, Stage::Drain, DeletionNote::Forgotten);
+            let patch = MachinePatch {
+                forgets_vm: true,
+                ..MachinePatch::default()
+            };
+            plan.actions.insert(0, Action::PatchMachine(patch));
+            plan
+        }
+        Confirmation::Failed(call, error) => unanswered(pass, call, error),
     }
 }
 
@@ -247,7 +283,6 @@ fn write_label(pass: &Pass, node: &NodeName) -> Plan {
 }
 
 fn not_found(pass: &Pass, error: &DriverError) -> Plan {
-    let retry = &pass.settings.retry;
     match error.code {
         Code::Unimplemented => next(pass, Stage::Drain, None),
         Code::NotFound if defect!(MissingVmNeverDeleted) => {
@@ -255,16 +290,21 @@ fn not_found(pass: &Pass, error: &DriverError) -> Plan {
         }
         Code::NotFound => next(pass, Stage::Drain, DeletionNote::NoVmToDrain),
         Code::Uninitialized => next(pass, Stage::Drain, DeletionNote::Uninitialized),
-        code if is_transient(code) => {
-            let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRetried);
-            failed(pass, "GetMachineStatus", code, text, retry.short)
-        }
-        code => {
-            let error = error.to_string();
-            let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRefused { error });
-            failed(pass, "GetMachineStatus", code, text, retry.medium)
-        }
+        _ => unanswered(pass, "GetMachineStatus", error),
     }
+}
+
+/// The driver could not say whether there is a VM.
+fn unanswered(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
+    let retry = &pass.settings.retry;
+    let code = error.code;
+    if is_transient(code) {
+        let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRetried);
+        return failed(pass, call, code, text, retry.short);
+    }
+    let error = error.to_string();
+    let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRefused { error });
+    failed(pass, call, code, text, retry.medium)
 }
 
 fn failed(pass: &Pass, call: &'static str, code: Code, text: StepText, retry: Duration) -> Plan {

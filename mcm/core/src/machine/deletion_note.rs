@@ -54,6 +54,8 @@ macro_rules! notes {
 notes! {
     /// There is no target cluster, hence no Node.
     NoTarget = "Running without target cluster, skipping node drain and volume attachment deletion.";
+    /// The driver has not confirmed that the VM belongs to the machine.
+    Unconfirmed = "The driver has not confirmed the VM of the machine.";
     /// GetMachineStatus failed; it is repeated after the short period.
     StatusRetried = "Error occurred with decoding machine error status while getting VM status, aborting with retry.";
     /// GetMachineStatus failed; it is repeated after the medium period.
@@ -62,6 +64,8 @@ notes! {
         error "";
     /// GetMachineStatus found no VM.
     NoVmToDrain = "VM was not found at provider. Moving forward to node drain.";
+    /// The VM and the Node that the machine names are not its own.
+    Forgotten = "The driver does not confirm the VM of the machine, so its node is left alone.";
     /// GetMachineStatus found a VM that is not initialized.
     Uninitialized = "VM instance was not initialized. Moving forward to node drain.";
 

@@ -4,6 +4,7 @@
 //! is the whole input, the [`Plan`] the whole output.
 
 mod action;
+mod claim;
 mod creation;
 mod decide;
 mod defects;

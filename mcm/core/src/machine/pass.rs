@@ -23,12 +23,11 @@ pub(super) struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     pub fn new(view: &'a View, settings: &'a Settings, now: Timestamp) -> Self {
-        let last_step = view.machine.status.last_operation.as_ref().map(LastStep::parse);
         Self {
             view,
             settings,
             now,
-            last_step,
+            last_step: last_step(&view.machine),
             node_name: node_name(&view.machine),
         }
     }
@@ -136,7 +135,12 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn node_name(machine: &Machine) -> Option<NodeName> {
+/// The last step that the machine's status shows.
+pub(super) fn last_step(machine: &Machine) -> Option<LastStep> {
+    machine.status.last_operation.as_ref().map(LastStep::parse)
+}
+
+pub(super) fn node_name(machine: &Machine) -> Option<NodeName> {
     let labels = machine.metadata.labels.as_ref()?;
     NodeName::new(labels.get(keys::NODE_LABEL)?.as_str())
 }

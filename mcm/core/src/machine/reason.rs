@@ -40,6 +40,9 @@ pub enum Reason {
     /// CreateMachine failed with AlreadyExists, and the driver has no GetMachineStatus.
     #[error("the cloud already has a VM: the VMs of the class are listed to find it")]
     LookForExistingVm,
+    /// The driver lacks GetMachineStatus, and the machine names a VM.
+    #[error("the VMs of the class are listed: the machine names one of them")]
+    ConfirmVm,
     /// There is no VM.
     #[error("the machine has no VM: one is created")]
     CreateVm,

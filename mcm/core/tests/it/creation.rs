@@ -154,16 +154,6 @@ fn an_uninitialized_answer_without_a_vm_identity_means_the_recorded_vm() {
 }
 
 #[rstest]
-#[case::not_found(Code::NotFound)]
-#[case::unimplemented(Code::Unimplemented)]
-fn a_recorded_vm_is_trusted_when_the_driver_does_not_find_it(#[case] code: Code) {
-    let view = answered(with_vm(Phase::CrashLoopBackOff), Answer::Status(Err(error(code))));
-    let plan = decided(&view, minute(1));
-    assert_eq!(actions(&plan), Vec::<String>::new(), "neither created nor initialized");
-    assert_eq!(written(&plan).0, "Pending");
-}
-
-#[rstest]
 #[case::ok(Ok(vm()))]
 #[case::unimplemented(Err(error(Code::Unimplemented)))]
 #[case::not_found_is_skipped(Err(error(Code::NotFound)))]
@@ -176,16 +166,6 @@ fn a_machine_is_pending_after_the_initialization_of_its_vm(#[case] result: Resul
     let (phase, state, code, description) = written(&plan);
     assert_eq!((&*phase, &*state, &*code, &*description), expected);
     assert!(plan.status.unwrap().current_status.timeout_active);
-}
-
-#[test]
-fn a_provider_id_never_changes() {
-    let other = VmIdentity {
-        provider_id: ProviderId::new("fakecloud:///z2/other"),
-        ..vm()
-    };
-    let view = answered(with_vm(Phase::CrashLoopBackOff), Answer::Status(Ok(other)));
-    assert_eq!(actions(&decided(&view, minute(1))), Vec::<String>::new());
 }
 
 /// The retry period of each error code of CreateMachine.

@@ -258,7 +258,8 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::AddFinalizer => "add finalizer".to_owned(),
         Action::RemoveFinalizer => "remove finalizer".to_owned(),
         Action::PatchMachine(patch) => format!(
-            "patch{}{}{}{}{}",
+            "patch{}{}{}{}{}{}",
+            if patch.forgets_vm { " forget" } else { "" },
             patch
                 .node
                 .as_ref()

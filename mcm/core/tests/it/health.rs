@@ -85,7 +85,6 @@ fn missing_critical_components_block_only_a_pending_machine(#[case] phase: Phase
 
 #[rstest]
 #[case::failed(Phase::Failed)]
-#[case::crash_loop(Phase::CrashLoopBackOff)]
 #[case::available(Phase::Available)]
 #[case::updated_in_place(Phase::InPlaceUpdateSuccessful)]
 fn a_machine_with_a_healthy_node_becomes_running_from_any_phase(#[case] phase: Phase) {

@@ -67,6 +67,7 @@
 //! the process with a simulated API server in `src/tests`.
 
 #[cfg(test)]
+mod claims;
 mod class;
 #[cfg(test)]
 mod cloud;
