@@ -7,6 +7,7 @@ pub mod election;
 pub mod error;
 pub mod events;
 pub mod ownership;
+pub mod private_files;
 pub mod reach;
 pub mod selector;
 pub mod signals;
