@@ -67,6 +67,7 @@ real-test:       ## the long tests that need a real control plane
 
 fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations
+	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --lib journal::tests::damage::no_content
 
 # What is mutated is what decides on preservation; code of planted defects is not in the product.
 MUTANTS = -p mcm-core -f 'mcm/core/src/preservation/*.rs' -f 'mcm/core/src/machine/preserve/*.rs' -e '**/defects.rs'

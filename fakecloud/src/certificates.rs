@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
@@ -15,6 +13,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use runtime::private_files;
 
 /// Key of a Secret, and name of its file when mounted: a certificate.
 pub const CERTIFICATE: &str = "tls.crt";
@@ -173,7 +172,7 @@ impl Certificates {
             path: path.to_owned(),
             reason,
         };
-        fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        private_files::create_folder(folder).map_err(|error| failed(folder, error))?;
         for (name, text) in [
             (AUTHORITY, &self.authority),
             ("server.crt", &self.server.certificate),
@@ -182,7 +181,7 @@ impl Certificates {
             ("client.key", &self.client.key),
         ] {
             let path = folder.join(name);
-            write_private(&path, text).map_err(|error| failed(&path, error))?;
+            private_files::replace(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
         }
         Ok(())
     }
@@ -251,18 +250,6 @@ fn sign(
     })
 }
 
-/// Creates a new file that only this user can read; a process with the old file open does not see the new content.
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -287,7 +274,7 @@ mod tests {
         let certificates = issue("fakecloud", "shoot").unwrap();
         certificates.write(folder.path()).unwrap();
         certificates.write(folder.path()).unwrap();
-        for file in fs::read_dir(folder.path()).unwrap() {
+        for file in std::fs::read_dir(folder.path()).unwrap() {
             let mode = file.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }

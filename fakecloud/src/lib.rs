@@ -31,10 +31,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{BootDelay, CloudControllerSettings, Config, ConfigError, KubeletSettings, MachineType, read_rules};
+pub use config::{
+    AuditSettings, BootDelay, CloudControllerSettings, Config, ConfigError, KubeletSettings, MachineType, read_rules,
+};
 pub use fakecloud_api::Delay;
 pub use fakecloud_api::FaultRule;
-pub use journal::{JournalError, Writer};
+pub use journal::{AuditLimits, Damage, JournalError, Loss, Place, Reason, Step, Writer, inspect};
 pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 
@@ -136,7 +138,7 @@ impl Fakecloud {
             writer,
             state,
             records,
-        } = Journal::open(folder)?;
+        } = Journal::open(folder, config.audit.limits())?;
         let now = clock.now();
         let state = state.unwrap_or_else(|| Snapshot::empty(instance_of(&seed, now), now));
         let (opened, instance) = (state.opened, state.instance.clone());

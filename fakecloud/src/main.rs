@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
-use fakecloud::cli::Control;
+use fakecloud::cli::{Control, exit_code};
 use fakecloud::registration::RegisterCommand;
 use fakecloud::serve::{ServeOptions, serve};
 use runtime::signals::Termination;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fakecloud: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(exit_code(&error))
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod election;
 pub mod error;
 pub mod events;
 pub mod ownership;
+pub mod private_files;
 pub mod probes;
 pub mod reach;
 pub mod selector;

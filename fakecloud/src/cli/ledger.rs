@@ -10,6 +10,7 @@ use mcm_api::Code;
 use mcm_api::duration::GoDuration;
 use serde::Serialize;
 
+use super::folder::FolderAction;
 use super::output::{self, Format, Row};
 use super::{Client, call};
 use crate::{Delay, proto};
@@ -356,7 +357,11 @@ impl Audit {
 
 /// Parameters of an audit.
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Ledger {
+    /// An action on the files of a ledger, instead of the audit of a running cloud.
+    #[command(subcommand)]
+    pub(super) folder: Option<FolderAction>,
     /// A file with the uids of all machines, one per line; - is standard input. Without it, VMs without a machine are
     /// not reported: kubectl get machines -A -o jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}'
     #[arg(long, value_name = "FILE")]

@@ -4,6 +4,7 @@
 //! This module holds flags, calls of the control contract, and output; no behaviour of the cloud.
 
 mod faults;
+mod folder;
 mod ledger;
 mod output;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use mcm_driver::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
 use tonic::transport::Channel;
 
+use crate::inspect::InspectError;
 use crate::proto::cloud_client::CloudClient;
 
 /// Timeout of one call.
@@ -90,7 +92,7 @@ pub enum Control {
     Capacity(Nested<ledger::Limits>),
     /// Shows the log of all calls, commands and transitions
     Audit(With<ledger::Audit>),
-    /// Searches for illegal states, and fails if there are any
+    /// Searches for illegal states, and fails if there are any; or checks and repairs the files of a ledger
     Ledger(With<ledger::Ledger>),
 }
 
@@ -100,6 +102,15 @@ impl Control {
     /// # Errors
     /// One line, when the cloud cannot be reached or rejects the call.
     pub async fn perform(self, out: &mut impl Write) -> anyhow::Result<()> {
+        if let Self::Ledger(With {
+            what: ledger::Ledger {
+                folder: Some(action), ..
+            },
+            ..
+        }) = self
+        {
+            return action.perform(out);
+        }
         let connection = self.connection().clone();
         let mut client = connection.client()?;
         let done = match self {
@@ -158,6 +169,14 @@ impl Connection {
             ),
             _ => anyhow!("{}", status.message()),
         }
+    }
+}
+
+/// The exit status of a failed command: 2 if the ledger's folder could not be checked or repaired, else 1.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<InspectError>() {
+        None | Some(InspectError::Nothing { .. }) => 1,
+        Some(_) => 2,
     }
 }
 

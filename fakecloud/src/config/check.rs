@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use super::{Config, ConfigError};
 use crate::syntax::{is_quantity, is_zone};
 
+/// Maximum number of older files of the audit log: each rotation renames all of them.
+const MAX_AUDIT_FILES: u32 = 1000;
+
 impl Config {
     /// Checks values and combinations of fields.
     ///
@@ -54,6 +57,15 @@ impl Config {
                 "kubelet.externalCloudProvider".to_owned(),
                 "needs cloudController.enabled: without it Nodes are never initialized",
             );
+        }
+        if !is_quantity(&self.audit.file_size) {
+            return wrong(
+                "audit.fileSize".to_owned(),
+                "must be a positive quantity of bytes, for example 64Mi",
+            );
+        }
+        if self.audit.files > MAX_AUDIT_FILES {
+            return wrong("audit.files".to_owned(), "must be at most 1000");
         }
         for (name, machine_type) in &self.machine_types {
             for (field, quantity) in [("cpu", &machine_type.cpu), ("memory", &machine_type.memory)] {

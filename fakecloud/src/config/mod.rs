@@ -3,6 +3,7 @@
 //! This module holds the file format, defaults, checks, and the translation into plain settings of model, kubelets,
 //! storage and cloud controller, which do not depend on it. It holds no state.
 
+mod audit;
 mod check;
 mod cloud_controller;
 mod csi;
@@ -20,6 +21,7 @@ use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use audit::AuditSettings;
 pub use cloud_controller::CloudControllerSettings;
 pub use csi::CsiSettings;
 pub use kubelet::KubeletSettings;
@@ -75,6 +77,8 @@ pub struct Config {
     pub csi: CsiSettings,
     /// The cloud controller.
     pub cloud_controller: CloudControllerSettings,
+    /// The files of the audit log in the ledger's folder.
+    pub audit: AuditSettings,
     /// Fault rules of driver calls.
     pub faults: Vec<FaultRule>,
 }
@@ -104,6 +108,7 @@ impl Default for Config {
             kubelet: KubeletSettings::default(),
             csi: CsiSettings::default(),
             cloud_controller: CloudControllerSettings::default(),
+            audit: AuditSettings::default(),
             faults: Vec::new(),
         }
     }
@@ -246,6 +251,9 @@ mod tests {
         "kubelet:\n  externalCloudProvider: true\ncloudController:\n  enabled: false\n",
         "kubelet.externalCloudProvider: needs"
     )]
+    #[case::no_audit_size("audit: {fileSize: 0}\n", "audit.fileSize: must be")]
+    #[case::bad_audit_size("audit: {fileSize: much}\n", "audit.fileSize: must be")]
+    #[case::many_audit_files("audit: {files: 1001}\n", "audit.files: must be at most 1000")]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
     #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: is in several regions")]
     #[case::bad_price(

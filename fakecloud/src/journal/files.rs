@@ -1,73 +1,31 @@
 //! The files of a ledger's folder.
 //!
-//! `ledger.json` contains the whole ledger in two lines: the number of the last frame in it, and the state.
-//! `changes.log` contains the later frames, one per line: a checksum, a space, and JSON. `audit.jsonl` contains all
-//! records of the cloud's log, one per line; it is never truncated. `lock` excludes other processes. Only their owner
-//! can read the files, because they contain user data.
+//! `ledger.json` contains the whole ledger, `changes.log` the later frames; `format` defines both. `audit.jsonl`
+//! contains the records of the cloud's log. `lock` excludes other processes. Only their owner can read the files,
+//! because they contain user data.
+//!
+//! A pair of `ledger.json` and `changes.log` is a generation. The next one is written in this order, each step durable
+//! before the following one: `changes.log.new`, `ledger.json.new`, rename of the latter, rename of the former. The
+//! second-last step is the one that counts: after it, `changes.log.new` replaces the log of the previous generation.
 
-use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use runtime::private_files;
 
-use crate::model::{Change, Record, Snapshot};
+use super::audit::{self, Audit, AuditLimits};
+use super::damage::Damage;
+use super::error::{JournalError, failed};
+use super::format::{self, CHANGES, Frame, LEDGER, NEXT_CHANGES, NEXT_LEDGER};
+use super::load::load;
+use super::reader::{Contents, Extent, Loaded, LogFile};
+use super::salvage::{Salvage, salvage};
+use crate::model::{Record, Snapshot};
 
-const LEDGER: &str = "ledger.json";
-const CHANGES: &str = "changes.log";
-const AUDIT: &str = "audit.jsonl";
 const LOCK: &str = "lock";
 /// Minimum length of the log of changes, in bytes, before the whole ledger is written.
 const LONG: u64 = 8 << 20;
-/// Length of the end of the audit file that is read at the start, in bytes.
-const AUDIT_READ: u64 = 64 << 20;
-
-/// Why a folder is unusable.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// A file cannot be read or written.
-    #[error("cannot {what} {path}: {cause}")]
-    File {
-        /// What was attempted.
-        what: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// The cause.
-        cause: io::Error,
-    },
-    /// Another process uses it.
-    #[error("{0} is in use by another fakecloud: end it, or give another folder by --data")]
-    InUse(PathBuf),
-    /// A file is damaged.
-    #[error(
-        "{path}, line {line}, is damaged: {reason}; restore the folder from a copy, or give an empty one by --data"
-    )]
-    Damaged {
-        /// The file's path.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The damage.
-        reason: String,
-    },
-    /// The writing thread has ended.
-    #[error("the ledger's files are no longer written: {0}")]
-    Interrupted(String),
-}
-
-/// The changes of one step.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Frame {
-    pub(super) number: u64,
-    pub(super) time: Timestamp,
-    /// The number of the log's last record.
-    pub(super) log: u64,
-    pub(super) changes: Vec<Change>,
-}
 
 /// A group of frames that is written together.
 #[derive(Debug, Default)]
@@ -82,13 +40,21 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
-    changes: File,
-    audit: File,
-    /// Lengths of the log of changes and of the last whole ledger, in bytes.
-    length: u64,
-    whole: u64,
+    audit: Audit,
+    /// `None`: the folder is new.
+    pair: Option<Pair>,
     /// The lock, until the process ends.
     _lock: File,
+}
+
+/// The current generation.
+#[derive(Debug)]
+pub(super) struct Pair {
+    generation: u64,
+    changes: File,
+    /// Lengths of the log of changes and of the whole ledger, in bytes.
+    length: u64,
+    whole: u64,
 }
 
 /// The content of a folder at the start.
@@ -101,241 +67,244 @@ pub(super) struct Opened {
     pub(super) number: u64,
 }
 
-fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> JournalError + 'a {
-    move |cause| JournalError::File {
-        what,
-        path: path.to_owned(),
-        cause,
-    }
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
-}
-
 impl Files {
-    pub(super) fn open(folder: &Path) -> Result<Opened, JournalError> {
-        std::fs::create_dir_all(folder).map_err(failed("create the folder", folder))?;
-        let lock_path = folder.join(LOCK);
-        let lock = private().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(failed("open", &lock_path))?;
-        lock.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => JournalError::InUse(folder.to_owned()),
-            TryLockError::Error(cause) => failed("lock", &lock_path)(cause),
-        })?;
-        let (mut state, mut number, whole) = read_whole(&folder.join(LEDGER))?;
-        let path = folder.join(CHANGES);
-        let changes = private()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path);
-        let mut changes = changes.map_err(failed("open", &path))?;
-        let (frames, length) = read_frames(&mut changes, &path)?;
-        let written = number;
-        for frame in frames.into_iter().filter(|frame| frame.number > written) {
-            number = frame.number;
-            if let Some(state) = &mut state {
-                state.time = frame.time;
-                state.log = frame.log;
-                frame.changes.into_iter().for_each(|change| state.apply(change));
-            }
+    pub(super) fn open(folder: &Path, limits: AuditLimits) -> Result<Opened, JournalError> {
+        private_files::create_folder(folder).map_err(failed("create the folder", folder))?;
+        let lock = lock(folder)?;
+        let contents = Contents::read(folder)?;
+        let loaded = load(&contents).map_err(|damage| damaged(folder, &contents, damage))?;
+        let audit = Audit::open(folder, limits)?;
+        let Some(Loaded {
+            state,
+            frame,
+            generation,
+            log,
+        }) = loaded
+        else {
+            let files = Self {
+                folder: folder.to_owned(),
+                audit,
+                pair: None,
+                _lock: lock,
+            };
+            return Ok(Opened {
+                files,
+                state: None,
+                records: Vec::new(),
+                number: 0,
+            });
+        };
+        let records = audit::read(folder, state.log)?;
+        let whole = contents.ledger.map_or(0, |ledger| ledger.len() as u64);
+        let (LogFile::Current(extent) | LogFile::Next(extent) | LogFile::Earlier(extent)) = log;
+        if extent.torn > 0 {
+            tracing::warn!(
+                folder = %folder.display(),
+                bytes = extent.torn,
+                "removing the incomplete last line of the ledger's log, which was being written when the process ended; \
+                 no caller got its response"
+            );
         }
-        // A frame that was being written when the process died is truncated: no caller got its response.
-        changes.set_len(length).map_err(failed("cut", &path))?;
-        changes.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
-        let path = folder.join(AUDIT);
-        let audit = private().create(true).read(true).append(true).open(&path);
-        let mut audit = audit.map_err(failed("open", &path))?;
-        let records = match &state {
-            Some(state) => read_audit(&mut audit, state.log).map_err(failed("read", &path))?,
-            None => Vec::new(),
+        let pair = match log {
+            LogFile::Earlier(_) => {
+                tracing::info!(
+                    folder = %folder.display(),
+                    "the ledger has the format of an earlier version, without checksums; writing it in the current format"
+                );
+                write_generation(folder, state.clone(), 1, frame, &[])?
+            }
+            LogFile::Next(_) => {
+                rename(folder, NEXT_CHANGES, CHANGES)?;
+                Pair::continued(folder, generation, extent, whole)?
+            }
+            LogFile::Current(_) => Pair::continued(folder, generation, extent, whole)?,
         };
         let files = Self {
             folder: folder.to_owned(),
-            changes,
             audit,
-            length,
-            whole,
+            pair: Some(pair),
             _lock: lock,
         };
         Ok(Opened {
             files,
-            state,
+            state: Some(state),
             records,
-            number,
+            number: frame,
         })
     }
 
     /// Writes a batch so that it survives a crash of the host; returns whether the log has become long.
     pub(super) fn write(&mut self, batch: Batch) -> Result<bool, JournalError> {
-        let path = self.folder.join(AUDIT);
-        let mut lines = Vec::new();
-        for record in &batch.records {
-            serde_json::to_writer(&mut lines, record).map_err(|error| failed("write", &path)(error.into()))?;
-            lines.push(b'\n');
+        // Records without a ledger are damage.
+        let is_new = self.pair.is_none();
+        if !is_new {
+            self.audit.append(&batch.records)?;
         }
-        self.audit.write_all(&lines).map_err(failed("write", &path))?;
         let path = self.folder.join(CHANGES);
+        let included = batch.snapshot.as_ref().map_or(0, |(number, _)| *number);
         let mut lines = Vec::new();
-        let mut later = Vec::new();
-        let snapshot_at = batch.snapshot.as_ref().map(|(number, _)| *number);
-        for frame in &batch.frames {
-            let line = line_of(frame).map_err(|error| failed("write", &path)(error.into()))?;
-            if snapshot_at.is_some_and(|number| frame.number > number) {
-                later.extend_from_slice(&line);
-            }
-            lines.extend(line);
+        for frame in batch.frames.iter().filter(|frame| frame.number > included) {
+            format::write_line(&mut lines, frame).map_err(|error| failed("write", &path)(error.into()))?;
         }
-        self.changes.write_all(&lines).map_err(failed("write", &path))?;
-        self.changes.sync_data().map_err(failed("write", &path))?;
-        self.length += lines.len() as u64;
-        if let Some((number, snapshot)) = batch.snapshot {
-            self.write_whole(number, &snapshot, &later)?;
-        }
-        Ok(self.length > LONG.max(2 * self.whole))
-    }
-
-    /// Writes the whole ledger, and restarts the log of changes with `later`.
-    fn write_whole(&mut self, number: u64, snapshot: &Snapshot, later: &[u8]) -> Result<(), JournalError> {
-        let path = self.folder.join(LEDGER);
-        let mut text = format!("{number}\n").into_bytes();
-        serde_json::to_writer(&mut text, snapshot).map_err(|error| failed("write", &path)(error.into()))?;
-        text.push(b'\n');
-        self.whole = text.len() as u64;
-        self.replace(LEDGER, &text)?;
-        self.changes = self.replace(CHANGES, later)?;
-        self.length = later.len() as u64;
-        Ok(())
-    }
-
-    /// Replaces a file atomically.
-    fn replace(&self, name: &str, text: &[u8]) -> Result<File, JournalError> {
-        let path = self.folder.join(name);
-        let new = self.folder.join(format!("{name}.new"));
-        let file = private().create(true).truncate(true).read(true).write(true).open(&new);
-        let mut file = file.map_err(failed("open", &new))?;
-        file.write_all(text)
-            .and_then(|()| file.sync_all())
-            .map_err(failed("write", &new))?;
-        std::fs::rename(&new, &path).map_err(failed("replace", &path))?;
-        let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        folder.map_err(failed("write", &self.folder))?;
-        Ok(file)
-    }
-}
-
-fn checksum(text: &[u8]) -> String {
-    let digest = Sha256::digest(text);
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn line_of(frame: &Frame) -> Result<Vec<u8>, serde_json::Error> {
-    let text = serde_json::to_vec(frame)?;
-    let mut line = checksum(&text).into_bytes();
-    line.push(b' ');
-    line.extend(text);
-    line.push(b'\n');
-    Ok(line)
-}
-
-/// The frame of a line without its line end; `None`: damaged.
-fn frame_of(line: &[u8]) -> Option<Frame> {
-    let (sum, text) = line.split_at_checked(16)?;
-    let text = text.strip_prefix(b" ")?;
-    if sum != checksum(text).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(text).ok()
-}
-
-/// The whole ledger, the number of its last frame, and its length.
-fn read_whole(path: &Path) -> Result<(Option<Snapshot>, u64, u64), JournalError> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((None, 0, 0)),
-        Err(error) => return Err(failed("read", path)(error)),
-    };
-    let damaged = |line, reason: String| JournalError::Damaged {
-        path: path.to_owned(),
-        line,
-        reason,
-    };
-    let (number, state) = text
-        .iter()
-        .position(|byte| *byte == b'\n')
-        .map(|end| (&text[..end], &text[end + 1..]))
-        .ok_or_else(|| damaged(1, "it has no second line".to_owned()))?;
-    let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
-    let number = number.ok_or_else(|| damaged(1, "it is not a number".to_owned()))?;
-    let state = serde_json::from_slice(state).map_err(|error| damaged(2, error.to_string()))?;
-    Ok((Some(state), number, text.len() as u64))
-}
-
-/// The frames of the log, and the length of its valid part. A damaged end was being written when the process died;
-/// damage before a valid line is an error.
-fn read_frames(file: &mut File, path: &Path) -> Result<(Vec<Frame>, u64), JournalError> {
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(failed("read", path))?;
-    let (mut frames, mut good, mut place) = (Vec::new(), 0, 0);
-    let mut bad = None;
-    for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        place += line.len();
-        let frame = line.strip_suffix(b"\n").and_then(frame_of);
-        match (frame, bad) {
-            (Some(frame), None) => {
-                frames.push(frame);
-                good = place;
+        let pair = match (batch.snapshot, &mut self.pair) {
+            (Some((number, snapshot)), pair) => {
+                let generation = pair.as_ref().map_or(0, |pair| pair.generation).saturating_add(1);
+                let written = write_generation(&self.folder, *snapshot, generation, number, &lines)?;
+                pair.insert(written)
             }
-            (None, None) => bad = Some(index + 1),
-            (Some(_), Some(line)) => {
-                return Err(JournalError::Damaged {
-                    path: path.to_owned(),
-                    line,
-                    reason: "its checksum is wrong, and later lines are valid".to_owned(),
-                });
+            (None, Some(pair)) => {
+                let written = pair.changes.write_all(&lines).and_then(|()| pair.changes.sync_data());
+                written.map_err(failed("write", &path))?;
+                pair.length += lines.len() as u64;
+                pair
             }
-            (None, Some(_)) => {}
-        }
-    }
-    Ok((frames, good as u64))
-}
-
-/// The last records, up to the number `last`.
-fn read_audit(file: &mut File, last: u64) -> io::Result<Vec<Record>> {
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(AUDIT_READ)))?;
-    let mut records = VecDeque::<Record>::new();
-    for line in BufReader::new(&mut *file).split(b'\n') {
-        // The first line may be incomplete, and lines may be torn where a process died.
-        let Ok(record) = serde_json::from_slice::<Record>(&line?) else {
-            continue;
+            // The first batch of a new folder contains the whole ledger.
+            (None, None) => return Err(failed("write", &path)(ErrorKind::NotFound.into())),
         };
-        // A number that repeats replaces the earlier record, which no caller has seen.
-        while records.back().is_some_and(|before| before.sequence >= record.sequence) {
-            records.pop_back();
+        let long = pair.length > LONG.max(pair.whole.saturating_mul(2));
+        if is_new {
+            self.audit.append(&batch.records)?;
         }
-        if records
-            .back()
-            .is_some_and(|before| before.sequence + 1 != record.sequence)
-        {
-            records.clear();
+        Ok(long)
+    }
+}
+
+impl Pair {
+    /// Opens the log after its valid part.
+    fn continued(folder: &Path, generation: u64, extent: Extent, whole: u64) -> Result<Self, JournalError> {
+        let path = folder.join(CHANGES);
+        let changes = private_files::open(&path, OpenOptions::new().read(true).write(true));
+        let mut changes = changes.map_err(failed("open", &path))?;
+        let length = extent.valid as u64;
+        changes.set_len(length).map_err(failed("cut", &path))?;
+        changes.seek(SeekFrom::End(0)).map_err(failed("read", &path))?;
+        Ok(Self {
+            generation,
+            changes,
+            length,
+            whole,
+        })
+    }
+}
+
+impl Contents {
+    /// Reads the files; changes nothing.
+    pub(super) fn read(folder: &Path) -> Result<Self, JournalError> {
+        let file = |name: &str| {
+            let path = folder.join(name);
+            private_files::read(&path).map_err(failed("read", &path))
+        };
+        Ok(Self {
+            ledger: file(LEDGER)?,
+            changes: file(CHANGES)?,
+            next_changes: file(NEXT_CHANGES)?,
+            audit: audit::has_records(folder),
+        })
+    }
+}
+
+/// Takes the lock of a folder.
+pub(super) fn lock(folder: &Path) -> Result<File, JournalError> {
+    let path = folder.join(LOCK);
+    let options = OpenOptions::new().create(true).truncate(false).write(true).clone();
+    let lock = private_files::open(&path, &options).map_err(failed("open", &path))?;
+    taken(lock.try_lock(), folder, &path)?;
+    Ok(lock)
+}
+
+/// Takes the lock of a folder for reading; `None`: the folder has none.
+pub(super) fn lock_for_reading(folder: &Path) -> Result<Option<File>, JournalError> {
+    let path = folder.join(LOCK);
+    match private_files::open_unchanged(&path) {
+        Ok(lock) => {
+            taken(lock.try_lock_shared(), folder, &path)?;
+            Ok(Some(lock))
         }
-        if record.sequence <= last {
-            records.push_back(record);
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("open", &path)(error)),
+    }
+}
+
+fn taken(result: Result<(), TryLockError>, folder: &Path, path: &Path) -> Result<(), JournalError> {
+    result.map_err(|error| match error {
+        TryLockError::WouldBlock => JournalError::InUse(folder.to_owned()),
+        TryLockError::Error(cause) => failed("lock", path)(cause),
+    })
+}
+
+fn damaged(folder: &Path, contents: &Contents, damage: Damage) -> JournalError {
+    let recoverable = match salvage(contents) {
+        Some(salvage) => format!(
+            "`fakecloud ledger repair {}` keeps {} and loses {}",
+            folder.display(),
+            salvage.kept(),
+            salvage.lost()
+        ),
+        None => "nothing can be recovered: restore the folder from a copy, or give an empty one by --data".to_owned(),
+    };
+    JournalError::Damaged {
+        folder: folder.to_owned(),
+        damage: Box::new(damage),
+        recoverable,
+    }
+}
+
+impl Salvage {
+    /// What is kept, in one line.
+    fn kept(&self) -> String {
+        format!("{} of step {} ({})", self.state.counts(), self.frame, self.state.time)
+    }
+
+    /// What is lost, in one line.
+    fn lost(&self) -> String {
+        let losses: Vec<String> = self.losses.iter().map(ToString::to_string).collect();
+        if losses.is_empty() {
+            return "nothing".to_owned();
         }
+        losses.join("; ")
     }
-    // A torn last line must not swallow the next one.
-    let mut end = [b'\n'];
-    if length > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut end)?;
-    }
-    if end != [b'\n'] {
-        file.write_all(b"\n")?;
-    }
-    Ok(records.into())
+}
+
+/// Writes the whole ledger after the frame with the number `frame`, and a log with the lines `later`.
+pub(super) fn write_generation(
+    folder: &Path,
+    snapshot: Snapshot,
+    generation: u64,
+    frame: u64,
+    later: &[u8],
+) -> Result<Pair, JournalError> {
+    let path = folder.join(LEDGER);
+    let text = format::generation(snapshot, generation, frame);
+    let (ledger, mut changes) = text.map_err(|error| failed("write", &path)(error.into()))?;
+    changes.extend_from_slice(later);
+    let file = write_new(folder, NEXT_CHANGES, &changes)?;
+    write_new(folder, NEXT_LEDGER, &ledger)?;
+    rename(folder, NEXT_LEDGER, LEDGER)?;
+    rename(folder, NEXT_CHANGES, CHANGES)?;
+    Ok(Pair {
+        generation,
+        changes: file,
+        length: changes.len() as u64,
+        whole: ledger.len() as u64,
+    })
+}
+
+/// Writes a new file that survives a crash of the host.
+pub(super) fn write_new(folder: &Path, name: &str, text: &[u8]) -> Result<File, JournalError> {
+    let path = folder.join(name);
+    let file = private_files::replace(&path, text).and_then(|file| file.sync_all().map(|()| file));
+    let file = file.map_err(failed("write", &path))?;
+    sync(folder)?;
+    Ok(file)
+}
+
+fn rename(folder: &Path, from: &str, to: &str) -> Result<(), JournalError> {
+    let path = folder.join(to);
+    std::fs::rename(folder.join(from), &path).map_err(failed("replace", &path))?;
+    sync(folder)
+}
+
+fn sync(folder: &Path) -> Result<(), JournalError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed("write", folder))
 }

@@ -2,9 +2,18 @@
 //! whole ledger, so that the log stays short.
 //!
 //! This module collects changes, writes them in groups, and reports when they are durable. `model` defines the content
-//! of the ledger, `files` the file formats. A cloud without a folder has no journal.
+//! of the ledger, `format` the file formats. A cloud without a folder has no journal.
 
+mod audit;
+mod damage;
+mod earlier;
+mod error;
 mod files;
+mod format;
+pub mod inspect;
+mod load;
+mod reader;
+mod salvage;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +26,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use self::files::JournalError;
-use self::files::{Batch, Files, Frame, Opened};
+pub use self::audit::AuditLimits;
+pub use self::damage::{Damage, Reason};
+pub use self::error::JournalError;
+use self::files::{Batch, Files, Opened};
+use self::format::Frame;
+pub use self::salvage::{Loss, Place, Step};
 use crate::model::{Cloud, Record, Snapshot};
 
 /// Collects pending changes. Clones share the journal.
@@ -67,13 +80,13 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be used, another process uses it, or its files are damaged.
-    pub(crate) fn open(folder: &Path) -> Result<Found, JournalError> {
+    pub(crate) fn open(folder: &Path, audit: AuditLimits) -> Result<Found, JournalError> {
         let Opened {
             files,
             state,
             records,
             number,
-        } = Files::open(folder)?;
+        } = Files::open(folder, audit)?;
         let journal = Self(Arc::new(Shared {
             pending: Mutex::new(Pending {
                 batch: Batch::default(),

@@ -53,7 +53,7 @@ pub use settings::{
     BootDelay, DuplicateCreates, MachineType, PlannedKubeletFault, RateLimit, Settings, Token, VmLimit,
 };
 pub use spec::{DiskSpec, NicFlags, NicSpec, ProviderSpec, Taint};
-pub use state::{Change, Snapshot, StateError};
+pub use state::{Change, RowCounts, Snapshot, StateError};
 #[cfg(test)]
 pub(crate) use tests::request as test_request;
 pub use update::VmUpdate;

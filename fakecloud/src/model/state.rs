@@ -1,6 +1,7 @@
 //! The ledger as data that survives a process: the changes of a step, the whole state, and a cloud restored from it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use clock::Seed;
 use jiff::Timestamp;
@@ -69,6 +70,74 @@ pub struct Snapshot {
     small: Small,
 }
 
+/// Numbers of rows of a state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RowCounts {
+    /// VMs, including terminated ones.
+    pub vms: u64,
+    /// Disks.
+    pub disks: u64,
+    /// Network interfaces.
+    pub nics: u64,
+    /// Volumes.
+    pub volumes: u64,
+    /// Names with which objects were created.
+    pub names: u64,
+}
+
+impl RowCounts {
+    /// All rows together; at most `u64::MAX`.
+    pub fn total(&self) -> u64 {
+        let counts = [self.vms, self.disks, self.nics, self.volumes, self.names];
+        counts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// How many rows `other` has less; no fewer than none.
+    #[must_use]
+    pub fn beyond(&self, other: &Self) -> Self {
+        Self {
+            vms: self.vms.saturating_sub(other.vms),
+            disks: self.disks.saturating_sub(other.disks),
+            nics: self.nics.saturating_sub(other.nics),
+            volumes: self.volumes.saturating_sub(other.volumes),
+            names: self.names.saturating_sub(other.names),
+        }
+    }
+}
+
+impl RowCounts {
+    /// The numbers that are not 0: "3 VMs", "1 volume".
+    pub fn present(&self) -> Vec<String> {
+        let all = self.objects().into_iter().chain([(self.names, "creation counter")]);
+        all.filter(|(count, _)| *count > 0)
+            .map(|(count, name)| counted(count, name))
+            .collect()
+    }
+
+    fn objects(&self) -> [(u64, &'static str); 4] {
+        [
+            (self.vms, "VM"),
+            (self.disks, "disk"),
+            (self.nics, "network interface"),
+            (self.volumes, "volume"),
+        ]
+    }
+}
+
+fn counted(count: u64, name: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
+}
+
+/// "3 VMs, 3 disks, 3 network interfaces, 1 volume".
+impl fmt::Display for RowCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.objects().map(|(count, name)| counted(count, name));
+        f.write_str(&parts.join(", "))
+    }
+}
+
 /// Why a state is not a valid ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
@@ -92,6 +161,64 @@ impl Snapshot {
             made: BTreeMap::new(),
             small: Small::default(),
         }
+    }
+
+    /// Numbers of its rows.
+    pub fn counts(&self) -> RowCounts {
+        RowCounts {
+            vms: self.vms.len() as u64,
+            disks: self.disks.len() as u64,
+            nics: self.nics.len() as u64,
+            volumes: self.volumes.len() as u64,
+            names: self.made.len() as u64,
+        }
+    }
+
+    /// All rows as changes of [`Snapshot::empty`], and the small state as the last one.
+    pub fn into_changes(self) -> impl Iterator<Item = Change> {
+        let vms = self
+            .vms
+            .into_iter()
+            .map(|(key, row)| Change::Vm(key, Some(Box::new(row))));
+        let disks = self.disks.into_iter().map(|(key, row)| Change::Disk(key, Some(row)));
+        let nics = self.nics.into_iter().map(|(key, row)| Change::Nic(key, Some(row)));
+        let volumes = self
+            .volumes
+            .into_iter()
+            .map(|(key, row)| Change::Volume(key, Some(row)));
+        let made = self.made.into_iter().map(|(key, row)| Change::Made(key, Some(row)));
+        let small = Change::Small(Box::new(self.small));
+        vms.chain(disks).chain(nics).chain(volumes).chain(made).chain([small])
+    }
+
+    /// All VMs, in the order of their numbers.
+    pub fn vms(&self) -> impl Iterator<Item = &Vm> {
+        self.vms.values()
+    }
+
+    /// Checks that the rows do not contradict each other.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Result<(), StateError> {
+        let wrong = |text: String| Err(StateError::Contradiction(text));
+        let mut ids = BTreeSet::new();
+        for (ordinal, vm) in &self.vms {
+            let last = self.small.last_ordinal;
+            if vm.ordinal != *ordinal || *ordinal > last {
+                return wrong(format!("VM {} has number {ordinal}, of {last}", vm.id));
+            }
+            if !ids.insert(&vm.id) {
+                return wrong(format!("two VMs have the id {}", vm.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a state consistent whose small state is not as new as its rows: the next VM gets a new number.
+    pub fn raise_last_ordinal(&mut self) {
+        let last = self.vms.keys().next_back().copied().unwrap_or_default();
+        self.small.last_ordinal = self.small.last_ordinal.max(last);
     }
 
     /// Applies a change.
@@ -127,6 +254,7 @@ impl Cloud {
         records: Vec<Record>,
         now: Timestamp,
     ) -> Result<Self, StateError> {
+        state.check()?;
         let begun = state.log > 0;
         let mut named = settings.clone();
         if begun {
@@ -168,7 +296,7 @@ impl Cloud {
             cloud.created_counts.insert(name, count);
         }
         for (ordinal, vm) in state.vms {
-            cloud.take_in(ordinal, vm, state.time, now)?;
+            cloud.take_in(ordinal, vm, state.time, now);
         }
         cloud.note_changes();
         Ok(cloud)
@@ -192,14 +320,8 @@ impl Cloud {
     }
 
     /// Adds a VM and its derived state.
-    fn take_in(&mut self, ordinal: u64, vm: Vm, then: Timestamp, now: Timestamp) -> Result<(), StateError> {
-        let wrong = |text: String| Err(StateError::Contradiction(text));
-        if vm.ordinal != ordinal || ordinal > self.last_ordinal {
-            return wrong(format!("VM {} has number {ordinal}, of {}", vm.id, self.last_ordinal));
-        }
-        if self.ids.insert(vm.id.clone(), ordinal).is_some() {
-            return wrong(format!("two VMs have the id {}", vm.id));
-        }
+    fn take_in(&mut self, ordinal: u64, vm: Vm, then: Timestamp, now: Timestamp) {
+        self.ids.insert(vm.id.clone(), ordinal);
         if vm.state.is_live() {
             self.live.entry(vm.owner.key()).or_default().insert(ordinal);
         } else if vm.state == VmState::Terminated {
@@ -222,7 +344,6 @@ impl Cloud {
         }
         self.vms.insert(ordinal, vm);
         self.schedule(ordinal, now);
-        Ok(())
     }
 
     /// Starts to record changes.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod crashes;
+mod folder;
 mod hostile;
 mod mutations;
 mod old_spellings;

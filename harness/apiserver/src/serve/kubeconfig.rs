@@ -33,7 +33,8 @@ pub(super) fn data(pem: &str) -> String {
     STANDARD.encode(pem)
 }
 
-/// Writes a file that only its owner can read (mode 0600 on Unix); replaces an existing file.
+/// Writes a file that only its owner can read (mode 0600 on Unix, whatever the umask is); replaces an existing file or
+/// link.
 ///
 /// # Errors
 /// The error of the operating system.
@@ -46,5 +47,8 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
+    let mut file = options.open(path)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }

@@ -108,4 +108,9 @@ async fn a_kubeconfig_is_readable_only_by_its_owner() {
     write_private(&path, "new").unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    write_private(&link, "newer").unwrap();
+    assert!(link.symlink_metadata().unwrap().is_file());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
 }

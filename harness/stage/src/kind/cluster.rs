@@ -104,8 +104,7 @@ impl Cluster {
         };
         let lock = options.cluster.as_deref().map(Lock::take).transpose()?;
         let exists = !engine.nodes(Some(&name)).await?.is_empty();
-        let folder = tempfile::Builder::new().prefix("drydock-kind-").tempdir();
-        let folder = folder.map_err(ClusterError::Folder)?;
+        let folder = crate::plane::private_folder("drydock-kind-").map_err(ClusterError::Folder)?;
         let plan = Plan {
             tools,
             engine,

@@ -1,6 +1,8 @@
 //! The folder and the files of a stage.
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -26,10 +28,21 @@ pub enum FileError {
 /// # Errors
 /// [`FileError::Folder`].
 pub(super) fn folder() -> Result<TempDir, FileError> {
-    tempfile::Builder::new()
-        .prefix("drydock-")
-        .tempdir()
-        .map_err(FileError::Folder)
+    private_folder("drydock-").map_err(FileError::Folder)
+}
+
+/// Creates a temporary folder that only this user can read (mode 0700, whatever the umask is). Dropping it removes it.
+///
+/// # Errors
+/// The error of the operating system.
+pub fn private_folder(prefix: &str) -> io::Result<TempDir> {
+    let mode = Permissions::from_mode(0o700);
+    let folder = tempfile::Builder::new()
+        .prefix(prefix)
+        .permissions(mode.clone())
+        .tempdir()?;
+    std::fs::set_permissions(folder.path(), mode)?;
+    Ok(folder)
 }
 
 /// Writes a file that only this user can read.
@@ -41,5 +54,18 @@ pub fn private_file(path: &Path, text: &str) -> Result<PathBuf, FileError> {
     match apiserver::serve::write_private(&path, text) {
         Ok(()) => Ok(path),
         Err(source) => Err(FileError::Write { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_files_of_a_stage_are_readable_only_by_this_user() {
+        let folder = folder().unwrap();
+        let file = private_file(&folder.path().join("kubeconfig"), "text").unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(folder.path()), mode(&file)), (0o700, 0o600));
     }
 }

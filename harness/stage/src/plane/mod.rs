@@ -23,7 +23,7 @@ use scenario::{StageKind, Timeouts};
 use tempfile::TempDir;
 
 use self::envtest::{EtcdError, MissingPrograms};
-pub use self::files::{FileError, private_file};
+pub use self::files::{FileError, private_file, private_folder};
 use self::kubeconfig::with_token;
 pub use self::kubeconfig::{KubeconfigError, KubeconfigProblem, client_of};
 use super::audit::Audit;

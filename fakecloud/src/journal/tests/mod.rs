@@ -1,5 +1,9 @@
 //! The content of a folder after all kinds of process ends.
 
+mod damage;
+mod repair;
+mod rotation;
+
 use std::path::Path;
 
 use clock::{Clock, Seed};
@@ -10,6 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::model::{FaultRule, Reference, VmState, test_request as request};
 use crate::{Config, Fakecloud};
+
+const AUDIT: AuditLimits = AuditLimits {
+    file_size: 1 << 20,
+    files: 2,
+};
 
 fn config() -> Config {
     Config::from_yaml("test", "faults: [{name: slow, action: {latency: 1ms}}]").unwrap()
@@ -83,8 +92,8 @@ async fn a_ledger_continues_where_its_process_ended() {
 #[tokio::test]
 async fn only_one_process_at_a_time_uses_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let _first = Journal::open(folder.path()).unwrap();
-    let second = Journal::open(folder.path()).unwrap_err();
+    let _first = Journal::open(folder.path(), AUDIT).unwrap();
+    let second = Journal::open(folder.path(), AUDIT).unwrap_err();
     assert!(second.to_string().contains("in use by another fakecloud"), "{second}");
 }
 
@@ -113,7 +122,7 @@ async fn an_incomplete_last_frame_is_truncated(#[case] spoil: fn(&mut Vec<u8>)) 
 }
 
 #[tokio::test]
-async fn damage_in_the_middle_is_reported_with_its_place() {
+async fn damage_is_reported_with_its_place_and_what_a_repair_keeps() {
     let folder = tempfile::tempdir().unwrap();
     life(folder.path(), async |cloud| {
         for name in ["a", "b", "c"] {
@@ -124,13 +133,44 @@ async fn damage_in_the_middle_is_reported_with_its_place() {
     .await;
     let path = folder.path().join("changes.log");
     let mut text = std::fs::read(&path).unwrap();
-    text[30] ^= 1;
+    let ends: Vec<usize> = (0..text.len()).filter(|at| text[*at] == b'\n').collect();
+    // In the last line, which was acknowledged.
+    let last = ends[ends.len() - 2] + 1;
+    text[last + 30] ^= 1;
     std::fs::write(&path, &text).unwrap();
-    let error = Journal::open(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("changes.log, line 1, is damaged"), "{error}");
-    std::fs::write(folder.path().join("ledger.json"), "7\n{}").unwrap();
-    let error = Journal::open(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("ledger.json, line 2, is damaged"), "{error}");
+    let error = Journal::open(folder.path(), AUDIT).unwrap_err().to_string();
+    let lines = ends.len();
+    let place = format!("changes.log is damaged at byte {last} (line {lines}): the checksum is wrong");
+    let folder = folder.path().display();
+    let fix = format!("`fakecloud ledger repair {folder}` keeps ");
+    assert!(error.contains(&place) && error.contains(&fix), "{error}");
+    assert!(error.contains("1 damaged and 0 sound lines"), "{error}");
+}
+
+#[rstest]
+#[case("ledger.json")]
+#[case("changes.log")]
+#[case("changes.log.new")]
+#[case("audit.jsonl")]
+#[case("lock")]
+#[tokio::test]
+async fn a_link_in_place_of_a_file_is_refused(#[case] name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let target = tempfile::NamedTempFile::new().unwrap();
+    life(folder.path(), async |cloud| {
+        cloud.driver().create_machine(request("a")).await.unwrap();
+    })
+    .await;
+    let path = folder.path().join(name);
+    if path.exists() {
+        std::fs::copy(&path, target.path()).unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+    let before = std::fs::read(target.path()).unwrap();
+    std::os::unix::fs::symlink(target.path(), &path).unwrap();
+    let error = Journal::open(folder.path(), AUDIT).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains("symbolic link"), "{error}");
+    assert_eq!(std::fs::read(target.path()).unwrap(), before);
 }
 
 #[tokio::test]
@@ -172,6 +212,11 @@ async fn only_the_owner_reads_the_files() {
         cloud.driver().create_machine(request("a")).await.unwrap();
     })
     .await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let loose = folder.path().join("changes.log");
+    std::fs::set_permissions(&loose, std::fs::Permissions::from_mode(0o664)).unwrap();
+    life(folder.path(), async |_| ()).await;
+    assert_eq!(mode(&loose), 0o600);
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         let mode = entry.unwrap().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);

@@ -1,0 +1,227 @@
+//! The format of `ledger.json` and `changes.log`: lines, checksums, headers and frames.
+//!
+//! Both files consist of lines `CHECKSUM JSON`; the checksum is that of the JSON text. The first line is the header. In
+//! `ledger.json` one line for each row follows, in `changes.log` one line for each later step. The two headers are equal
+//! except for the file's name, so that either shows which file belongs to it, and one can replace the other.
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::damage::{Damage, Reason};
+use crate::model::{Change, RowCounts, Snapshot};
+
+/// The whole ledger.
+pub(super) const LEDGER: &str = "ledger.json";
+/// The later changes.
+pub(super) const CHANGES: &str = "changes.log";
+/// The log of the next generation, until `ledger.json` of that generation is complete.
+pub(super) const NEXT_CHANGES: &str = "changes.log.new";
+/// `ledger.json` while it is being written.
+pub(super) const NEXT_LEDGER: &str = "ledger.json.new";
+/// Version of the format. The previous one had no headers.
+const VERSION: u32 = 2;
+/// Length of a checksum in hexadecimal digits.
+const CHECKSUM: usize = 16;
+
+/// Which file a header begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Kind {
+    Ledger,
+    Changes,
+}
+
+/// The first line of both files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Header {
+    pub(super) file: Kind,
+    pub(super) version: u32,
+    /// Identifies the ledger: the cloud's instance.
+    pub(super) ledger: String,
+    /// When the ledger was created.
+    pub(super) opened: Timestamp,
+    /// Number of this pair of files: 1, 2, 3, ...
+    pub(super) generation: u64,
+    /// Number of the last frame in `ledger.json`, and its time.
+    pub(super) frame: u64,
+    pub(super) time: Timestamp,
+    /// Number of the last record of the cloud's log at that time.
+    pub(super) log: u64,
+    /// Numbers of rows in `ledger.json`.
+    pub(super) rows: RowCounts,
+}
+
+impl Header {
+    fn of(snapshot: &Snapshot, generation: u64, frame: u64) -> Self {
+        Self {
+            file: Kind::Ledger,
+            version: VERSION,
+            ledger: snapshot.instance.clone(),
+            opened: snapshot.opened,
+            generation,
+            frame,
+            time: snapshot.time,
+            log: snapshot.log,
+            rows: snapshot.counts(),
+        }
+    }
+
+    /// The header of the other file.
+    fn as_file(&self, file: Kind) -> Self {
+        Self { file, ..self.clone() }
+    }
+
+    /// Reads the header in a file's first line.
+    pub(super) fn read(file: &'static str, kind: Kind, line: Option<Line<'_>>) -> Result<Self, Damage> {
+        let Some(line) = line else {
+            return Err(Damage::new(file, 1, 0, Reason::Empty));
+        };
+        let header: Self = line.decode().map_err(|reason| line.damage(file, reason))?;
+        if header.version != VERSION {
+            return Err(line.damage(file, Reason::Version(header.version)));
+        }
+        if header.file != kind {
+            return Err(line.damage(file, Reason::OtherFile));
+        }
+        Ok(header)
+    }
+
+    /// Checks that `changes.log` with the header `log` belongs to `ledger.json` with this header.
+    pub(super) fn owns(&self, log: &Self) -> Result<(), Reason> {
+        if log.ledger != self.ledger {
+            return Err(Reason::Foreign {
+                expected: self.ledger.clone(),
+                found: log.ledger.clone(),
+            });
+        }
+        if log.generation != self.generation || *log != self.as_file(Kind::Changes) {
+            return Err(Reason::Generation {
+                expected: self.generation,
+                found: log.generation,
+            });
+        }
+        Ok(())
+    }
+
+    /// The state without rows at the time of this header.
+    pub(super) fn empty(&self) -> Snapshot {
+        let mut state = Snapshot::empty(self.ledger.clone(), self.opened);
+        state.time = self.time;
+        state.log = self.log;
+        state
+    }
+}
+
+/// The changes of one step.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Frame {
+    /// 1, 2, 3, ... without gaps.
+    pub(super) number: u64,
+    pub(super) time: Timestamp,
+    /// The number of the log's last record.
+    pub(super) log: u64,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Frame {
+    pub(super) fn apply_to(self, state: &mut Snapshot) {
+        state.time = self.time;
+        state.log = self.log;
+        self.changes.into_iter().for_each(|change| state.apply(change));
+    }
+}
+
+/// The text of the files of a generation, which begins with `snapshot` after the frame with the number `frame`.
+/// `changes.log` contains its header only.
+pub(super) fn generation(snapshot: Snapshot, generation: u64, frame: u64) -> serde_json::Result<(Vec<u8>, Vec<u8>)> {
+    let header = Header::of(&snapshot, generation, frame);
+    let (mut ledger, mut changes) = (Vec::new(), Vec::new());
+    write_line(&mut ledger, &header)?;
+    for change in snapshot.into_changes() {
+        write_line(&mut ledger, &change)?;
+    }
+    write_line(&mut changes, &header.as_file(Kind::Changes))?;
+    Ok((ledger, changes))
+}
+
+/// Appends a line.
+pub(super) fn write_line(to: &mut Vec<u8>, content: &impl Serialize) -> serde_json::Result<()> {
+    let text = serde_json::to_vec(content)?;
+    to.extend_from_slice(checksum(&text).as_bytes());
+    to.push(b' ');
+    to.extend(text);
+    to.push(b'\n');
+    Ok(())
+}
+
+/// The first bytes of the SHA-256 of a text, in hexadecimal.
+fn checksum(text: &[u8]) -> String {
+    let digest = Sha256::digest(text);
+    digest
+        .iter()
+        .take(CHECKSUM / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// A line of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// From 1.
+    pub(super) number: usize,
+    /// Its first byte in the file.
+    pub(super) offset: usize,
+    /// Without its end.
+    pub(super) text: &'a [u8],
+    /// Whether it has a line end.
+    pub(super) ended: bool,
+}
+
+impl Line<'_> {
+    pub(super) fn damage(&self, file: &'static str, reason: Reason) -> Damage {
+        Damage::new(file, self.number, self.offset, reason)
+    }
+
+    /// The content of a complete line.
+    pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, Reason> {
+        if !self.ended {
+            return Err(Reason::NoEnd);
+        }
+        let text = sealed(self.text).ok_or(Reason::Checksum)?;
+        serde_json::from_slice(text).map_err(|error| Reason::Syntax(error.to_string()))
+    }
+
+    /// Whether only the byte of its line end is wrong.
+    pub(super) fn has_damaged_end(&self) -> bool {
+        let text = self.text.split_last().map(|(_, text)| text);
+        !self.ended && text.is_some_and(|text| sealed(text).is_some())
+    }
+}
+
+/// The text of a line without its checksum; `None`: the checksum is wrong.
+fn sealed(line: &[u8]) -> Option<&[u8]> {
+    let (sum, text) = line.split_at_checked(CHECKSUM)?;
+    let text = text.strip_prefix(b" ")?;
+    (sum == checksum(text).as_bytes()).then_some(text)
+}
+
+/// The lines of a file.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut offset = 0;
+    text.split_inclusive(|byte| *byte == b'\n')
+        .enumerate()
+        .map(move |(index, line)| {
+            let begin = offset;
+            offset += line.len();
+            let text = line.strip_suffix(b"\n");
+            Line {
+                number: index + 1,
+                offset: begin,
+                text: text.unwrap_or(line),
+                ended: text.is_some(),
+            }
+        })
+}
