@@ -56,5 +56,5 @@ pub(crate) async fn serve(listener: TcpListener, readiness: Readiness, metrics: 
             "/metrics",
             get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
         );
-    runtime::probes::serve(listener, TowerToHyperService::new(router), token).await;
+    serving::probes::serve(listener, TowerToHyperService::new(router), token).await;
 }

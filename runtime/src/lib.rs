@@ -2,14 +2,12 @@
 
 pub mod backoff;
 pub mod codec;
-pub mod connections;
 pub mod decode;
 pub mod election;
 pub mod error;
 pub mod events;
 pub mod ownership;
 pub mod private_files;
-pub mod probes;
 pub mod reach;
 pub mod selector;
 pub mod signals;

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::faults::Faults;
+use crate::http::HeavyWork;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::life::Life;
@@ -29,6 +30,8 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     /// The bodies of requests in progress.
     pub(crate) in_flight: InFlight,
+    /// Requests with large bodies.
+    pub(crate) heavy: HeavyWork,
     /// See `Options::lasting_watches`.
     pub(crate) lasting_watches: bool,
     /// Signs the tokens of service accounts.

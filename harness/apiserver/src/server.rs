@@ -18,6 +18,7 @@ use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
 use crate::faults::{Faults, Marks};
 use crate::http::Body;
+use crate::http::HeavyWork;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
@@ -183,6 +184,7 @@ impl Server {
             authorizer,
             faults,
             in_flight: InFlight::default(),
+            heavy: HeavyWork::default(),
             lasting_watches,
             signer: Signer::new(&mut keys.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),

@@ -1,12 +1,13 @@
-//! VMs that this process created and whose provider id is not recorded in their machine yet.
+//! VMs that this process created and that their machines do not show completely yet.
 //!
-//! The write of a provider id may fail while the cloud does not list the new VM yet; without this state the next pass
-//! would create a second VM. After a restart the state is lost, and the new process looks up the VM in the cloud.
+//! The write of a provider ID or of the phase may fail while the cloud does not list the new VM yet; without this state
+//! the next pass would create a second VM, or wait for the cloud. After a restart the state is lost, and the new process
+//! looks up the VM in the cloud.
 
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
-use mcm_api::{Machine, VmIdentity};
+use mcm_api::{Machine, Phase, VmIdentity};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
@@ -21,12 +22,14 @@ impl CreatedVms {
         self.lock().insert(Key::of(machine), (machine.uid(), vm.clone()));
     }
 
-    /// The created VM, if it is not recorded in the machine yet; forgets a recorded one.
-    pub(crate) fn unrecorded(&self, machine: &Machine) -> Option<VmIdentity> {
+    /// The created VM, until the machine has its provider ID and a phase that follows the creation; forgets it then.
+    pub(crate) fn unfinished(&self, machine: &Machine) -> Option<VmIdentity> {
         let mut created = self.lock();
         let key = Key::of(machine);
         let (uid, vm) = created.get(&key)?;
-        if machine.spec.provider_id.is_empty() && *uid == machine.uid() {
+        let phase = &machine.status.current_status.phase;
+        let is_new = matches!(phase, None | Some(Phase::CrashLoopBackOff));
+        if (is_new || machine.spec.provider_id.is_empty()) && *uid == machine.uid() {
             return Some(vm.clone());
         }
         created.remove(&key);
@@ -68,10 +71,17 @@ mod tests {
     fn a_vm_is_remembered_until_its_machine_records_it() {
         let created = CreatedVms::default();
         created.remember(&machine("u", ""), &vm());
-        assert_eq!(created.unrecorded(&machine("u", "")), Some(vm()));
-        assert_eq!(created.unrecorded(&machine("u", "cloud:///vm")), None);
+        assert_eq!(created.unfinished(&machine("u", "")), Some(vm()));
         assert_eq!(
-            created.unrecorded(&machine("u", "")),
+            created.unfinished(&machine("u", "cloud:///vm")),
+            Some(vm()),
+            "without a phase"
+        );
+        let mut pending = machine("u", "cloud:///vm");
+        pending.status.current_status.phase = Some(Phase::Pending);
+        assert_eq!(created.unfinished(&pending), None);
+        assert_eq!(
+            created.unfinished(&machine("u", "")),
             None,
             "the recorded VM is forgotten"
         );
@@ -81,9 +91,9 @@ mod tests {
     fn a_machine_with_the_same_name_and_another_uid_is_different() {
         let created = CreatedVms::default();
         created.remember(&machine("u", ""), &vm());
-        assert_eq!(created.unrecorded(&machine("v", "")), None);
+        assert_eq!(created.unfinished(&machine("v", "")), None);
         created.remember(&machine("v", ""), &vm());
         created.forget(&Key::of(&machine("v", "")));
-        assert_eq!(created.unrecorded(&machine("v", "")), None);
+        assert_eq!(created.unfinished(&machine("v", "")), None);
     }
 }

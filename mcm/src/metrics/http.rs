@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use hyper_util::service::TowerToHyperService;
-use runtime::probes;
+use serving::probes;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

@@ -95,7 +95,7 @@ impl Controllers {
             claim: pass.claim,
             hurry: pass.hurry,
             failure: pass.failure.clone(),
-            made: self.created_vms.unrecorded(machine),
+            made: self.created_vms.unfinished(machine),
             cannot_update: self.update_support.is_missing(&state.provider_of(machine)),
             conditions_copied: self.copies.last(&Key::of(machine)),
             call_failed: self.failed_calls.last(&Key::of(machine)),

@@ -7,6 +7,7 @@ mod body;
 mod caller;
 mod disturb;
 mod documents;
+mod heavy;
 mod impersonation;
 mod negotiate;
 mod objects;
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 
 pub use body::Body;
 pub use documents::KUBERNETES_VERSION;
+pub(crate) use heavy::HeavyWork;
 
 use negotiate::{Form, Offer};
 use path::Route;
@@ -234,13 +236,19 @@ impl Inner {
 
     /// Computes the response.
     async fn respond(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Response<Body> {
-        match self.result(arrival, stale).await {
-            Ok(mut response) => {
-                self.finish(arrival, &mut response);
-                response
+        let work = async {
+            match self.result(arrival, stale).await {
+                Ok(mut response) => {
+                    self.finish(arrival, &mut response);
+                    response
+                }
+                Err(error) => self.reject(arrival, &error),
             }
-            Err(error) => self.reject(arrival, &error),
+        };
+        if self.registry.clock().is_simulated() {
+            return work.await;
         }
+        self.heavy.perform(arrival.body.len(), work).await
     }
 
     /// Responds with an error.

@@ -2,28 +2,43 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use clock::Clock;
 use http::Request;
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use serving::connections::{Connections, InUse, Usage, within_file_limit};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServeError, kubeconfig};
 use crate::authority::Authority;
+use crate::http::Body;
 use crate::identity::Identity;
 use crate::inner::Inner;
-use crate::life::restarted;
+use crate::life::{Disconnected, restarted};
 use crate::server::Server;
 
 /// The maximum number of open requests and watches per connection.
 const STREAMS: u32 = 1000;
+/// The maximum number of connections, if the process may open twice as many files.
+const CONNECTIONS: usize = 10_000;
+/// How long the header of an HTTP/1 request may take, and how long such a connection may wait for the next one.
+const HEADER_LIMIT: Duration = Duration::from_secs(60);
+/// The maximum size of the headers of an HTTP/2 request in bytes.
+const HEADER_SIZE: u32 = 1024 * 1024;
+/// A connection that no request uses during one to two of these periods ends.
+const IDLE_PERIOD: Duration = Duration::from_secs(90);
 /// The time limit of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The time limit for connections to end by themselves on shutdown.
@@ -133,16 +148,19 @@ impl Drop for Serving {
 }
 
 async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop: CancellationToken) {
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::new(within_file_limit(CONNECTIONS));
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
-            Some(_) = connections.join_next() => {}
+            () = connections.one_ended() => {}
             accepted = listener.accept() => match accepted {
                 // Act as a closed port: the client sees its connection refused or reset.
                 Ok(_) if inner.faults.is_down(inner.registry.clock().now()) => {}
                 Ok((stream, _)) => {
-                    connections.spawn(connection(Arc::clone(&inner), stream, tls.clone(), stop.clone()));
+                    let (inner, tls, stop) = (Arc::clone(&inner), tls.clone(), stop.clone());
+                    if !connections.spawn(|usage| connection(inner, stream, tls, usage, stop)) {
+                        tracing::warn!("a connection is refused: requests use all connections");
+                    }
                 }
                 Err(error) => {
                     // The most likely cause is a lack of file descriptors: retry soon.
@@ -154,14 +172,13 @@ async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop
     }
     drop(listener);
     let parting = inner.registry.clock().sleep(SHUTDOWN_LIMIT);
-    let ended = async { while connections.join_next().await.is_some() {} };
     tokio::select! {
-        () = ended => {}
+        () = connections.all_ended() => {}
         () = parting => {}
     }
 }
 
-async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop: CancellationToken) {
+async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, usage: Usage, stop: CancellationToken) {
     let restarted = restarted(inner.life.follow());
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
@@ -183,10 +200,21 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
     let service = service_fn(|request: Request<Incoming>| {
         let inner = Arc::clone(&inner);
         let connection = identity.clone();
-        async move { inner.handle(connection.as_ref(), request).await }
+        let in_use = usage.begin();
+        async move {
+            let response = inner.handle(connection.as_ref(), request).await?;
+            Ok::<_, Disconnected>(response.map(|body| InUseBody { body, _in_use: in_use }))
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(STREAMS);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_LIMIT);
+    builder
+        .http2()
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_SIZE);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -195,10 +223,56 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = idle(&usage, inner.registry.clock()) => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection => ended,
+                () = inner.registry.clock().sleep(SHUTDOWN_LIMIT) => return,
+            }
+        }
         // Dropping it closes the socket without a TLS close.
         () = restarted => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Waits until no request has used the connection for a period.
+async fn idle(usage: &Usage, clock: &Clock) {
+    let mut before = None;
+    loop {
+        clock.sleep(IDLE_PERIOD).await;
+        let since = usage.idle_since();
+        if since.is_some() && since == before {
+            return;
+        }
+        before = since;
+    }
+}
+
+/// A response body during which its connection is in use.
+struct InUseBody {
+    body: Body,
+    _in_use: InUse,
+}
+
+impl http_body::Body for InUseBody {
+    type Data = Bytes;
+    type Error = Disconnected;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

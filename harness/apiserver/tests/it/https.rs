@@ -1,7 +1,10 @@
 //! Clients on a socket: TLS, identities, and the end of connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use apiserver::observe::{Observer, RequestRecord};
 use apiserver::serve::{ServeError, Serving, write_private};
 use apiserver::{Identity, Options, Server};
 use clock::{Clock, Seed};
@@ -10,6 +13,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use parking_lot::Mutex;
 use serde_json::json;
 
 async fn serve() -> (Server, Serving) {
@@ -113,4 +117,50 @@ async fn a_kubeconfig_is_readable_only_by_its_owner() {
     write_private(&link, "newer").unwrap();
     assert!(link.symlink_metadata().unwrap().is_file());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+}
+
+/// Blocks in each write until the test continues.
+#[derive(Debug)]
+struct Blocking {
+    started: Mutex<mpsc::Sender<()>>,
+    continues: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Observer for Blocking {
+    fn request(&self, record: &RequestRecord<'_>) {
+        if record.verb == "create" {
+            self.started.lock().send(()).unwrap();
+            let waited = self.continues.lock().recv_timeout(Duration::from_secs(20));
+            waited.expect("other requests are served meanwhile");
+        }
+    }
+}
+
+/// The server has one thread, on which a small request would block all others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn other_requests_are_served_while_a_large_one_is_processed() {
+    let (started, start) = mpsc::channel();
+    let (resume, continues) = mpsc::channel();
+    let mut options = Options::new(Clock::wall(), Seed::new(7));
+    options.observer = Some(Arc::new(Blocking {
+        started: Mutex::new(started),
+        continues: Mutex::new(continues),
+    }));
+    let server = Server::new(options).unwrap();
+    let serving = server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    let kubeconfig = serving.kubeconfig(&Identity::admin()).unwrap();
+    let writer: Api<Secret> = Api::namespaced(client(&kubeconfig).await, "default");
+    let reader = client(&kubeconfig).await;
+    let secret: Secret = serde_json::from_value(json!({
+        "metadata": { "name": "large" },
+        "stringData": { "key": "x".repeat(200_000) },
+    }))
+    .unwrap();
+    let write = tokio::spawn(async move { writer.create(&PostParams::default(), &secret).await });
+    tokio::task::spawn_blocking(move || start.recv().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(namespaces(reader).await.unwrap(), 4);
+    resume.send(()).unwrap();
+    write.await.unwrap().unwrap();
 }

@@ -1,9 +1,10 @@
 //! The VM that a new machine names before the driver has confirmed it.
 //!
-//! mcm writes `spec.providerID` and the label `node` before the phase, so that a machine without a phase may have them from
-//! a process that died. A user may also have copied them from another machine's manifest. Until the driver confirms that
-//! the VM belongs to the machine, its Node is neither claimed nor drained nor deleted. The order of trust: GetMachineStatus,
-//! then, if the driver lacks it, ListMachines; a driver that lacks both cannot contradict.
+//! mcm writes `spec.providerID` and the label `node` before the phase, so that a machine without a phase may have them
+//! from a process that died. A user may also have copied them from another machine's manifest. Unless this process
+//! created the VM, or until the driver confirms that it belongs to the machine, its Node is neither claimed nor drained
+//! nor deleted. The order of trust: GetMachineStatus, then, if the driver lacks it, ListMachines; a driver that lacks
+//! both cannot contradict.
 
 use mcm_api::{Code, DriverError, Phase, VmIdentity};
 
@@ -41,7 +42,14 @@ pub(super) fn is_unconfirmed(view: &View, step: Option<&LastStep>) -> bool {
         Some(Phase::Terminating) => step.is_some_and(|step| looks_for_unconfirmed(&step.text)),
         _ => false,
     };
-    is_new && names_one && !is_labelled && !defect!(UnconfirmedVmBelieved)
+    is_new && names_one && !is_labelled && !is_created_here(view) && !defect!(UnconfirmedVmBelieved)
+}
+
+/// Whether this process created the VM that the machine names.
+pub(super) fn is_created_here(view: &View) -> bool {
+    let id = view.machine.spec.provider_id.as_str();
+    let created = view.made.as_ref().and_then(|vm| vm.provider_id.as_deref());
+    !id.is_empty() && created == Some(id)
 }
 
 /// Whether a deletion looks for the VM of a machine that is possibly unconfirmed. The deletion of a confirmed one has no

@@ -95,7 +95,9 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             {
                 create()
             }
-            Code::NotFound | Code::Unimplemented if defect!(UnconfirmedVmBelieved) => {
+            Code::NotFound | Code::Unimplemented
+                if claim::is_created_here(pass.view) || defect!(UnconfirmedVmBelieved) =>
+            {
                 found(pass, &recorded(pass), None)
             }
             Code::NotFound => failed(pass, "GetMachineStatus", &claim::refused(pass)),

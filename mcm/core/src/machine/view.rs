@@ -62,7 +62,7 @@ pub struct View {
     pub volume_attachments: Vec<String>,
     /// The finished cloud calls of this pass, in order.
     pub answers: Vec<Answer>,
-    /// The VM that this process created for the machine, until the machine's record of it is observed.
+    /// The VM that this process created for the machine, until the machine has its provider ID and a later phase.
     pub made: Option<VmIdentity>,
     /// When this process last wrote only the Node's conditions to the machine; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,

@@ -83,6 +83,17 @@ fn a_new_machine_waits_until_its_vm_is_confirmed(
 }
 
 #[rstest]
+#[case::not_found(Code::NotFound)]
+#[case::unimplemented(Code::Unimplemented)]
+fn a_vm_that_this_process_created_needs_no_confirmation(#[case] code: Code) {
+    let mut view = naming();
+    view.made = Some(vm());
+    view.node = NodeView::Absent;
+    let plan = decided(&answered(view, status(code)), minute(1));
+    assert_eq!((actions(&plan).len(), &*written(&plan).0), (0, "Pending"));
+}
+
+#[rstest]
 #[case::the_driver_is_asked(vec![], &["call Status"], "")]
 #[case::its_own(vec![Answer::Status(Ok(vm()))], NOTHING, "Initiate node drain")]
 #[case::another_vm(

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::sys::resource::{Resource, getrlimit};
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
@@ -70,6 +71,12 @@ impl Drop for InUse {
             state.idle_since = self.0.changes.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Half of the files that this process may open, so that connections leave room for everything else, and at most `limit`.
+pub fn within_file_limit(limit: usize) -> usize {
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+    usize::try_from(files / 2).map_or(limit, |half| half.clamp(1, limit))
 }
 
 impl Connections {
@@ -182,6 +189,13 @@ mod tests {
         drop(two);
         assert!(connect(&mut connections).is_some());
         ended.await.unwrap_err();
+    }
+
+    #[test]
+    fn the_limit_leaves_files_for_the_rest() {
+        let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        assert!(within_file_limit(usize::MAX) as u64 <= soft);
+        assert_eq!(within_file_limit(1), 1);
     }
 
     #[tokio::test]

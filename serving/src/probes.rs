@@ -13,13 +13,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::connections::{Connections, Usage};
+use crate::connections::{Connections, Usage, within_file_limit};
 
 /// The number of open connections. For another one, the one that is idle longest is closed.
 const CONNECTIONS: usize = 64;
 /// How long the header of a request may take, and how long a connection may wait for the next request.
 const HEADER_LIMIT: Duration = Duration::from_secs(10);
-/// The maximum size of a header in bytes, with hyper's minimum of a buffer.
+/// The maximum size of a header in bytes.
 const HEADER_SIZE: usize = 16 * 1024;
 /// After this time a connection ends after its request.
 const LIFETIME: Duration = Duration::from_mins(1);
@@ -38,7 +38,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut connections = Connections::new(CONNECTIONS);
+    let mut connections = Connections::new(within_file_limit(CONNECTIONS));
     loop {
         tokio::select! {
             biased;
