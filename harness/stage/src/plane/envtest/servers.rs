@@ -335,7 +335,7 @@ fn etcd(programs: &Programs, folder: &Path, port: u16, peer_port: u16) -> Progra
             // The data does not have to survive a crash of the machine.
             "--unsafe-no-fsync".into(),
         ],
-        environment: Vec::new(),
+        environment: fewer_collections(),
         log: folder.join("etcd.log"),
     }
 }
@@ -367,8 +367,18 @@ fn kube_apiserver(programs: &Programs, folder: &Path, files: &Files, etcd_port: 
     Program {
         name: "kube-apiserver".to_owned(),
         command,
-        environment: Vec::new(),
+        environment: fewer_collections(),
         log: folder.join("kube-apiserver.log"),
+    }
+}
+
+/// Garbage collections only after the memory has grown fivefold, instead of twofold, save a tenth of the CPU time of both
+/// programs. A value that the user sets has precedence.
+fn fewer_collections() -> Vec<(String, OsString)> {
+    let name = "GOGC".to_owned();
+    match std::env::var_os(&name) {
+        Some(_) => Vec::new(),
+        None => vec![(name, "400".into())],
     }
 }
 
