@@ -19,6 +19,8 @@ fn parse(arguments: &[&str]) -> Result<ServeOptions, String> {
 #[case::no_key(&["--tls-cert=/x", "--tls-client-ca=/x"], "--tls-key")]
 #[case::no_authority(&["--tls-cert=/x", "--tls-key=/x"], "--tls-client-ca")]
 #[case::no_certificate(&["--tls-key=/x"], "--tls-cert")]
+#[case::no_server(&["--tls-control-ca=/x", "--control-address=127.0.0.1:1"], "--tls-cert")]
+#[case::nowhere(&["--tls-control-ca=/x", "--tls-cert=/x", "--tls-key=/x", "--tls-client-ca=/x"], "--control-address")]
 fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing: &str) {
     let error = parse(arguments).unwrap_err();
     assert!(error.contains(missing), "{error}");
@@ -29,6 +31,10 @@ fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing:
 #[case::unreadable(
     &["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"],
     "/no/ca"
+)]
+#[case::control_not_encrypted(
+    &["--address=127.0.0.1:0", "--control-address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"],
+    "--control-address 0.0.0.0:0"
 )]
 #[tokio::test]
 async fn other_addresses_than_loopback_require_valid_certificates(#[case] arguments: &[&str], #[case] expected: &str) {
@@ -70,7 +76,7 @@ async fn readiness_follows_the_grpc_server() {
 
 #[tokio::test]
 async fn a_used_probe_address_is_a_one_line_error() {
-    let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let taken = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let flag = format!("--health-address={}", taken.local_addr().unwrap());
     let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &flag]).unwrap();
     let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
