@@ -50,9 +50,12 @@ pub struct ServeOptions {
         value_name = "HOST:PORT"
     )]
     pub address: SocketAddr,
-    /// Where to serve /healthz, /readyz and /metrics over plain HTTP; nowhere without it
+    /// Where to serve /healthz, /readyz and, without --metrics-address, /metrics over plain HTTP; nowhere without it
     #[arg(long, value_name = "HOST:PORT")]
     pub health_address: Option<SocketAddr>,
+    /// Where to serve /metrics over plain HTTP, instead of --health-address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics_address: Option<SocketAddr>,
     /// Where to serve the control API (faults, VMs, log). With --tls-cert it is served only here; another address than
     /// loopback needs --tls-control-ca
     #[arg(long, value_name = "HOST:PORT")]
@@ -187,11 +190,8 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     let config = options.configuration()?;
     options.register.check()?;
     let mut incoming = Incoming::listen(&options).await?;
-    let health = match options.health_address {
-        Some(address) => Some(probes::bind(address).await?),
-        None => None,
-    };
-    incoming.health = health.as_ref().and_then(|listener| listener.local_addr().ok());
+    let pages = probes::Listeners::bind(options.health_address, options.metrics_address).await?;
+    incoming.pages = pages.announcements();
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
         None => Seed::from_entropy()?,
@@ -216,9 +216,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     };
     let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
     let probes = async {
-        if let Some(listener) = health {
-            probes::serve(listener, readiness.clone(), metrics.clone(), token.clone()).await;
-        }
+        pages.serve(readiness.clone(), metrics.clone(), token.clone()).await;
         std::future::pending::<std::convert::Infallible>().await
     };
     let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));

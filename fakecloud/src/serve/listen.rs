@@ -92,7 +92,8 @@ impl ServeOptions {
 /// The listeners and their public addresses.
 pub(super) struct Incoming {
     pub(super) listeners: Vec<Listener>,
-    pub(super) health: Option<SocketAddr>,
+    /// What is served besides gRPC, and where, for the announcement.
+    pub(super) pages: Vec<String>,
 }
 
 /// A bound address.
@@ -121,7 +122,7 @@ impl Incoming {
         }
         Ok(Self {
             listeners,
-            health: None,
+            pages: Vec::new(),
         })
     }
 
@@ -137,10 +138,7 @@ impl Incoming {
                 false => format!("control: {scheme}://{address}"),
             });
         }
-        let probes = self
-            .health
-            .map(|address| format!("probes and metrics: http://{address}"));
-        parts.extend(probes);
+        parts.extend(self.pages.iter().cloned());
         parts.join("; ")
     }
 }

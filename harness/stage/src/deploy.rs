@@ -125,12 +125,13 @@ const GONE: Duration = Duration::from_secs(60);
 const GONE_PROBE: Duration = Duration::from_millis(200);
 
 /// The deployed kinds: group, version, kind, plural and whether they are namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 13] = [
+const KINDS: [(&str, &str, &str, &str, bool); 14] = [
     ("", "v1", "Namespace", "namespaces", false),
     ("", "v1", "ServiceAccount", "serviceaccounts", true),
     ("", "v1", "ConfigMap", "configmaps", true),
     ("", "v1", "Secret", "secrets", true),
     ("", "v1", "Service", "services", true),
+    ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false),
     ("apps", "v1", "Deployment", "deployments", true),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::KindError;
 use super::cluster::Cluster;
 use super::forward::Forward;
-use super::manifests::Settings;
+use super::manifests::{Settings, priority_class};
 use super::pods::{FAKECLOUD, MCM, Pods};
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
@@ -80,6 +80,7 @@ impl World {
             cloud_flags: vec![format!("--seed={}", plan.seed)],
         };
 
+        deploy::apply(&client, &priority_class()?).await?;
         deploy::apply(&client, &deploy::rbac(namespace)?).await?;
         let secrets: Result<Vec<Value>, _> = certificates.secrets().iter().map(serde_json::to_value).collect();
         deploy::apply(&client, &secrets?).await?;
