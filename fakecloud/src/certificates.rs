@@ -1,6 +1,5 @@
 //! Creates the certificates for gRPC between a fake cloud and its clients.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +20,8 @@ pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";
 /// Key of a Secret, and name of its file when mounted: the certificate of the authority.
 pub const AUTHORITY: &str = "ca.crt";
+/// Key of a Secret, and name of its file when mounted: the certificate of the authority of control clients.
+pub const CONTROL_AUTHORITY: &str = "control-ca.crt";
 /// Maximum length of a Service name.
 const LABEL_LIMIT: usize = 63;
 
@@ -35,15 +36,20 @@ pub struct Subject {
     pub days: u16,
 }
 
-/// An authority's certificate, and the certificates that it signed.
+/// Two authorities' certificates, and the certificates that they signed. The control API trusts only the second one, so
+/// that a machine controller cannot inject faults with its certificate.
 #[derive(Clone, Debug)]
 pub struct Certificates {
-    /// The certificate of the authority, in PEM.
+    /// The certificate of the authority of the server and of machine controllers, in PEM.
     pub authority: String,
+    /// The certificate of the authority of control clients, in PEM.
+    pub control_authority: String,
     /// The fake cloud's certificate.
     pub server: Pair,
-    /// The clients' certificate.
+    /// The machine controllers' certificate.
     pub client: Pair,
+    /// The control clients' certificate.
+    pub control: Pair,
     subject: Subject,
 }
 
@@ -102,37 +108,42 @@ impl Certificates {
         check("the namespace", &subject.namespace)?;
         let blank = |common_name: String| blank(common_name, subject.days, now);
 
-        let authority_key = KeyPair::generate()?;
-        let mut params = blank(format!("{} authority", subject.name));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let authority = params.self_signed(&authority_key)?;
-        let issuer = Issuer::new(params, authority_key);
-
+        let (authority, issuer) = authority(blank(format!("{} authority", subject.name)))?;
         let mut params = blank(subject.name.clone());
         params.subject_alt_names = CertificateParams::new(subject.host_names())?.subject_alt_names;
         let server = sign(params, ExtendedKeyUsagePurpose::ServerAuth, &issuer)?;
-        let client = sign(
-            blank(format!("{}-client", subject.name)),
-            ExtendedKeyUsagePurpose::ClientAuth,
-            &issuer,
-        )?;
+        let client = blank(format!("{}-client", subject.name));
+        let client = sign(client, ExtendedKeyUsagePurpose::ClientAuth, &issuer)?;
+
+        let (control_authority, issuer) = self::authority(blank(format!("{} control authority", subject.name)))?;
+        let control = blank(format!("{}-control", subject.name));
+        let control = sign(control, ExtendedKeyUsagePurpose::ClientAuth, &issuer)?;
         Ok(Self {
-            authority: authority.pem(),
+            authority,
+            control_authority,
             server,
             client,
+            control,
             subject,
         })
     }
 
-    /// The Secrets `NAME-server-tls` and `NAME-client-tls`, of type `kubernetes.io/tls`.
-    pub fn secrets(&self) -> [Secret; 2] {
-        [("server", &self.server), ("client", &self.client)].map(|(side, pair)| {
+    /// The Secrets `NAME-server-tls`, `NAME-client-tls` and `NAME-control-tls`, of type `kubernetes.io/tls`. Each has
+    /// the authority of its peers; the server's has both.
+    pub fn secrets(&self) -> [Secret; 3] {
+        let control_authority = (CONTROL_AUTHORITY, &self.control_authority);
+        [
+            ("server", &self.server, Some(control_authority)),
+            ("client", &self.client, None),
+            ("control", &self.control, None),
+        ]
+        .map(|(side, pair, more)| {
             let data = [
                 (CERTIFICATE, &pair.certificate),
                 (KEY, &pair.key),
                 (AUTHORITY, &self.authority),
             ];
+            let data = data.into_iter().chain(more);
             let data = data.map(|(key, text)| (key.to_owned(), ByteString(text.clone().into_bytes())));
             Secret {
                 metadata: ObjectMeta {
@@ -141,7 +152,7 @@ impl Certificates {
                     ..ObjectMeta::default()
                 },
                 type_: Some("kubernetes.io/tls".to_owned()),
-                data: Some(BTreeMap::from(data)),
+                data: Some(data.collect()),
                 ..Secret::default()
             }
         })
@@ -162,8 +173,8 @@ impl Certificates {
         Ok(text)
     }
 
-    /// Writes `ca.crt`, `server.crt`, `server.key`, `client.crt` and `client.key`, which only this user
-    /// can read, into `folder`. Files of these names are replaced.
+    /// Writes `ca.crt` and `control-ca.crt`, and `.crt` and `.key` of `server`, `client` and `control`, which only this
+    /// user can read, into `folder`. Files of these names are replaced.
     ///
     /// # Errors
     /// The folder or a file cannot be written.
@@ -175,10 +186,13 @@ impl Certificates {
         private_files::create_folder(folder).map_err(|error| failed(folder, error))?;
         for (name, text) in [
             (AUTHORITY, &self.authority),
+            (CONTROL_AUTHORITY, &self.control_authority),
             ("server.crt", &self.server.certificate),
             ("server.key", &self.server.key),
             ("client.crt", &self.client.certificate),
             ("client.key", &self.client.key),
+            ("control.crt", &self.control.certificate),
+            ("control.key", &self.control.key),
         ] {
             let path = folder.join(name);
             private_files::replace(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
@@ -234,6 +248,15 @@ fn blank(common_name: String, days: u16, now: Timestamp) -> CertificateParams {
     params
 }
 
+/// A self-signed authority: its certificate in PEM, and what signs with it.
+fn authority(mut params: CertificateParams) -> Result<(String, Issuer<'static, KeyPair>), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let certificate = params.self_signed(&key)?.pem();
+    Ok((certificate, Issuer::new(params, key)))
+}
+
 fn sign(
     mut params: CertificateParams,
     purpose: ExtendedKeyUsagePurpose,
@@ -278,7 +301,7 @@ mod tests {
             let mode = file.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        for side in ["server", "client"] {
+        for side in ["server", "client", "control"] {
             let files = TlsFiles {
                 ca: folder.path().join("ca.crt"),
                 cert: folder.path().join(format!("{side}.crt")),
@@ -290,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_yaml_contains_two_secrets_that_pods_can_mount() {
+    fn the_yaml_contains_secrets_that_pods_can_mount() {
         let certificates = issue("fakecloud", "shoot").unwrap();
         let yaml = certificates.yaml().unwrap();
         let secrets: Vec<Secret> = yaml
@@ -303,10 +326,14 @@ mod tests {
             .iter()
             .map(|secret| secret.metadata.name.as_deref().unwrap())
             .collect();
-        assert_eq!(names, ["fakecloud-server-tls", "fakecloud-client-tls"]);
-        for secret in &secrets {
-            let keys: Vec<_> = secret.data.as_ref().unwrap().keys().map(String::as_str).collect();
-            assert_eq!(keys, [AUTHORITY, CERTIFICATE, KEY]);
+        assert_eq!(
+            names,
+            ["fakecloud-server-tls", "fakecloud-client-tls", "fakecloud-control-tls"]
+        );
+        let keys = |secret: &Secret| -> Vec<String> { secret.data.as_ref().unwrap().keys().cloned().collect() };
+        assert_eq!(keys(&secrets[0]), [AUTHORITY, CONTROL_AUTHORITY, CERTIFICATE, KEY]);
+        for secret in &secrets[1..] {
+            assert_eq!(keys(secret), [AUTHORITY, CERTIFICATE, KEY]);
         }
     }
 

@@ -31,7 +31,7 @@ enum Command {
     Serve(Box<ServeOptions>),
     /// Registers a running cloud with machine controllers, as a driver in a separate process
     Register(Box<RegisterCommand>),
-    /// Creates certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
+    /// Creates certificates for gRPC over mutual TLS: three Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
     #[command(flatten)]
     Control(Control),
@@ -42,13 +42,14 @@ struct CertificatesOptions {
     /// Namespace of the fake cloud's Service and of the Secrets
     #[arg(long)]
     namespace: String,
-    /// Name of the Service; the Secrets are NAME-server-tls and NAME-client-tls
+    /// Name of the Service; the Secrets are NAME-server-tls, NAME-client-tls (machine controllers) and NAME-control-tls
+    /// (fault and control commands)
     #[arg(long, default_value = "fakecloud")]
     name: String,
     /// Validity in days
     #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
     days: u16,
-    /// Write ca.crt, server.crt, server.key, client.crt and client.key into this folder instead
+    /// Write ca.crt, control-ca.crt, and .crt and .key of server, client and control into this folder instead
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! `/healthz`, `/readyz` and `/metrics` of the process, over plain HTTP for kubelets and scrapers.
+//! `/healthz`, `/readyz` and `/metrics` of the process, over plain HTTP for kubelets and scrapers; `/metrics` may have an
+//! address of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use futures::future::join_all;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -37,24 +39,71 @@ impl Readiness {
     }
 }
 
-/// Binds the address.
-///
-/// # Errors
-/// The address is not available.
-pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}: choose another --health-address"))
+/// The listeners for probes and metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    /// Serves `/metrics`, too, unless they have a listener of their own.
+    probes: Option<TcpListener>,
+    metrics: Option<TcpListener>,
 }
 
-/// Answers until `token` is cancelled.
-pub(crate) async fn serve(listener: TcpListener, readiness: Readiness, metrics: Metrics, token: CancellationToken) {
-    let router = Router::new()
+impl Listeners {
+    /// Binds the addresses of --health-address and --metrics-address.
+    ///
+    /// # Errors
+    /// An address is not available.
+    pub(crate) async fn bind(probes: Option<SocketAddr>, metrics: Option<SocketAddr>) -> anyhow::Result<Self> {
+        Ok(Self {
+            probes: bind("--health-address", probes).await?,
+            metrics: bind("--metrics-address", metrics).await?,
+        })
+    }
+
+    /// What is served where.
+    pub(crate) fn announcements(&self) -> Vec<String> {
+        let probes = match self.metrics {
+            Some(_) => "probes",
+            None => "probes and metrics",
+        };
+        [(probes, &self.probes), ("metrics", &self.metrics)]
+            .into_iter()
+            .filter_map(|(what, listener)| {
+                let address = listener.as_ref()?.local_addr().ok()?;
+                Some(format!("{what}: http://{address}"))
+            })
+            .collect()
+    }
+
+    /// Answers until `token` is cancelled.
+    pub(crate) async fn serve(self, readiness: Readiness, metrics: Metrics, token: CancellationToken) {
+        let probe_pages = match self.metrics {
+            Some(_) => probe_pages(readiness),
+            None => probe_pages(readiness).merge(metrics_page(metrics.clone())),
+        };
+        let answering = [(self.probes, probe_pages), (self.metrics, metrics_page(metrics))]
+            .into_iter()
+            .filter_map(|(listener, pages)| {
+                let pages = TowerToHyperService::new(pages);
+                Some(serving::probes::serve(listener?, pages, token.clone()))
+            });
+        join_all(answering).await;
+    }
+}
+
+fn probe_pages(readiness: Readiness) -> Router {
+    Router::new()
         .route("/healthz", get(|| async { "OK" }))
         .route("/readyz", get(move || async move { readiness.answer() }))
-        .route(
-            "/metrics",
-            get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
-        );
-    serving::probes::serve(listener, TowerToHyperService::new(router), token).await;
+}
+
+fn metrics_page(metrics: Metrics) -> Router {
+    let page = move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) };
+    Router::new().route("/metrics", get(page))
+}
+
+async fn bind(flag: &str, address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address}: choose another {flag}"))?;
+    Ok(Some(listener))
 }

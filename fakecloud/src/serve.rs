@@ -1,8 +1,11 @@
 //! `fakecloud serve`: from flags and configuration file to a running process.
 //!
-//! This module reads flags, listens, connects to the API server and stops. `model` holds the cloud's behaviour.
+//! This module reads flags, connects to the API server, serves and stops; `listen` opens the listeners. `model` holds the
+//! cloud's behaviour.
 
-use std::io::{self, Write};
+mod listen;
+
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,18 +13,15 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use clock::{Clock, Seed};
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::future::try_join_all;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_api::duration::GoDuration;
 use mcm_driver::proto::driver_server::DriverServer;
 use mcm_driver::server::DriverService;
-use mcm_driver::tls::TlsFiles;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
+use self::listen::{Apis, Connections, Incoming, Listener};
 use crate::config::deprecations;
 use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
@@ -29,7 +29,6 @@ use crate::proto::cloud_server::CloudServer;
 use crate::registration::RegisterOptions;
 use crate::rpc::caller::CallerLayer;
 use crate::rpc::settled::SettledLayer;
-use crate::tls::{self, Secured};
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
 /// Interval and timeout of probes of clients that follow the log.
@@ -42,7 +41,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The flags of `fakecloud serve`. A flag overrides the configuration file.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
-    /// Where to listen for gRPC. Without --tls-cert a loopback address; port 0 takes any free port
+    /// Where to serve the driver API for machine controllers and, without --tls-cert and --control-address, the control
+    /// API. Without --tls-cert a loopback address; port 0 takes any free port
     #[arg(
         long,
         env = "FAKECLOUD_ADDRESS",
@@ -50,19 +50,30 @@ pub struct ServeOptions {
         value_name = "HOST:PORT"
     )]
     pub address: SocketAddr,
-    /// Where to serve /healthz, /readyz and /metrics over plain HTTP; nowhere without it
+    /// Where to serve /healthz, /readyz and, without --metrics-address, /metrics over plain HTTP; nowhere without it
     #[arg(long, value_name = "HOST:PORT")]
     pub health_address: Option<SocketAddr>,
+    /// Where to serve /metrics over plain HTTP, instead of --health-address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics_address: Option<SocketAddr>,
+    /// Where to serve the control API (faults, VMs, log). With --tls-cert it is served only here; another address than
+    /// loopback needs --tls-control-ca
+    #[arg(long, value_name = "HOST:PORT")]
+    pub control_address: Option<SocketAddr>,
     /// The server's certificate (PEM). With it gRPC is encrypted, and every client must show a certificate.
-    /// The three files are read again for every connection; `fakecloud certificates` creates them
+    /// The files are read again for every connection; `fakecloud certificates` creates them
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_client_ca"])]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Certificates of the authorities that sign clients' certificates (PEM)
+    /// Certificates of the authorities that sign the certificates of machine controllers (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+    /// Certificates of the authorities that sign the certificates of control clients (PEM). With it --control-address is
+    /// encrypted, too, and a certificate of --tls-client-ca is refused there
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "control_address"])]
+    pub tls_control_ca: Option<PathBuf>,
     /// The kubeconfig of the cluster that simulated kubelets join. Without it KUBECONFIG, ~/.kube/config or the
     /// pod's service account
     #[arg(long, value_name = "FILE")]
@@ -178,12 +189,9 @@ impl ServeOptions {
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
     options.register.check()?;
-    let mut incoming = options.listen().await?;
-    let health = match options.health_address {
-        Some(address) => Some(probes::bind(address).await?),
-        None => None,
-    };
-    incoming.health = health.as_ref().and_then(|listener| listener.local_addr().ok());
+    let mut incoming = Incoming::listen(&options).await?;
+    let pages = probes::Listeners::bind(options.health_address, options.metrics_address).await?;
+    incoming.pages = pages.announcements();
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
         None => Seed::from_entropy()?,
@@ -208,9 +216,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     };
     let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
     let probes = async {
-        if let Some(listener) = health {
-            probes::serve(listener, readiness.clone(), metrics.clone(), token.clone()).await;
-        }
+        pages.serve(readiness.clone(), metrics.clone(), token.clone()).await;
         std::future::pending::<std::convert::Infallible>().await
     };
     let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));
@@ -246,36 +252,9 @@ async fn work(
         () = token.cancelled() => return Ok(()),
         client = options.client(metrics) => client?,
     };
-    let driver = DriverService::new(Counted::new(cloud.driver(), metrics.clone()));
-    let (health, health_server) = tonic_health::server::health_reporter();
-    health
-        .set_serving::<DriverServer<DriverService<Counted<FakeDriver>>>>()
-        .await;
-    health.set_serving::<CloudServer<ControlService>>().await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(mcm_driver::DESCRIPTOR)
-        .register_encoded_file_descriptor_set(DESCRIPTOR)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .context("the contracts cannot be described")?;
-    let server = Server::builder()
-        .http2_keepalive_interval(Some(KEEP_ALIVE))
-        .http2_keepalive_timeout(Some(KEEP_ALIVE))
-        .concurrency_limit_per_connection(CONCURRENCY)
-        .max_concurrent_streams(Some(CONCURRENCY as u32))
-        .layer(CallerLayer)
-        .layer(SettledLayer(cloud.clone()))
-        .add_service(driver.into_server())
-        .add_service(cloud.control_server())
-        .add_service(health_server)
-        .add_service(reflection);
-    let (signal, announcement) = (token.clone().cancelled_owned(), incoming.announcement());
-    let server = async {
-        match incoming.connections {
-            Connections::Plain(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
-            Connections::Tls(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
-        }
-    };
+    let announcement = incoming.announcement();
+    let servers = incoming.listeners.into_iter();
+    let server = try_join_all(servers.map(|listener| answer(cloud, metrics, listener, token)));
     let kubelets = async {
         match client {
             Some(client) => cloud.run(client, token.clone()).await,
@@ -292,7 +271,7 @@ async fn work(
     };
     let serving = async {
         let served = tokio::select! {
-            result = server => result.context("the gRPC server failed"),
+            result = server => result.map(|_| ()),
             () = ended => Ok(()),
         };
         token.cancel();
@@ -304,66 +283,47 @@ async fn work(
     served.and(registered)
 }
 
-/// The listener and its public address.
-struct Incoming {
-    address: SocketAddr,
-    scheme: &'static str,
-    health: Option<SocketAddr>,
-    connections: Connections,
-}
-
-enum Connections {
-    Plain(TcpIncoming),
-    Tls(BoxStream<'static, io::Result<Secured>>),
-}
-
-impl ServeOptions {
-    async fn listen(&self) -> anyhow::Result<Incoming> {
-        let files = match (&self.tls_cert, &self.tls_key, &self.tls_client_ca) {
-            (Some(cert), Some(key), Some(ca)) => Some(TlsFiles {
-                ca: ca.clone(),
-                cert: cert.clone(),
-                key: key.clone(),
-            }),
-            _ => None,
-        };
-        if files.is_none() && !self.address.ip().is_loopback() {
-            bail!(
-                "--address {}: only loopback addresses are served without encryption: \
-                 give --tls-cert, --tls-key and --tls-client-ca, which `fakecloud certificates` makes",
-                self.address
-            );
-        }
-        let listener = TcpListener::bind(self.address)
-            .await
-            .with_context(|| format!("cannot listen on {}: choose another --address", self.address))?;
-        let address = listener.local_addr().context("the listener has no address")?;
-        let (scheme, connections) = match files {
-            Some(files) => ("grpcs", Connections::Tls(tls::incoming(listener, files)?.boxed())),
-            None => {
-                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                ("grpc", Connections::Plain(incoming))
-            }
-        };
-        Ok(Incoming {
-            address,
-            scheme,
-            health: None,
-            connections,
-        })
+/// Answers the calls of one listener until `token` is cancelled.
+async fn answer(
+    cloud: &Fakecloud,
+    metrics: &Metrics,
+    listener: Listener,
+    token: &CancellationToken,
+) -> anyhow::Result<()> {
+    let Apis { driver, control } = listener.apis;
+    let (health, health_server) = tonic_health::server::health_reporter();
+    let driver = driver.then(|| DriverService::new(Counted::new(cloud.driver(), metrics.clone())));
+    if driver.is_some() {
+        health
+            .set_serving::<DriverServer<DriverService<Counted<FakeDriver>>>>()
+            .await;
     }
-}
-
-impl Incoming {
-    /// The line that callers wait for.
-    fn announcement(&self) -> String {
-        let Self { address, scheme, .. } = self;
-        let probes = self
-            .health
-            .map(|address| format!("; probes and metrics: http://{address}"));
-        let probes = probes.unwrap_or_default();
-        format!("fakecloud serves on {address}; as a driver: {scheme}://{address}{probes}")
+    if control {
+        health.set_serving::<CloudServer<ControlService>>().await;
     }
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(mcm_driver::DESCRIPTOR)
+        .register_encoded_file_descriptor_set(DESCRIPTOR)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("the contracts cannot be described")?;
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .concurrency_limit_per_connection(CONCURRENCY)
+        .max_concurrent_streams(Some(CONCURRENCY as u32))
+        .layer(CallerLayer)
+        .layer(SettledLayer(cloud.clone()))
+        .add_optional_service(driver.map(DriverService::into_server))
+        .add_optional_service(control.then(|| cloud.control_server()))
+        .add_service(health_server)
+        .add_service(reflection);
+    let signal = token.clone().cancelled_owned();
+    match listener.connections {
+        Connections::Plain(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
+        Connections::Tls(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
+    }
+    .context("the gRPC server failed")
 }
 
 fn announce(line: &str) -> anyhow::Result<()> {

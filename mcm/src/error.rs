@@ -66,8 +66,8 @@ pub enum Error {
     /// Another process leads, or this process could not renew its Lease.
     #[error("leadership is lost: {0}")]
     LeadershipLost(String),
-    /// `/metrics` and `/healthz` cannot be served.
-    #[error("cannot listen on {address}: {reason}; choose another --address or --port")]
+    /// `/metrics` or `/healthz` cannot be served.
+    #[error("cannot listen on {address}: {reason}; choose another --address, --port or --metrics-address")]
     Listen {
         /// Address and port.
         address: String,

@@ -10,6 +10,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clock::{Clock, Seed};
+use futures::future::{join_all, try_join_all};
+use mcm::http::{self, Pages};
 use mcm::vm::VmCommand;
 use mcm::{Environment, LogFormat, Metrics, Options};
 use mcm_driver::Driver;
@@ -158,9 +160,12 @@ fn start_log(detail: &str, format: LogFormat) {
 async fn serve(options: Options) -> anyhow::Result<()> {
     let cancel = cancelled_by_signals()?;
     let metrics = Metrics::new();
-    let port = u16::try_from(options.port).context("--port")?;
-    let listener = mcm::http::bind(SocketAddr::new(options.address, port)).await?;
-    let mut http = pin!(mcm::http::serve(listener, metrics.clone(), cancel.clone()));
+    let serving = pages(&options)?.map(|(address, pages)| {
+        let (metrics, cancel) = (metrics.clone(), cancel.clone());
+        async move { Ok::<_, mcm::Error>(http::serve(http::bind(address).await?, pages, metrics, cancel)) }
+    });
+    let serving = try_join_all(serving).await?;
+    let mut http = pin!(join_all(serving));
     let mut controller = pin!(control(options, metrics, cancel.clone()));
     tokio::select! {
         result = &mut controller => {
@@ -169,8 +174,17 @@ async fn serve(options: Options) -> anyhow::Result<()> {
             let _ = tokio::time::timeout(HTTP_GRACE, http).await;
             result
         }
-        () = &mut http => controller.await,
+        _ = &mut http => controller.await,
     }
+}
+
+/// The addresses for probes and metrics.
+fn pages(options: &Options) -> anyhow::Result<impl Iterator<Item = (SocketAddr, Pages)> + use<>> {
+    let port = u16::try_from(options.port).context("--port")?;
+    let address = SocketAddr::new(options.address, port);
+    let own = options.metrics_address.map(|address| (address, Pages::Metrics));
+    let pages = own.map_or(Pages::All, |_| Pages::Probes);
+    Ok([Some((address, pages)), own].into_iter().flatten())
 }
 
 async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) -> anyhow::Result<()> {

@@ -36,22 +36,36 @@ impl Authority {
         Self { folder, certificates }
     }
 
-    /// The TLS configuration of a client on the host.
+    /// The TLS configuration of a machine controller on the host.
     pub fn client(&self) -> Tls {
-        let file = |name: &str| self.folder.path().join(name);
+        self.tls("client")
+    }
+
+    /// The TLS configuration of a control client on the host.
+    pub fn control(&self) -> Tls {
+        self.tls("control")
+    }
+
+    fn tls(&self, side: &str) -> Tls {
         Tls {
             files: TlsFiles {
-                ca: file("ca.crt"),
-                cert: file("client.crt"),
-                key: file("client.key"),
+                ca: self.folder.path().join("ca.crt"),
+                cert: self.folder.path().join(format!("{side}.crt")),
+                key: self.folder.path().join(format!("{side}.key")),
             },
             server_name: None,
         }
     }
 
     /// Private keys; no log may contain them.
-    pub fn keys(&self) -> [&str; 2] {
-        [&self.certificates.server.key, &self.certificates.client.key]
+    pub fn keys(&self) -> [&str; 3] {
+        let Certificates {
+            server,
+            client,
+            control,
+            ..
+        } = &self.certificates;
+        [&server.key, &client.key, &control.key]
     }
 }
 
@@ -59,12 +73,14 @@ impl Authority {
 pub fn files(authority: &Authority, kubeconfig: &str) -> Vec<(&'static str, String)> {
     let Certificates {
         authority,
+        control_authority,
         server,
         client,
         ..
     } = &authority.certificates;
     vec![
         ("/tls/ca.crt", authority.clone()),
+        ("/tls/control-ca.crt", control_authority.clone()),
         ("/tls/server.crt", server.certificate.clone()),
         ("/tls/server.key", server.key.clone()),
         ("/tls/client.crt", client.certificate.clone()),

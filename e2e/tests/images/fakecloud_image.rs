@@ -23,6 +23,7 @@ use crate::programs;
 pub struct Cloud {
     pub container: Container,
     pub grpc: SocketAddr,
+    control: SocketAddr,
     probes: SocketAddr,
 }
 
@@ -31,10 +32,12 @@ impl Cloud {
         let arguments = [
             "serve",
             "--address=0.0.0.0:0",
+            "--control-address=127.0.0.1:0",
             "--health-address=127.0.0.1:0",
             "--tls-cert=/tls/server.crt",
             "--tls-key=/tls/server.key",
             "--tls-client-ca=/tls/ca.crt",
+            "--tls-control-ca=/tls/control-ca.crt",
             "--kubeconfig=/kubeconfig",
             "--boot-delay=100ms",
             "--kubelet-start-delay=100ms",
@@ -49,6 +52,7 @@ impl Cloud {
         let grpc = SocketAddr::from(([127, 0, 0, 1], after("fakecloud serves on ").port()));
         Self {
             grpc,
+            control: after("control: grpcs://"),
             probes: after("probes and metrics: http://"),
             container,
         }
@@ -63,7 +67,8 @@ async fn it_serves_only_over_mutual_tls_and_stops_gracefully() {
     assert!(get(cloud.probes, "/readyz").await.starts_with("HTTP/1.1 200"));
 
     let address = format!("grpcs://{}", cloud.grpc);
-    let channel = channel(&address, Some(authority.client())).unwrap();
+    let control = format!("grpcs://{}", cloud.control);
+    let channel = channel(&control, Some(authority.control())).unwrap();
     let info = CloudClient::new(channel).info(InfoRequest {}).await.unwrap();
     assert_eq!(info.into_inner().live_vms, 0);
     let driver = GrpcDriver::connect_tls(&address, authority.client()).unwrap();

@@ -2,28 +2,20 @@
 //! and nobody else. Needs the real API server, because the embedded one has no admission policies; skipped if
 //! its programs are not available.
 
-use std::time::Duration;
-
 use clock::Clock;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use mcm_api::keys;
-use scenario::kinds;
 use serde_json::{Value, json};
-use stage::clusters::Clusters;
-use stage::kind_api::KindApi;
 use stage::role::Role;
 use stage::{NAMESPACE, deploy};
 
 use crate::existing::Cluster;
+use crate::policies::{HEEDED, PRESERVATION, PROBE, account, acting_as, install_policies};
 
 const NODE: &str = "m-1";
 /// A consumer that may also update Nodes.
 const OPERATOR: &str = "operator";
-/// How long the API server may take to apply a new rule.
-const HEEDED: Duration = Duration::from_secs(30);
-/// The polling interval.
-const PROBE: Duration = Duration::from_millis(200);
 
 /// A denied change of a Node, and the part that the refusal names.
 struct Refused {
@@ -154,26 +146,6 @@ fn rights() -> Vec<Value> {
     ]
 }
 
-async fn install_policy(client: &kube::Client) {
-    let file = "deploy/rbac/preservation-admission.yaml";
-    let content = include_str!("../../../deploy/rbac/preservation-admission.yaml");
-    for object in deploy::read(file, content).unwrap() {
-        let kind = kinds::find(object["kind"].as_str().unwrap()).unwrap();
-        let object = serde_json::from_value(object).unwrap();
-        let api = kind.api(client, NAMESPACE);
-        api.create(&PostParams::default(), &object).await.unwrap();
-    }
-}
-
-fn acting_as(client: &kube::Client, user: &str) -> kube::Client {
-    let clusters = Clusters::one(client.clone()).as_user(user).unwrap();
-    clusters.target().clone()
-}
-
-fn account(client: &kube::Client, name: &str) -> kube::Client {
-    acting_as(client, &format!("system:serviceaccount:{NAMESPACE}:{name}"))
-}
-
 /// The response to a dry-run patch of the Node.
 async fn answer(client: &kube::Client, patch: &Value) -> Result<(), String> {
     let nodes: Api<Node> = Api::all(client.clone());
@@ -218,7 +190,7 @@ async fn consumers_change_only_preservation_requests_of_a_node() {
         assert_eq!(answer(&consumer, &patch).await, Ok(()), "{name}");
     }
 
-    install_policy(administrator).await;
+    install_policies(administrator, PRESERVATION).await;
     cordon_is(&consumer, Result::is_err).await;
     for Refused { name, patch, part } in refused() {
         let refusal = answer(&consumer, &patch).await.expect_err(name);

@@ -34,7 +34,7 @@ type Client = CloudClient<Channel>;
 /// Address and certificates of the cloud.
 #[derive(Args, Clone, Debug)]
 pub struct Connection {
-    /// Address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates
+    /// Control address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates
     #[arg(
         long,
         env = "FAKECLOUD_CLOUD",
@@ -164,6 +164,12 @@ impl Connection {
         match status.code() {
             tonic::Code::Unavailable => anyhow!(
                 "no cloud responds at {}: start one with `fakecloud serve`, or select another one with --cloud ({})",
+                self.cloud,
+                status.message()
+            ),
+            tonic::Code::Unimplemented => anyhow!(
+                "{} does not serve the control API, or is older than this command: use the address of \
+                 `fakecloud serve --control-address` ({})",
                 self.cloud,
                 status.message()
             ),

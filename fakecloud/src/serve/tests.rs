@@ -19,6 +19,8 @@ fn parse(arguments: &[&str]) -> Result<ServeOptions, String> {
 #[case::no_key(&["--tls-cert=/x", "--tls-client-ca=/x"], "--tls-key")]
 #[case::no_authority(&["--tls-cert=/x", "--tls-key=/x"], "--tls-client-ca")]
 #[case::no_certificate(&["--tls-key=/x"], "--tls-cert")]
+#[case::no_server(&["--tls-control-ca=/x", "--control-address=127.0.0.1:1"], "--tls-cert")]
+#[case::nowhere(&["--tls-control-ca=/x", "--tls-cert=/x", "--tls-key=/x", "--tls-client-ca=/x"], "--control-address")]
 fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing: &str) {
     let error = parse(arguments).unwrap_err();
     assert!(error.contains(missing), "{error}");
@@ -29,6 +31,10 @@ fn the_tls_flags_require_each_other(#[case] arguments: &[&str], #[case] missing:
 #[case::unreadable(
     &["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"],
     "/no/ca"
+)]
+#[case::control_not_encrypted(
+    &["--address=127.0.0.1:0", "--control-address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"],
+    "--control-address 0.0.0.0:0"
 )]
 #[tokio::test]
 async fn other_addresses_than_loopback_require_valid_certificates(#[case] arguments: &[&str], #[case] expected: &str) {
@@ -46,10 +52,19 @@ async fn get(address: SocketAddr, path: &str) -> String {
     answer
 }
 
+/// Addresses in announcements.
+fn addresses(announcements: &[String], names: &[&str]) -> Vec<SocketAddr> {
+    let pairs = announcements.iter().zip(names);
+    let parsed = pairs.map(|(text, name)| text.strip_prefix(&format!("{name}: http://")).unwrap().parse().unwrap());
+    parsed.collect()
+}
+
 #[tokio::test]
 async fn readiness_follows_the_grpc_server() {
-    let listener = probes::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let pages = probes::Listeners::bind(Some("127.0.0.1:0".parse().unwrap()), None)
+        .await
+        .unwrap();
+    let address = addresses(&pages.announcements(), &["probes and metrics"])[0];
     let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
     let (readiness, token) = (Readiness::default(), CancellationToken::new());
     let story = async {
@@ -64,15 +79,42 @@ async fn readiness_follows_the_grpc_server() {
         );
         token.cancel();
     };
-    let serving = probes::serve(listener, readiness.clone(), Metrics::new(cloud), token.clone());
+    let serving = pages.serve(readiness.clone(), Metrics::new(cloud), token.clone());
     tokio::join!(serving, story);
 }
 
 #[tokio::test]
-async fn a_used_probe_address_is_a_one_line_error() {
-    let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let flag = format!("--health-address={}", taken.local_addr().unwrap());
-    let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &flag]).unwrap();
+async fn metrics_can_have_an_address_of_their_own() {
+    let any = Some("127.0.0.1:0".parse().unwrap());
+    let pages = probes::Listeners::bind(any, any).await.unwrap();
+    let addresses = addresses(&pages.announcements(), &["probes", "metrics"]);
+    let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
+    let token = CancellationToken::new();
+    let story = async {
+        for (path, served_by) in [("/healthz", 0), ("/readyz", 0), ("/metrics", 1)] {
+            assert!(
+                !get(addresses[served_by], path).await.starts_with("HTTP/1.1 404"),
+                "{path}"
+            );
+            assert!(
+                get(addresses[1 - served_by], path).await.starts_with("HTTP/1.1 404"),
+                "{path}"
+            );
+        }
+        token.cancel();
+    };
+    let serving = pages.serve(Readiness::default(), Metrics::new(cloud), token.clone());
+    tokio::join!(serving, story);
+}
+
+#[rstest]
+#[case::probes("--health-address")]
+#[case::metrics("--metrics-address")]
+#[tokio::test]
+async fn a_used_address_is_a_one_line_error(#[case] flag: &str) {
+    let taken = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let argument = format!("{flag}={}", taken.local_addr().unwrap());
+    let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &argument]).unwrap();
     let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
-    assert!(error.contains("--health-address") && !error.contains('\n'), "{error}");
+    assert!(error.contains(flag) && !error.contains('\n'), "{error}");
 }

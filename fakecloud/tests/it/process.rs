@@ -22,13 +22,22 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// `HOST:PORT`.
+    /// `HOST:PORT` of the driver API and, unless it has another address, of the control API.
     pub address: String,
+    /// `SCHEME://HOST:PORT` of the control API, if it has an address of its own.
+    pub control_address: Option<String>,
 }
 
 impl Process {
     /// Starts the program, and waits until it serves.
     pub async fn start(data: Option<&Path>, seed: u64) -> Self {
+        let mut arguments = vec![format!("--seed={seed}")];
+        arguments.extend(data.map(|data| format!("--data={}", data.display())));
+        Self::start_with(&arguments).await
+    }
+
+    /// Starts the program with more arguments, and waits until it serves.
+    pub async fn start_with(arguments: &[String]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fakecloud"));
         command.args([
             "serve",
@@ -36,11 +45,8 @@ impl Process {
             "--address=127.0.0.1:0",
             "--boot-delay=0s",
         ]);
-        command.arg(format!("--seed={seed}"));
-        if let Some(data) = data {
-            command.arg("--data").arg(data);
-        }
         command
+            .args(arguments)
             .env("RUST_LOG", "warn")
             .stdout(Stdio::piped())
             .kill_on_drop(true);
@@ -48,12 +54,15 @@ impl Process {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap();
         let line = line.expect("the program ended before it served");
-        let address = line
-            .strip_prefix("fakecloud serves on ")
-            .and_then(|rest| rest.split(';').next())
-            .unwrap()
-            .to_owned();
-        Self { child, address }
+        let after = |text: &str| {
+            let rest = line.split(text).nth(1)?;
+            Some(rest.split(';').next()?.to_owned())
+        };
+        Self {
+            child,
+            address: after("fakecloud serves on ").unwrap(),
+            control_address: after("control: "),
+        }
     }
 
     /// Kills it (SIGKILL).

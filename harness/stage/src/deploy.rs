@@ -125,12 +125,13 @@ const GONE: Duration = Duration::from_secs(60);
 const GONE_PROBE: Duration = Duration::from_millis(200);
 
 /// The deployed kinds: group, version, kind, plural and whether they are namespaced.
-const KINDS: [(&str, &str, &str, &str, bool); 13] = [
+const KINDS: [(&str, &str, &str, &str, bool); 14] = [
     ("", "v1", "Namespace", "namespaces", false),
     ("", "v1", "ServiceAccount", "serviceaccounts", true),
     ("", "v1", "ConfigMap", "configmaps", true),
     ("", "v1", "Secret", "secrets", true),
     ("", "v1", "Service", "services", true),
+    ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", false),
     ("apps", "v1", "Deployment", "deployments", true),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true),
@@ -376,6 +377,8 @@ async fn exists(client: &kube::Client, object: &Value) -> Result<bool, DeployErr
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -467,6 +470,25 @@ mod tests {
                 exists(&subject["kind"], &subject["namespace"], &subject["name"]),
                 "{binding}"
             );
+        }
+    }
+
+    #[test]
+    fn mcm_reads_and_renews_only_its_own_lease() {
+        let objects = rbac("some").unwrap();
+        let roles = objects.iter().filter(|object| {
+            object["kind"].as_str().unwrap().ends_with("Role") && object["metadata"]["name"] == MCM_ACCOUNT
+        });
+        let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+        let leases: Vec<_> = rules.filter(|rule| rule["resources"] == json!(["leases"])).collect();
+        let creates = |rule: &&&Value| rule["verbs"].as_array().unwrap().contains(&json!("create"));
+        assert_eq!(leases.iter().filter(creates).count(), 1);
+        for rule in leases {
+            let names = match rule["verbs"] == json!(["create"]) {
+                true => Value::Null,
+                false => json!([MCM_ACCOUNT]),
+            };
+            assert_eq!(rule["resourceNames"], names, "{rule}");
         }
     }
 

@@ -26,8 +26,28 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     })
 }
 
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// `/healthz`, `/readyz` and `/metrics`.
+    All,
+    /// `/healthz` and `/readyz`.
+    Probes,
+    /// `/metrics`.
+    Metrics,
+}
+
 /// Serves requests until `cancel`.
-pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: CancellationToken) {
+pub async fn serve(listener: TcpListener, pages: Pages, metrics: Metrics, cancel: CancellationToken) {
+    let router = match pages {
+        Pages::All => probe_pages(&metrics, &cancel).merge(metrics_page(metrics)),
+        Pages::Probes => probe_pages(&metrics, &cancel),
+        Pages::Metrics => metrics_page(metrics),
+    };
+    probes::serve(listener, TowerToHyperService::new(router), cancel).await;
+}
+
+fn probe_pages(metrics: &Metrics, cancel: &CancellationToken) -> Router {
     let readiness = metrics.readiness().clone();
     let ready = move || async move {
         let activity = readiness.get();
@@ -38,14 +58,14 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
         (status, activity.describe())
     };
     let stopping = cancel.clone();
-    let router = Router::new()
+    Router::new()
         .route("/healthz", get(move || async move { health(&stopping) }))
         .route("/readyz", get(ready))
-        .route(
-            "/metrics",
-            get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
-        );
-    probes::serve(listener, TowerToHyperService::new(router), cancel).await;
+}
+
+fn metrics_page(metrics: Metrics) -> Router {
+    let page = move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) };
+    Router::new().route("/metrics", get(page))
 }
 
 /// The health in upstream's format. During a stop, requests on open connections receive `Unhealthy`.
@@ -59,6 +79,7 @@ fn health(cancel: &CancellationToken) -> (StatusCode, &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -93,7 +114,25 @@ mod tests {
             assert!(get(address, "/elsewhere").await.starts_with("HTTP/1.1 404"));
             cancel.cancel();
         };
-        tokio::join!(serve(listener, metrics.clone(), cancel.clone()), story);
+        tokio::join!(serve(listener, Pages::All, metrics.clone(), cancel.clone()), story);
+    }
+
+    #[rstest]
+    #[case::probes(Pages::Probes, [true, true, false])]
+    #[case::metrics(Pages::Metrics, [false, false, true])]
+    #[tokio::test]
+    async fn metrics_can_have_an_address_of_their_own(#[case] pages: Pages, #[case] served: [bool; 3]) {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cancel = CancellationToken::new();
+        let story = async {
+            for (path, served) in ["/healthz", "/readyz", "/metrics"].into_iter().zip(served) {
+                let found = !get(address, path).await.starts_with("HTTP/1.1 404");
+                assert_eq!(found, served, "{path}");
+            }
+            cancel.cancel();
+        };
+        tokio::join!(serve(listener, pages, Metrics::new(), cancel.clone()), story);
     }
 
     #[tokio::test]
@@ -115,7 +154,7 @@ mod tests {
                 "{response}"
             );
         };
-        tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
+        tokio::join!(serve(listener, Pages::All, Metrics::new(), cancel.clone()), story);
     }
 
     #[tokio::test]

@@ -80,13 +80,18 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().concurrent_syncs)]
     pub concurrent_syncs: i32,
 
-    /// Address on which /metrics and /healthz are served
+    /// Address on which /healthz, /readyz and, without --metrics-address, /metrics are served
     #[arg(long, value_name = "IP", default_value_t = Options::default().address)]
     pub address: IpAddr,
 
-    /// Port on which /metrics and /healthz are served
+    /// Port of --address
     #[arg(long, default_value_t = Options::default().port)]
     pub port: i32,
+
+    /// Address on which /metrics is served, instead of --address and --port; for example a loopback address,
+    /// while the kubelet probes the pod's address
+    #[arg(long, value_name = "IP:PORT")]
+    pub metrics_address: Option<SocketAddr>,
 
     /// Verbosity of the log: 0 to 1 information, 2 to 4 debugging, 5 and more everything
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = Options::default().v)]
@@ -315,6 +320,7 @@ impl Default for Options {
             concurrent_syncs: 50,
             address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             port: 10258,
+            metrics_address: None,
             v: 0,
             log_format: LogFormat::Text,
             driver_tls: DriverTlsOptions::default(),

@@ -52,6 +52,7 @@ fn every_flag_has_a_help_text_and_a_default() {
     --concurrent-syncs=50
     --address=0.0.0.0
     --port=10258
+    --metrics-address=
     --v=0
     --log-format=text
     --driver-tls-ca=
@@ -120,6 +121,7 @@ fn durations_have_go_syntax() {
     "[possible values: machine, safety, set, deployment]"
 )]
 #[case::not_an_address("--address=localhost", "--address")]
+#[case::not_a_port("--metrics-address=127.0.0.1", "--metrics-address")]
 #[case::misspelt("--machine-healt-timeout=1m", "--machine-health-timeout")]
 fn an_invalid_value_is_rejected(#[case] flag: &str, #[case] hint: &str) {
     let error = parse(&[flag]).unwrap_err();

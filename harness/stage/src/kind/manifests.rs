@@ -14,10 +14,22 @@ const FAKECLOUD_FILE: (&str, &str) = (
     "deploy/fakecloud.yaml",
     include_str!("../../../../deploy/fakecloud.yaml"),
 );
+const PRIORITY_FILE: (&str, &str) = (
+    "deploy/priority-class.yaml",
+    include_str!("../../../../deploy/priority-class.yaml"),
+);
 const NETWORK_FILE: (&str, &str) = (
     "deploy/network-policies.yaml",
     include_str!("../../../../deploy/network-policies.yaml"),
 );
+
+/// The PriorityClass of both programs, which all namespaces of the cluster share.
+///
+/// # Errors
+/// When the file is not a list of objects.
+pub(super) fn priority_class() -> Result<Vec<Value>, DeployError> {
+    deploy::read(PRIORITY_FILE.0, PRIORITY_FILE.1)
+}
 
 /// Settings that differ from the files.
 #[derive(Debug)]
@@ -144,7 +156,7 @@ mod tests {
     #[test]
     fn all_objects_are_in_the_namespace_of_the_run() {
         let objects = objects();
-        assert!(objects.len() >= 10);
+        assert!(objects.len() >= 9);
         assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "here"));
         assert!(!serde_json::to_string(&objects).unwrap().contains("\"drydock\""));
     }
@@ -177,6 +189,60 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 3);
+    }
+
+    #[test]
+    fn pods_have_the_priority_of_machine_controllers() {
+        let classes = priority_class().unwrap();
+        let [class] = classes.as_slice() else {
+            panic!("{classes:?}")
+        };
+        for object in objects().iter().filter(|object| object["kind"] == "Deployment") {
+            let name = &object["spec"]["template"]["spec"]["priorityClassName"];
+            assert_eq!(name, &class["metadata"]["name"]);
+        }
+    }
+
+    /// Value of an argument of a Deployment's container.
+    fn argument<'a>(deployment: &'a Value, flag: &str) -> &'a str {
+        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        let arguments = arguments.as_array().unwrap().iter();
+        let mut found = arguments.filter_map(|argument| argument.as_str()?.strip_prefix(&format!("--{flag}=")));
+        found.next().unwrap_or_else(|| panic!("{deployment} has no --{flag}"))
+    }
+
+    #[test]
+    fn metrics_are_on_loopback_and_the_network_policies_open_only_the_driver_api() {
+        let mut objects = objects();
+        for name in [MCM, FAKECLOUD] {
+            let deployment = object(&mut objects, "Deployment", name).unwrap();
+            assert!(argument(deployment, "metrics-address").starts_with("127.0.0.1:"));
+        }
+        let mut opened = Vec::new();
+        for policy in objects.iter().filter(|object| object["kind"] == "NetworkPolicy") {
+            let rules = policy["spec"]["ingress"].as_array().into_iter().flatten();
+            for rule in rules {
+                let from = &rule["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/name"];
+                opened.push(format!("{from} {}", rule["ports"]));
+            }
+        }
+        let driver = format!("\"{MCM}\" [{{\"port\":7300,\"protocol\":\"TCP\"}}]");
+        assert_eq!(opened, [driver]);
+    }
+
+    #[test]
+    fn faults_need_another_authority_than_the_driver_api() {
+        let mut objects = objects();
+        let fakecloud = object(&mut objects, "Deployment", FAKECLOUD).unwrap();
+        let (driver, control) = (
+            argument(fakecloud, "tls-client-ca"),
+            argument(fakecloud, "tls-control-ca"),
+        );
+        assert_ne!(driver, control);
+        assert!(argument(fakecloud, "control-address").ends_with(":7302"));
+        let mcm = object(&mut objects, "Deployment", MCM).unwrap();
+        let volumes = mcm["spec"]["template"]["spec"]["volumes"].to_string();
+        assert!(!volumes.contains("fakecloud-control-tls"), "{volumes}");
     }
 
     #[test]

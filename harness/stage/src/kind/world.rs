@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::KindError;
 use super::cluster::Cluster;
 use super::forward::Forward;
-use super::manifests::Settings;
+use super::manifests::{Settings, priority_class};
 use super::pods::{FAKECLOUD, MCM, Pods};
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config_file;
@@ -25,8 +25,8 @@ pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 const REPLICAS: u32 = 2;
 /// The validity of certificates in days, which exceeds the duration of any run.
 const CERTIFICATE_DAYS: u16 = 2;
-/// The port of fakecloud's pods.
-const PORT: u16 = 7300;
+/// The port of fakecloud's pods for the control API, as set in `deploy/fakecloud.yaml`.
+const CONTROL_PORT: u16 = 7302;
 
 /// What to deploy.
 #[derive(Debug)]
@@ -80,6 +80,7 @@ impl World {
             cloud_flags: vec![format!("--seed={}", plan.seed)],
         };
 
+        deploy::apply(&client, &priority_class()?).await?;
         deploy::apply(&client, &deploy::rbac(namespace)?).await?;
         let secrets: Result<Vec<Value>, _> = certificates.secrets().iter().map(serde_json::to_value).collect();
         deploy::apply(&client, &secrets?).await?;
@@ -90,10 +91,10 @@ impl World {
         deploy::apply(&client, &settings.mcm()?).await?;
         pods.ready(MCM).await?;
 
-        let forward = Forward::start(client.clone(), namespace, FAKECLOUD, PORT).await?;
+        let forward = Forward::start(client.clone(), namespace, FAKECLOUD, CONTROL_PORT).await?;
         let files = cluster.files(namespace)?;
         certificates.write(&files)?;
-        let cloud_tls = client_files(&files);
+        let cloud_tls = control_files(&files);
         let channel = channel(&format!("grpcs://{}", forward.address()), Some(cloud_tls.clone()));
         Ok(Self {
             clock,
@@ -118,13 +119,13 @@ impl World {
     }
 }
 
-/// The client's TLS settings with the certificates in `folder`.
-fn client_files(folder: &Path) -> Tls {
+/// The TLS settings of a control client with the certificates in `folder`.
+fn control_files(folder: &Path) -> Tls {
     Tls {
         files: TlsFiles {
             ca: folder.join("ca.crt"),
-            cert: folder.join("client.crt"),
-            key: folder.join("client.key"),
+            cert: folder.join("control.crt"),
+            key: folder.join("control.key"),
         },
         server_name: Some(FAKECLOUD.to_owned()),
     }
