@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::faults::Faults;
-use crate::http::HeavyWork;
+use crate::heavy::HeavyWork;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::life::Life;

@@ -11,6 +11,7 @@ pub mod discovery;
 pub mod faults;
 mod field_selector;
 pub mod guard;
+mod heavy;
 pub mod http;
 pub mod identity;
 mod in_flight;

@@ -7,7 +7,6 @@ mod body;
 mod caller;
 mod disturb;
 mod documents;
-mod heavy;
 mod impersonation;
 mod negotiate;
 mod objects;
@@ -30,7 +29,6 @@ use jiff::Timestamp;
 
 pub use body::Body;
 pub use documents::KUBERNETES_VERSION;
-pub(crate) use heavy::HeavyWork;
 
 use negotiate::{Form, Offer};
 use path::Route;

@@ -21,7 +21,7 @@ impl Default for HeavyWork {
 impl HeavyWork {
     /// Performs `work` for a request with a body of `size` bytes. On a runtime with several threads, another thread takes
     /// over the tasks of this one during large work.
-    pub(super) async fn perform<T>(&self, size: usize, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn perform<T>(&self, size: usize, work: impl Future<Output = T>) -> T {
         let can_move = || Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         if size < LARGE || !can_move() {
             return work.await;
