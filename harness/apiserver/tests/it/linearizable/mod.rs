@@ -86,24 +86,26 @@ fn rules() -> Vec<Rule> {
     ]
 }
 
-fn in_virtual_time(seed: u64, requests: u64) -> History {
+fn in_virtual_time(seed: u64, requests: u64, rules: Vec<Rule>) -> History {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-        let server = Server::new(Options::new(clock, Seed::new(seed))).unwrap();
-        for rule in rules() {
-            server.faults().add(rule).unwrap();
-        }
-        let client = |name: String| Client::new(server.service(Identity::user(name)), "default");
-        let clients = (0..CLIENTS).map(|number| client(format!("client-{number}"))).collect();
-        let work = Work {
-            seed,
-            requests,
-            pause: 10_000,
-        };
-        workload::run(work, "default", clients, &client("reliable".to_owned())).await
-    })
+    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    runtime.block_on(embedded(clock, seed, requests, rules))
+}
+
+async fn embedded(clock: Clock, seed: u64, requests: u64, rules: Vec<Rule>) -> History {
+    let server = Server::new(Options::new(clock, Seed::new(seed))).unwrap();
+    for rule in rules {
+        server.faults().add(rule).unwrap();
+    }
+    let client = |name: String| Client::new(server.service(Identity::user(name)), "default");
+    let clients = (0..CLIENTS).map(|number| client(format!("client-{number}"))).collect();
+    let work = Work {
+        seed,
+        requests,
+        pause: 10_000,
+    };
+    workload::run(work, "default", clients, &client("reliable".to_owned())).await
 }
 
 #[rstest]
@@ -112,7 +114,7 @@ fn in_virtual_time(seed: u64, requests: u64) -> History {
 fn concurrent_clients_see_linearizable_objects(#[case] from: u64, #[case] to: u64) {
     let (mut lost, mut events) = (0, 0);
     for seed in from..to {
-        let history = in_virtual_time(seed, 40);
+        let history = in_virtual_time(seed, 40, rules());
         check::history(&history).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let unknown = |operation: &&Operation| operation.output == Output::Unknown;
         lost += history.operations.iter().filter(unknown).count();
@@ -127,9 +129,31 @@ fn concurrent_clients_see_linearizable_objects(#[case] from: u64, #[case] to: u6
 
 #[test]
 fn a_seed_fixes_the_run() {
-    let shown = |seed| format!("{:?}", in_virtual_time(seed, 20));
+    let shown = |seed| format!("{:?}", in_virtual_time(seed, 20, rules()));
     assert_eq!(shown(1), shown(1));
     assert_ne!(shown(1), shown(2));
+}
+
+#[test]
+fn clients_on_several_threads_see_linearizable_objects() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(4).enable_all().build().unwrap();
+    let history = runtime.block_on(embedded(Clock::wall(), 1, 100, rules()));
+    check::history(&history).unwrap();
+}
+
+/// No correct server does this.
+#[rstest]
+#[case::get(Action::StaleGet { by: Behind::Revisions(5), consistent: true }, "no order")]
+#[case::list(Action::StaleList { by: Behind::Revisions(5), consistent: true }, "does not contain all earlier writes")]
+#[case::event(Action::DuplicateEvent {}, "a watch after")]
+fn a_server_that_lies_is_found(#[case] action: Action, #[case] expected: &str) {
+    let errors = (0..5).filter_map(|seed| {
+        let rules = vec![rule("lie", &[], 0.2, action.clone())];
+        check::history(&in_virtual_time(seed, 40, rules)).err()
+    });
+    let errors: Vec<String> = errors.collect();
+    assert!(errors.iter().any(|error| error.contains(expected)), "{errors:?}");
 }
 
 /// A correct history, what makes it wrong, and the error.
