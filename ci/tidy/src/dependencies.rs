@@ -120,6 +120,18 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "stage",
         ],
     ),
+    (
+        "fuzz",
+        &[
+            "apiserver",
+            "clock",
+            "fakecloud",
+            "logs",
+            "mcm-api",
+            "mcm-driver",
+            "scenario",
+        ],
+    ),
     ("tidy", &[]),
 ];
 

@@ -36,7 +36,7 @@ pub enum InspectError {
     /// The folder has no parent for the copy of the damaged files.
     #[error("there is no place beside {} for a copy of the damaged files: give a new folder by --to", .0.display())]
     NoPlace(PathBuf),
-    /// All files are damaged.
+    /// All files are damaged, or what is left contradicts itself.
     #[error("{damage}; nothing can be recovered: restore the folder from a copy, or start with an empty one")]
     Nothing {
         /// The first damage.

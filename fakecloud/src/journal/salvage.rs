@@ -138,14 +138,14 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What can be read of the files; `None`: nothing.
+/// What can be read of the files; `None`: nothing, or what is left contradicts itself, so that no cloud could start with it.
 pub(super) fn salvage(contents: &Contents) -> Option<Salvage> {
     let mut salvage = match &contents.ledger {
         Some(ledger) if earlier::is_earlier(ledger) => salvage_earlier(ledger, contents)?,
         _ => salvage_current(contents)?,
     };
     salvage.state.raise_last_ordinal();
-    Some(salvage)
+    salvage.state.check().is_ok().then_some(salvage)
 }
 
 /// What can be read of `ledger.json`.

@@ -214,3 +214,24 @@ async fn a_folder_in_use_or_without_a_ledger_is_not_checked() {
     ));
     assert!(matches!(repair(folder.path(), None), Err(InspectError::Nothing { .. })));
 }
+
+#[tokio::test]
+async fn a_repair_refuses_to_write_rows_that_contradict_each_other() {
+    let mut contents = sample().await.contents;
+    let ledger = contents.ledger.take().unwrap();
+    let mut rows = Vec::new();
+    for line in lines(&ledger) {
+        let mut row: serde_json::Value = line.decode().unwrap();
+        if let Some(number) = row.pointer_mut("/Vm/0") {
+            *number = 999.into();
+        }
+        format::write_line(&mut rows, &row).unwrap();
+    }
+    contents.ledger = Some(rows);
+    flip(&mut contents.changes, -1);
+    let folder = Folder::new(&contents);
+    let before = folder.files();
+    assert!(matches!(check(&folder.path), Ok(Checked::Damaged { plan: None, .. })));
+    assert!(matches!(repair(&folder.path, None), Err(InspectError::Nothing { .. })));
+    assert!(folder.files() == before);
+}

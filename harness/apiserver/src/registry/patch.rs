@@ -111,7 +111,7 @@ impl Registry {
             }
             let warnings = self
                 .admit(entry, &mut new, options)
-                .map_err(|error| unreadable(resource, &new, error))?;
+                .map_err(|error| unreadable(&resource.kind, &resource.version, &new, error))?;
             match self.attempt(entry, (&current, &old), part, new, options, warnings)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
@@ -121,11 +121,10 @@ impl Registry {
 }
 
 /// The error for a patch whose result is not an object of the kind: it blames the patch.
-fn unreadable(resource: &Resource, patched: &Value, error: ApiError) -> ApiError {
+pub(super) fn unreadable(kind: &str, version: &str, patched: &Value, error: ApiError) -> ApiError {
     if error.code != 400 {
         return error;
     }
-    let (kind, version) = (&resource.kind, &resource.version);
     let prefix = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
     let why = error.message.strip_prefix(&prefix).unwrap_or(&error.message);
     let cause = FieldError::invalid("patch", patched.to_string(), why);

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::patch::unreadable;
 use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
 use crate::resource::{Resource, Shape, Subresource};
 use crate::selector::text_of;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
+use crate::types;
 
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
@@ -36,6 +38,8 @@ impl Registry {
         scale: &Value,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
+        let mut scale = scale.clone();
+        types::check(SCALE, &mut scale)?;
         self.write_scale(entry, key, options, |_| Ok(scale.clone()))
     }
 
@@ -53,6 +57,8 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         self.write_scale(entry, key, options, |mut scale| {
             kind.apply(&mut scale, body, &Shape::BuiltIn(SCALE))?;
+            let patched = scale.clone();
+            types::check(SCALE, &mut scale).map_err(|error| unreadable("Scale", "v1", &patched, error))?;
             Ok(scale)
         })
     }

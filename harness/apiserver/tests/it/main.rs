@@ -11,6 +11,7 @@ mod contract;
 mod definitions;
 mod faults;
 mod https;
+mod linearizable;
 mod requests;
 mod roles;
 mod stress;

@@ -570,3 +570,33 @@ async fn an_error_of_a_fault_rule_has_the_usual_headers(#[case] at: &str) {
     );
     assert!(refused.headers.contains_key("audit-id"));
 }
+
+#[rstest]
+#[case::too_large(json!(2_147_483_648_i64), "cannot unmarshal number 2147483648 into Go struct field ScaleSpec.spec.replicas of type int32")]
+#[case::the_largest(json!(i64::MAX), "cannot unmarshal number 9223372036854775807 into Go struct field")]
+#[case::a_fraction(json!(1.5), "cannot unmarshal number 1.5 into Go struct field")]
+#[case::a_text(json!("3"), "cannot unmarshal string into Go struct field")]
+#[tokio::test(start_paused = true)]
+async fn a_scale_that_its_object_cannot_have_is_rejected(#[case] replicas: Value, #[case] why: &str) {
+    let cluster = Cluster::new();
+    let labels = json!({ "app": "a" });
+    let deployment = json!({
+        "metadata": { "name": "d" },
+        "spec": {
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } },
+        },
+    });
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(cluster.post(path, deployment).await.code, 201);
+    let before = cluster.get(&format!("{path}/d")).await.body;
+    let scale = json!({ "metadata": { "name": "d" }, "spec": { "replicas": replicas } });
+    let put = cluster.put(&format!("{path}/d/scale"), scale.clone()).await;
+    let patched = cluster.merge(&format!("{path}/d/scale"), scale).await;
+    for (code, answer) in [(400, put), (422, patched)] {
+        assert_eq!(answer.code, code, "{}", answer.body);
+        let message = answer.body["message"].as_str().unwrap();
+        assert!(message.contains(why), "{message}");
+    }
+    assert_eq!(cluster.get(&format!("{path}/d")).await.body, before);
+}

@@ -27,7 +27,7 @@ mod patches;
 mod pods;
 mod refusals;
 mod reviews;
-mod site;
+pub(crate) mod site;
 mod subresources;
 mod tables;
 mod transcript;

@@ -23,15 +23,15 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all();
     let recording = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always");
-    match std::env::var(VARIABLE) {
-        Ok(path) if !path.is_empty() => {
+    match kubeconfig() {
+        Some(path) => {
             println!("{name}: on the server of {VARIABLE}");
             runtime
                 .build()
                 .unwrap()
                 .block_on(check_transcript(name, name, async || real(&path).await, &case));
         }
-        _ => println!("{name}: embedded server only; {VARIABLE} is not set"),
+        None => println!("{name}: embedded server only; {VARIABLE} is not set"),
     }
     if recording {
         println!("{name}: recorded; run without INSTA_UPDATE=always to check the embedded server");
@@ -77,7 +77,13 @@ fn embedded() -> [Client; 2] {
     [server.service(Identity::admin()), server.open_service()].map(|service| Client::new(service, "default"))
 }
 
-async fn real(path: &str) -> [Client; 2] {
+/// The kubeconfig of a real server, if the environment names one.
+pub fn kubeconfig() -> Option<String> {
+    std::env::var(VARIABLE).ok().filter(|path| !path.is_empty())
+}
+
+/// The same clients of a real server.
+pub async fn real(path: &str) -> [Client; 2] {
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.unwrap();

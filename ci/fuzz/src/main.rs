@@ -1,0 +1,177 @@
+//! The program `fuzz`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+use clock::Clock;
+use fuzz::campaign::{self, Report, Settings};
+use fuzz::worker::{self, Work};
+use fuzz::{ALL, Target, target};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Runs mutated inputs against every parser and server of the project.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Runs targets, each in a process of its own, one for each processor at a time.
+    Run {
+        /// The targets. None: all.
+        targets: Vec<String>,
+        /// The time of all targets together, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// The number of inputs of each target, instead of the time.
+        #[arg(long)]
+        rounds: Option<u64>,
+        /// The seed of all inputs. Absent: the current time in seconds.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// The folder for failing inputs.
+        #[arg(long, default_value = ".drydock/fuzz")]
+        folder: PathBuf,
+    },
+    /// Runs one input.
+    Replay {
+        /// The target.
+        target: String,
+        /// The file with the input.
+        file: PathBuf,
+    },
+    /// The process of a target.
+    #[command(hide = true)]
+    Worker {
+        target: String,
+        #[arg(long)]
+        seed: u64,
+        #[arg(long)]
+        from: u64,
+        #[arg(long)]
+        rounds: Option<u64>,
+        #[arg(long)]
+        milliseconds: u64,
+        #[arg(long)]
+        progress: PathBuf,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Action::Run {
+            targets,
+            seconds,
+            rounds,
+            seed,
+            folder,
+        } => {
+            let targets = if targets.is_empty() {
+                ALL.iter().collect()
+            } else {
+                targets
+                    .iter()
+                    .map(|name| find(name))
+                    .collect::<anyhow::Result<Vec<_>>>()?
+            };
+            let seed = seed.unwrap_or_else(|| Clock::wall().now().as_second().unsigned_abs());
+            let settings = Settings {
+                seed,
+                time: Duration::from_secs(seconds),
+                rounds,
+                folder,
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(run(targets, settings))
+        }
+        Action::Replay { target, file } => {
+            let input = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+            let outcome = worker::replay(find(&target)?, input)?;
+            println!("{outcome:?}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Worker {
+            target,
+            seed,
+            from,
+            rounds,
+            milliseconds,
+            progress,
+        } => {
+            let work = Work {
+                seed,
+                from,
+                rounds,
+                time: Duration::from_millis(milliseconds),
+                progress,
+            };
+            println!("{}", serde_json::to_string(&worker::run(find(&target)?, work)?)?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn find(name: &str) -> anyhow::Result<&'static Target> {
+    target(name).with_context(|| {
+        let known: Vec<&str> = ALL.iter().map(|target| target.name).collect();
+        format!("there is no target {name:?}; the targets are {}", known.join(", "))
+    })
+}
+
+async fn run(targets: Vec<&'static Target>, mut settings: Settings) -> anyhow::Result<ExitCode> {
+    let processors = std::thread::available_parallelism()?.get();
+    let turns = targets.len().div_ceil(processors);
+    settings.time = match settings.rounds {
+        // Only hanging inputs are stopped.
+        Some(_) => Duration::from_secs(24 * 3600),
+        None => settings.time / u32::try_from(turns)?,
+    };
+    println!(
+        "seed {}; {:?} for each of {} targets",
+        settings.seed,
+        settings.time,
+        targets.len()
+    );
+    let (settings, places) = (Arc::new(settings), Arc::new(Semaphore::new(processors)));
+    let mut running = JoinSet::new();
+    for target in targets {
+        let (settings, places) = (Arc::clone(&settings), Arc::clone(&places));
+        running.spawn(async move {
+            let _place = places.acquire().await?;
+            let report = campaign::run(target, &settings).await?;
+            print(&report);
+            Ok::<_, anyhow::Error>(report)
+        });
+    }
+    let (mut executions, mut failures) = (0, 0);
+    while let Some(report) = running.join_next().await {
+        let report = report??;
+        executions += report.executions;
+        failures += report.failures.len();
+    }
+    println!("{executions} executions, {failures} failures");
+    Ok(if failures == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print(report: &Report) {
+    println!("{report}");
+    for failure in &report.failures {
+        println!("  round {}: {}", failure.round, failure.what);
+        println!(
+            "  replay: target/debug/fuzz replay {} {}",
+            report.target,
+            failure.file.display()
+        );
+    }
+}
