@@ -42,14 +42,14 @@ fn the_rust_skeleton_is_green_and_the_report_has_every_case() {
     let output = test(folder.path(), "driver-rust/", &address, &["--junit", "driver.xml"]);
     let text = printed(&output);
     assert!(output.status.success(), "{text}");
-    assert!(text.contains("18 passed, 0 failed, 4 skipped in "), "{text}");
+    assert!(text.contains("19 passed, 0 failed, 4 skipped in "), "{text}");
     assert!(
         text.contains("skip  initialize-repeated    the driver does not implement InitializeMachine"),
         "{text}"
     );
     let xml = std::fs::read_to_string(folder.path().join("driver.xml")).unwrap();
     assert!(
-        xml.contains("tests=\"22\"") && xml.contains("name=\"leftovers\""),
+        xml.contains("tests=\"23\"") && xml.contains("name=\"leftovers\""),
         "{xml}"
     );
 }
@@ -81,7 +81,7 @@ fn fakecloud_over_mutual_tls_is_green() {
     let output = test(folder.path(), "", &address, &tls);
     assert!(output.status.success(), "{}", printed(&output));
     assert!(
-        printed(&output).contains("22 passed, 0 failed, 0 skipped"),
+        printed(&output).contains("23 passed, 0 failed, 0 skipped"),
         "{}",
         printed(&output)
     );
@@ -120,7 +120,7 @@ fn a_driver_that_breaks_a_rule_fails_with_status_1() {
 fn the_list_has_every_case_with_its_rule() {
     let folder = tempfile::tempdir().unwrap();
     let text = printed(&drydock(folder.path(), &["driver", "test", "--list"]));
-    assert_eq!(text.lines().count(), 22, "{text}");
+    assert_eq!(text.lines().count(), 23, "{text}");
     assert!(
         text.contains("GetMachineStatus of a machine without a VM fails with NotFound."),
         "{text}"
