@@ -56,6 +56,8 @@ pub struct Report {
     pub executions: u64,
     /// Those that were accepted.
     pub accepted: u64,
+    /// The round of the slowest input, and its time.
+    pub slowest: (u64, Duration),
     /// The largest resident memory of a worker, in KiB.
     pub peak: u64,
     /// The failures.
@@ -66,12 +68,14 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<10} seed {} corpus {:>3} executions {:>9} accepted {:>9} peak {:>5} MiB failures {}",
+            "{:<10} seed {} corpus {:>3} executions {:>9} accepted {:>9} slowest {:>6} ms (round {}) peak {:>5} MiB failures {}",
             self.target,
             self.seed,
             self.corpus,
             self.executions,
             self.accepted,
+            self.slowest.1.as_millis(),
+            self.slowest.0,
             self.peak / 1024,
             self.failures.len(),
         )
@@ -91,6 +95,7 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
         corpus: inputs.len(),
         executions: 0,
         accepted: 0,
+        slowest: (0, Duration::ZERO),
         peak: 0,
         failures: Vec::new(),
     };
@@ -119,6 +124,9 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
         let summary = summary.unwrap_or_default();
         report.accepted += summary.accepted;
         report.peak = report.peak.max(summary.peak);
+        if summary.slowest.1 > report.slowest.1 {
+            report.slowest = summary.slowest;
+        }
         let Some(what) = what.or(summary.violation.map(|(_, what)| what)) else {
             break;
         };

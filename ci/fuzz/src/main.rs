@@ -1,5 +1,6 @@
 //! The program `fuzz`.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use clap::{Parser, Subcommand};
 use clock::Clock;
 use fuzz::campaign::{self, Report, Settings};
 use fuzz::worker::{self, Work};
-use fuzz::{ALL, Target, target};
+use fuzz::{ALL, Target, corpus, mutate, target};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -46,6 +47,17 @@ enum Action {
         target: String,
         /// The file with the input.
         file: PathBuf,
+    },
+    /// Prints the input of a round, for example of the slowest one.
+    Input {
+        /// The target.
+        target: String,
+        /// The seed of all inputs.
+        #[arg(long)]
+        seed: u64,
+        /// The round.
+        #[arg(long)]
+        round: u64,
     },
     /// The process of a target.
     #[command(hide = true)]
@@ -95,6 +107,12 @@ fn main() -> anyhow::Result<ExitCode> {
             let input = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
             let outcome = worker::replay(find(&target)?, input)?;
             println!("{outcome:?}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Input { target, seed, round } => {
+            let target = find(&target)?;
+            let input = mutate::input(target.form, &corpus::inputs(target)?, target.name, seed, round);
+            std::io::stdout().write_all(&input)?;
             Ok(ExitCode::SUCCESS)
         }
         Action::Worker {

@@ -43,6 +43,8 @@ pub struct Summary {
     pub accepted: u64,
     /// The violation that ended the work, with its round.
     pub violation: Option<(u64, String)>,
+    /// The round of the slowest input, and its time.
+    pub slowest: (u64, Duration),
     /// The largest resident memory, in KiB.
     pub peak: u64,
 }
@@ -71,13 +73,19 @@ fn rounds(target: &Target, work: &Work, corpus: &[Vec<u8>]) -> anyhow::Result<Su
     let mut summary = Summary::default();
     let last = work.rounds.map_or(u64::MAX, |rounds| work.from.saturating_add(rounds));
     for round in work.from..last {
-        if clock.now() >= end {
+        let start = clock.now();
+        if start >= end {
             break;
         }
         note(&progress, round)?;
         let input = mutate::input(target.form, corpus, target.name, work.seed, round);
         summary.executions += 1;
-        match execute(&mut runner, &input) {
+        let outcome = execute(&mut runner, &input);
+        let time = Duration::try_from(clock.now() - start).unwrap_or_default();
+        if time > summary.slowest.1 {
+            summary.slowest = (round, time);
+        }
+        match outcome {
             Ok(Outcome::Accepted) => summary.accepted += 1,
             Ok(Outcome::Refused) => {}
             Err(violation) => {

@@ -6,7 +6,7 @@ use http::Request;
 use serde_json::{Value, json};
 
 use super::stored;
-use super::world::{DEFINITIONS, WIDGETS, World, definition};
+use super::world::{DEFINITIONS, MAX_URI, WIDGETS, World, definition, encode};
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
@@ -120,7 +120,11 @@ fn run(world: &World, request: Request<Bytes>) -> Result<(Outcome, bool), Violat
 /// The path of the object that a request wrote; `None` if it wrote none, or deleted one.
 fn path_of(method: &http::Method, path: &str, object: &Value) -> Option<String> {
     let path = path.trim_end_matches('/');
-    let name = object["metadata"]["name"].as_str()?;
+    // Names of roles may contain almost everything.
+    let name = encode(object["metadata"]["name"].as_str()?);
+    if name.len() > MAX_URI {
+        return None;
+    }
     object["metadata"]["uid"].as_str()?;
     match method.as_str() {
         // Below an object is a subresource.

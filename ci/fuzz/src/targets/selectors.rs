@@ -6,15 +6,12 @@ use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{MAX_URI, World, encode};
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
-
-/// A longer URI cannot be sent, in bytes.
-const MAX_LENGTH: usize = 60_000;
 
 pub(super) fn start() -> Result<Runner, Violation> {
     let world = World::with(Authorization::Rbac)?;
@@ -39,7 +36,7 @@ pub(super) fn start() -> Result<Runner, Violation> {
 
 fn run(world: &World, text: &str) -> Result<Outcome, Violation> {
     let encoded = encode(text);
-    if encoded.len() > MAX_LENGTH {
+    if encoded.len() > MAX_URI {
         return Ok(Outcome::Refused);
     }
     let mut outcome = Outcome::Refused;
@@ -118,14 +115,4 @@ fn list(world: &World, user: &Identity, method: &str, path: &str) -> Result<(u16
         }
     }
     Ok((answer.code, names))
-}
-
-/// Percent-encoding of everything but letters and digits.
-fn encode(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }

@@ -18,6 +18,9 @@ const WATCHED: Duration = Duration::from_secs(3600);
 /// Frames of a response that are read.
 const FRAMES: usize = 1000;
 
+/// A longer part of a URI cannot be sent, in bytes.
+pub(super) const MAX_URI: usize = 60_000;
+
 /// The definition of `widgets.example.com`, whose version `v1` has that schema.
 pub(super) fn definition(schema: &Value, columns: &Value) -> Value {
     json!({
@@ -183,4 +186,14 @@ fn is_expected(answer: &Answer) -> bool {
 
 fn unexpected(what: &str, answer: &Answer) -> Violation {
     Violation::new(format!("{what} -> {} {}", answer.code, answer.text()))
+}
+
+/// Percent-encoding of everything but letters, digits, `-` and `.`.
+pub(super) fn encode(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
 }
