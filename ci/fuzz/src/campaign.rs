@@ -1,4 +1,4 @@
-//! Runs targets in processes of their own, and writes the inputs that end them.
+//! Runs each target in another process, and writes the inputs that end them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{fmt, fs, io};
 
 use clock::Clock;
+use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::target::on_small_stack;
@@ -87,7 +88,7 @@ impl fmt::Display for Report {
 /// # Errors
 /// A process cannot be started, or a file cannot be written.
 pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result<Report> {
-    // Some are built by a runtime of their own.
+    // The seeds of some targets call `block_on`, which panics on a thread of this runtime.
     let inputs = on_small_stack(move || corpus::inputs(target))??;
     let mut report = Report {
         target: target.name,
@@ -100,7 +101,8 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
         failures: Vec::new(),
     };
     fs::create_dir_all(&settings.folder)?;
-    let progress = settings.folder.join(format!("{}.round", target.name));
+    let scratch = TempDir::new()?;
+    let progress = scratch.path().join("round");
     let clock = Clock::wall();
     let end = clock.now() + settings.time;
     let mut from = 0;
@@ -118,7 +120,7 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
         if let Some(rounds) = rounds {
             command.args(["--rounds", &rounds.to_string()]);
         }
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let (round, summary, what) = watch(command.spawn()?, &progress, &clock).await?;
         report.executions += summary.as_ref().map_or(round + 1 - from, |summary| summary.executions);
         let summary = summary.unwrap_or_default();
@@ -143,7 +145,6 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
         }
         from = round + 1;
     }
-    fs::remove_file(&progress)?;
     Ok(report)
 }
 
@@ -169,7 +170,15 @@ async fn watch(child: Child, progress: &Path, clock: &Clock) -> anyhow::Result<(
     let round = read(progress)?;
     match serde_json::from_slice::<Summary>(&output.stdout) {
         Ok(summary) if output.status.success() => Ok((round, Some(summary), None)),
-        _ => Ok((round, None, Some(format!("the process ended: {}", output.status)))),
+        _ => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let last = text.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
+            Ok((
+                round,
+                None,
+                Some(format!("the process ended: {}: {last}", output.status)),
+            ))
+        }
     }
 }
 

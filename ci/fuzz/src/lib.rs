@@ -1,8 +1,8 @@
 //! Fuzzing with a bounded budget on stable Rust.
 //!
-//! A [`Target`] takes bytes and reports a [`Violation`] of its properties. Inputs are mutations of the corpus that depend only on
-//! target, seed and round, so that the input that ended a process is known afterwards. [`campaign`] runs each target in a process of its own with
-//! bounded memory and watches its progress.
+//! A [`Target`] takes bytes and reports a [`Violation`] of its properties. Inputs are mutations that depend only on target,
+//! corpus, seed and round, so that the input that ended a process is known afterwards. [`campaign`] runs each target in
+//! another process with bounded memory, and watches its progress.
 
 pub mod campaign;
 pub mod corpus;
@@ -14,7 +14,7 @@ pub mod worker;
 pub use target::{Outcome, Target, Violation};
 pub use targets::ALL;
 
-/// The targets with that name; all if it is `None`.
+/// The target with that name.
 pub fn target(name: &str) -> Option<&'static Target> {
     ALL.iter().find(|target| target.name == name)
 }
@@ -25,7 +25,7 @@ mod tests {
 
     use super::*;
 
-    /// Every committed input, and some mutations of it.
+    /// Runs every input of the corpus.
     #[rstest]
     #[case::json("json")]
     #[case::yaml("yaml")]

@@ -15,6 +15,9 @@ use fuzz::{ALL, Target, corpus, mutate, target};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+/// A year.
+const MAX_SECONDS: u64 = 31_536_000;
+
 /// Runs mutated inputs against every parser and server of the project.
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -24,15 +27,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs targets, each in a process of its own, one for each processor at a time.
+    /// Runs each target in another process, one for each processor at a time.
     Run {
         /// The targets. None: all.
         targets: Vec<String>,
         /// The time of all targets together, in seconds.
-        #[arg(long, default_value_t = 60)]
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_SECONDS))]
         seconds: u64,
         /// The number of inputs of each target, instead of the time.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
         rounds: Option<u64>,
         /// The seed of all inputs. Absent: the current time in seconds.
         #[arg(long)]

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::mutate::Form;
 
-/// The stack of the thread that a target runs on, as of a server's threads.
+/// The stack size of a target's thread in bytes: that of a server's threads.
 pub const STACK: usize = 2 << 20;
 
 /// What a target did with an input.

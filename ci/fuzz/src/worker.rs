@@ -11,7 +11,7 @@ use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::target::{execute, on_small_stack};
-use crate::{Outcome, Target, Violation, corpus, mutate};
+use crate::{Outcome, Target, corpus, mutate};
 
 /// The memory of a worker, in bytes. An allocation above it ends the process.
 pub const MEMORY: u64 = 1 << 30;
@@ -54,7 +54,7 @@ pub struct Summary {
 /// # Errors
 /// A file cannot be used, or the corpus is empty.
 pub fn run(target: &'static Target, work: Work) -> anyhow::Result<Summary> {
-    setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY)?;
+    limit_memory()?;
     // Panics are reported by the summary.
     std::panic::set_hook(Box::new(|_| {}));
     let corpus = corpus::inputs(target)?;
@@ -66,7 +66,8 @@ pub fn run(target: &'static Target, work: Work) -> anyhow::Result<Summary> {
 }
 
 fn rounds(target: &Target, work: &Work, corpus: &[Vec<u8>]) -> anyhow::Result<Summary> {
-    let progress = File::create(&work.progress)?;
+    // It has the first round already, to which a failure of the start counts.
+    let progress = File::options().write(true).open(&work.progress)?;
     let clock = Clock::wall();
     let end = clock.now() + work.time;
     let mut runner = (target.start)()?;
@@ -101,10 +102,15 @@ fn note(progress: &File, round: u64) -> io::Result<()> {
     progress.write_all_at(&round.to_le_bytes(), 0)
 }
 
+fn limit_memory() -> nix::Result<()> {
+    setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY)
+}
+
 /// Runs one input as a worker does.
 ///
 /// # Errors
-/// The violated property.
-pub fn replay(target: &'static Target, input: Vec<u8>) -> Result<Outcome, Violation> {
-    on_small_stack(move || execute(&mut (target.start)()?, &input))?
+/// The violated property, or the memory cannot be limited.
+pub fn replay(target: &'static Target, input: Vec<u8>) -> anyhow::Result<Outcome> {
+    limit_memory()?;
+    Ok(on_small_stack(move || execute(&mut (target.start)()?, &input))??)
 }

@@ -144,11 +144,13 @@ fn index(length: usize, stream: &mut Stream) -> usize {
     usize::try_from(stream.below(length.max(1) as u64)).unwrap_or(0)
 }
 
-fn find(input: &[u8], what: &[u8]) -> Option<usize> {
+/// The position of `what` in the input.
+pub(crate) fn find(input: &[u8], what: &[u8]) -> Option<usize> {
     input.windows(what.len()).position(|window| window == what)
 }
 
-fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
+/// What precedes and follows the separator; everything precedes an absent one.
+pub(crate) fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
     match find(input, separator) {
         Some(at) => (&input[..at], &input[at + separator.len()..]),
         None => (input, &[]),

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::schemas;
-use super::world::{DEFINITIONS, World, definition};
+use super::schemas::try_definition;
+use super::world::{World, definition};
+use crate::Violation;
 use crate::target::Runner;
-use crate::{Outcome, Violation};
 
 /// An object with values of all types.
 fn object() -> Value {
@@ -60,23 +60,9 @@ pub(super) fn start_cel() -> Result<Runner, Violation> {
 fn start(define: fn(&str) -> Value) -> Result<Runner, Violation> {
     let mut world = Some(World::new()?);
     Ok(Box::new(move |input| {
-        let current = match world.take() {
-            Some(world) => world,
-            None => World::new()?,
-        };
-        let created = current.request(
-            "POST",
-            DEFINITIONS,
-            "application/json",
-            &define(&String::from_utf8_lossy(input)),
-        )?;
-        if created.code != 201 {
-            world = Some(current);
-            return Ok(Outcome::Refused);
-        }
         let mut other = object();
         other["spec"] = json!({ "text": "", "numbers": [], "map": {} });
-        schemas::use_definition(&current, &[object(), other])?;
-        Ok(Outcome::Accepted)
+        let definition = define(&String::from_utf8_lossy(input));
+        try_definition(&mut world, &definition, &[object(), other])
     }))
 }

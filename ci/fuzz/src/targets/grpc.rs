@@ -22,6 +22,7 @@ use tonic::body::Body;
 use tower::{Service, ServiceExt as _};
 
 use super::world::virtual_time;
+use crate::mutate::split;
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
@@ -40,9 +41,8 @@ pub(super) fn start() -> Result<Runner, Violation> {
 }
 
 async fn run(input: &[u8]) -> Result<Outcome, Violation> {
-    let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
-    let path = String::from_utf8_lossy(&input[..at]).into_owned();
-    let message = &input[(at + 1).min(input.len())..];
+    let (path, message) = split(input, b"\n");
+    let path = String::from_utf8_lossy(path).into_owned();
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
     let frame = [&[0], length.to_be_bytes().as_slice(), message].concat();
     let request = Request::post(&path)

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::grpc::machine;
 use super::world::virtual_time;
+use crate::mutate::split;
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
@@ -176,11 +177,4 @@ fn unchanged(folder: &Path, before: &BTreeMap<String, Vec<u8>>, what: &str) -> R
 
 fn failed(what: &str) -> impl Fn(io::Error) -> Violation {
     move |error| Violation::new(format!("{what} cannot be written: {error}"))
-}
-
-fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
-    match input.windows(separator.len()).position(|window| window == separator) {
-        Some(at) => (&input[..at], &input[at + separator.len()..]),
-        None => (input, &[]),
-    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::stored;
 use super::world::{DEFINITIONS, MAX_URI, WIDGETS, World, definition, encode};
+use crate::mutate::find;
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
@@ -73,10 +74,7 @@ fn world() -> Result<World, Violation> {
 pub(super) fn start() -> Result<Runner, Violation> {
     let mut world = Some(self::world()?);
     Ok(Box::new(move |input| {
-        let current = match world.take() {
-            Some(world) => world,
-            None => self::world()?,
-        };
+        let current = world.take().map_or_else(self::world, Ok)?;
         let Some(request) = parse(input) else {
             world = Some(current);
             return Ok(Outcome::Refused);
@@ -139,7 +137,7 @@ fn path_of(method: &http::Method, path: &str, object: &Value) -> Option<String> 
 
 /// A request: `METHOD PATH`, headers, an empty line, the body.
 fn parse(input: &[u8]) -> Option<Request<Bytes>> {
-    let at = input.windows(2).position(|window| window == b"\n\n")?;
+    let at = find(input, b"\n\n")?;
     let head = std::str::from_utf8(&input[..at]).ok()?;
     let mut lines = head.lines();
     let (method, path) = lines.next()?.split_once(' ')?;

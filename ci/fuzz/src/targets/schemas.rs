@@ -21,27 +21,28 @@ pub(super) fn start() -> Result<Runner, Violation> {
             return Ok(Outcome::Refused);
         };
         let objects: Vec<Value> = documents.filter_map(Result::ok).collect();
-        let current = match world.take() {
-            Some(world) => world,
-            None => World::new()?,
-        };
-        let created = current.request(
-            "POST",
-            DEFINITIONS,
-            "application/json",
-            &definition(&schema, &json!([])),
-        )?;
-        if created.code != 201 {
-            world = Some(current);
-            return Ok(Outcome::Refused);
-        }
-        use_definition(&current, &objects)?;
-        Ok(Outcome::Accepted)
+        try_definition(&mut world, &definition(&schema, &json!([])), &objects)
     }))
 }
 
+/// Creates a definition in the kept world, or in a new one, and uses it. Keeps the world only if it refuses the definition.
+pub(super) fn try_definition(
+    kept: &mut Option<World>,
+    definition: &Value,
+    objects: &[Value],
+) -> Result<Outcome, Violation> {
+    let world = kept.take().map_or_else(World::new, Ok)?;
+    let created = world.request("POST", DEFINITIONS, "application/json", definition)?;
+    if created.code != 201 {
+        *kept = Some(world);
+        return Ok(Outcome::Refused);
+    }
+    use_definition(&world, objects)?;
+    Ok(Outcome::Accepted)
+}
+
 /// Creates, updates, reads and deletes objects of a created definition; then deletes it.
-pub(super) fn use_definition(world: &World, objects: &[Value]) -> Result<(), Violation> {
+fn use_definition(world: &World, objects: &[Value]) -> Result<(), Violation> {
     if world.request("GET", WIDGETS, "", &Value::Null)?.code != 200 {
         world.wait(ESTABLISHED);
     }
