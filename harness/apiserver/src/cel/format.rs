@@ -7,7 +7,7 @@ use super::{Key, Value};
 /// Replaces the lists and maps that a format writes with `%s` by their texts, in which the keys are sorted. `None` for
 /// a value without a text.
 pub(super) fn with_texts(format: &str, arguments: &[Value]) -> Option<Vec<Value>> {
-    let mut verbs = verbs(format).into_iter();
+    let mut verbs = verbs(format).into_iter().map(|(verb, _)| verb);
     let texts = arguments.iter().map(|argument| match (verbs.next(), argument) {
         (Some('s'), Value::List(_) | Value::Map(_) | Value::Opaque(_)) => {
             let mut text = String::new();
@@ -19,8 +19,14 @@ pub(super) fn with_texts(format: &str, arguments: &[Value]) -> Option<Vec<Value>
     texts.collect()
 }
 
-/// The verbs of a format in the order of their arguments.
-fn verbs(format: &str) -> Vec<char> {
+/// The precisions in a format.
+pub(super) fn precisions(format: &str) -> impl Iterator<Item = u64> {
+    verbs(format).into_iter().filter_map(|(_, precision)| precision)
+}
+
+/// The verbs of a format with their precisions, in the order of their arguments. The last one is `'\0'` if the format ends
+/// after a precision.
+fn verbs(format: &str) -> Vec<(char, Option<u64>)> {
     let mut verbs = Vec::new();
     let mut characters = format.chars().peekable();
     while let Some(character) = characters.next() {
@@ -30,10 +36,16 @@ fn verbs(format: &str) -> Vec<char> {
         match characters.next() {
             Some('%') | None => {}
             Some('.') => {
-                while characters.next_if(char::is_ascii_digit).is_some() {}
-                verbs.extend(characters.next());
+                let mut precision = 0_u64;
+                while let Some(digit) = characters
+                    .next_if(char::is_ascii_digit)
+                    .and_then(|digit| digit.to_digit(10))
+                {
+                    precision = precision.saturating_mul(10).saturating_add(digit.into());
+                }
+                verbs.push((characters.next().unwrap_or_default(), Some(precision)));
             }
-            Some(verb) => verbs.push(verb),
+            Some(verb) => verbs.push((verb, None)),
         }
     }
     verbs
@@ -90,13 +102,15 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("a", "")]
-    #[case("%s %d", "sd")]
-    #[case("100%% %s%%%x", "sx")]
-    #[case("%.2f%s%.s", "fss")]
-    #[case("%", "")]
-    #[case("%.", "")]
-    fn verbs_are_found(#[case] format: &str, #[case] found: &str) {
-        assert_eq!(verbs(format).into_iter().collect::<String>(), found);
+    #[case("a", &[])]
+    #[case("%s %d", &[('s', None), ('d', None)])]
+    #[case("100%% %s%%%x", &[('s', None), ('x', None)])]
+    #[case("%.2f%s%.s", &[('f', Some(2)), ('s', None), ('s', Some(0))])]
+    #[case("100%%.2000", &[])]
+    #[case("%", &[])]
+    #[case("%.", &[('\0', Some(0))])]
+    #[case("%.99999999999999999999", &[('\0', Some(u64::MAX))])]
+    fn verbs_are_found(#[case] format: &str, #[case] found: &[(char, Option<u64>)]) {
+        assert_eq!(verbs(format), found);
     }
 }

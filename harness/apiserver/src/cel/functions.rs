@@ -301,21 +301,12 @@ fn message(error: &ExecutionError) -> String {
     }
 }
 
-/// The precisions in a format.
-pub(super) fn precisions(format: &str) -> impl Iterator<Item = u64> {
-    format.split("%.").skip(1).map(|rest| {
-        let end = rest.find(|character: char| !character.is_ascii_digit());
-        match rest.split_at(end.unwrap_or(rest.len())).0 {
-            "" => 0,
-            digits => digits.parse().unwrap_or(u64::MAX),
-        }
-    })
-}
-
 /// Rejects arguments from which the library would build unlimited values.
 fn check(function: &str, target: Option<&Value>, arguments: &[Value]) -> Result<(), String> {
     match (function, target.or(arguments.first())) {
-        ("format", Some(Value::String(text))) if precisions(text).any(|precision| precision > MAX_PRECISION) => {
+        ("format", Some(Value::String(text)))
+            if format::precisions(text).any(|precision| precision > MAX_PRECISION) =>
+        {
             Err(format!("a precision exceeds {MAX_PRECISION}"))
         }
         // The library's messages for these have the entries of maps in random order.

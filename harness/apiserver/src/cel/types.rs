@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::MAX_REQUEST;
 
-/// Words that are no names but values.
+/// Literals, which cannot be names.
 const LITERALS: [&str; 3] = ["true", "false", "null"];
 
-/// Words that are no names.
+/// Reserved words, which cannot be names.
 pub(super) const RESERVED: [&str; 18] = [
     "in",
     "as",

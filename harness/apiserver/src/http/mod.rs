@@ -246,7 +246,12 @@ impl Inner {
         if self.registry.clock().is_simulated() {
             return work.await;
         }
-        self.heavy.perform(arrival.body.len(), work).await
+        // Reads ignore the body, and can wait for a revision.
+        let size = match arrival.verb {
+            "get" | "list" | "watch" => 0,
+            _ => arrival.body.len(),
+        };
+        self.heavy.perform(size, work).await
     }
 
     /// Responds with an error.

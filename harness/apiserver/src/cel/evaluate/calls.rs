@@ -1,13 +1,14 @@
 //! Calls of functions. Those that need the budget are here; the others are the library's.
 
 use super::super::cost::tenth;
-use super::super::{Value, functions};
+use super::super::{Value, format, functions};
 use super::access::{flattened, is_optional, optional};
 use super::size::{int, size};
 use super::{Evaluated, Evaluator, Failure, error, overload};
 
 /// The size of an item of a list.
 const ITEM: u64 = 10;
+
 impl Evaluator<'_> {
     pub(super) fn call(&mut self, function: &str, target: Option<Value>, arguments: Vec<Value>) -> Evaluated {
         let count = match arguments.first() {
@@ -108,7 +109,7 @@ fn result_size(function: &str, target: Option<&Value>, arguments: &[Value]) -> u
         }
         ("format", Some(Value::String(text)), _) => {
             // Larger ones are rejected.
-            let precisions = functions::precisions(text).map(|precision| precision.min(functions::MAX_PRECISION));
+            let precisions = format::precisions(text).map(|precision| precision.min(functions::MAX_PRECISION));
             precisions.fold(0, u64::saturating_add)
         }
         ("join", Some(Value::List(items)), [Value::String(separator)]) => {

@@ -133,6 +133,7 @@ fn order_of_double(double: f64, integer: i128) -> Ordering {
     let whole = (double.trunc() as i128).cmp(&integer);
     whole.then(double.fract().partial_cmp(&0.0).unwrap_or(Ordering::Equal))
 }
+
 /// The elements of a list, the keys of a map, or pairs of index (or key) and element.
 fn elements(range: Value, pairs: bool) -> Result<Vec<(Value, Option<Value>)>, Failure> {
     match range {

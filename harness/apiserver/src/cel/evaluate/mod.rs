@@ -1,4 +1,5 @@
-//! Evaluates expressions with a budget. The cost is that of the estimate, with actual sizes.
+//! Evaluates expressions with a budget. The cost is that of the estimate with actual sizes, plus what the cost model omits:
+//! compiling patterns, reading long names and keys, comparing nested items, and large results.
 
 mod access;
 mod calls;
@@ -73,6 +74,7 @@ struct Evaluator<'a> {
     variables: Vec<(String, Value)>,
     budget: &'a mut Budget,
 }
+
 type Evaluated = Result<Value, Failure>;
 
 fn error(why: &str) -> Failure {
@@ -184,7 +186,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether any part (or, without `decisive`, all parts) are true. An error counts only if no part decides.    /// Spends a tenth of the size of everything in a value; returns the size.
+    /// Spends a tenth of the size of everything in a value; returns the size.
     fn read(&mut self, value: &Value) -> Result<u64, Failure> {
         let limit = self.budget.call.saturating_mul(10).saturating_add(10);
         let mut left = limit;

@@ -129,6 +129,7 @@ fn arithmetic(result: Result<Value, ExecutionError>) -> Evaluated {
         _ => overload(),
     })
 }
+
 pub(super) fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(_) | Value::UInt(_) | Value::Float(_))
 }
