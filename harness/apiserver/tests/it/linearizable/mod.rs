@@ -169,6 +169,14 @@ fn a_server_that_lies_is_found(#[case] action: Action, #[case] expected: &str) {
 #[case::a_stale_list(|h: &mut History| { h.watches[0].list.state.clear(); h.watches[0].list.revision = 10 }, Some("does not contain all"))]
 #[case::a_list_that_is_no_state(|h: &mut History| { h.watches[0].list.state.clear(); }, Some("is not the state"))]
 #[case::a_missed_event(|h: &mut History| { h.watches[0].events.remove(0); }, Some("a watch after 11 has"))]
+#[case::a_create_over_an_object(|h: &mut History| {
+    h.operations.insert(1, operation(Input::Create(3), Output::Unknown, 1, 2));
+    h.log.insert(1, event(12, Some(3)));
+    h.log.truncate(2);
+    h.operations.truncate(2);
+    h.watches.clear();
+}, Some("no order"))]
+#[case::an_event_after_the_end(|h: &mut History| { let event = h.watches[0].events[1]; h.watches[0].events.push(event) }, Some("a watch after 11 has"))]
 #[case::a_repeated_event(|h: &mut History| { let event = h.watches[0].events[0]; h.watches[0].events.insert(0, event) }, Some("a watch after 11 has"))]
 fn a_wrong_history_is_found(#[case] change: fn(&mut History), #[case] expected: Option<&str>) {
     let mut history = History {
