@@ -19,6 +19,16 @@ use serde_path_to_error::{Path, Segment};
 const MAX_PROBLEMS: usize = 16;
 /// The maximum number of names in [`Problem::field`].
 const MAX_NAMES: usize = 8;
+/// The beginnings of serde's messages.
+const KNOWN: [&str; 7] = [
+    "invalid type: ",
+    "invalid value: ",
+    "invalid length ",
+    "missing field ",
+    "duplicate field ",
+    "recursion limit exceeded",
+    "number out of range",
+];
 /// The maximum length of [`Problem::message`] in characters.
 const MAX_MESSAGE: usize = 200;
 
@@ -27,7 +37,7 @@ const MAX_MESSAGE: usize = 200;
 pub struct Problem {
     /// The path of the field, for example `spec.replicas`; shortened if it is deep. Empty: the whole object.
     pub field: String,
-    /// What is wrong with its value. Contains no text from the object, which may be long or secret.
+    /// What is wrong with its value. Contains no text value of the object, which may be long or secret.
     pub message: String,
 }
 
@@ -179,7 +189,9 @@ fn message(error: &serde_json::Error) -> String {
     let expected = text.rsplit_once("\", expected ").map(|(_, expected)| expected);
     let text = match (kind, expected) {
         (Some(kind), Some(expected)) => format!("{kind}: a string, expected {expected}"),
-        _ => text.to_owned(),
+        _ if KNOWN.iter().any(|known| text.starts_with(known)) => text.to_owned(),
+        // The errors of durations and times quote the value.
+        _ => "invalid value".to_owned(),
     };
     text.chars().take(MAX_MESSAGE).collect()
 }
@@ -288,6 +300,9 @@ mod tests {
                 problems.to_string(),
                 "metadata.generation: invalid type: a string, expected i64"
             );
+            let object = json!({ "metadata": { "name": "n", "creationTimestamp": secret } });
+            let (_, problems) = decoded(&object).into_parts();
+            assert_eq!(problems.to_string(), "metadata.creationTimestamp: invalid value");
         }
     }
 

@@ -87,12 +87,13 @@ where
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), counted));
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = cancel.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-        () = tokio::time::sleep(LIFETIME) => {
+        ended = connection.as_mut() => Some(ended),
+        () = cancel.cancelled() => None,
+        () = tokio::time::sleep(LIFETIME) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             connection.as_mut().graceful_shutdown();
             match tokio::time::timeout(LAST_REQUEST, connection).await {
                 Ok(ended) => ended,
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn clients_that_send_no_request_lock_nobody_out() {
+    async fn clients_that_send_no_request_do_not_lock_others_out() {
         let (address, _cancel) = start(2).await;
         let mut silent = Vec::new();
         for _ in 0..2 * CONNECTIONS {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn clients_that_read_no_response_lock_nobody_out() {
+    async fn clients_that_read_no_response_do_not_lock_others_out() {
         let (address, _cancel) = start(4_000_000).await;
         let mut slow = Vec::new();
         for _ in 0..2 * CONNECTIONS {

@@ -121,7 +121,7 @@ mod tests {
     #[case::probes(Pages::Probes, [true, true, false])]
     #[case::metrics(Pages::Metrics, [false, false, true])]
     #[tokio::test]
-    async fn metrics_can_have_an_address_of_their_own(#[case] pages: Pages, #[case] served: [bool; 3]) {
+    async fn metrics_can_have_a_separate_address(#[case] pages: Pages, #[case] served: [bool; 3]) {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let cancel = CancellationToken::new();
