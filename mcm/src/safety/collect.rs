@@ -52,23 +52,27 @@ impl Safety {
         let executor = self.executor();
         let state = &executor.state;
         let mut wake = None;
-        let mut listings = Vec::new();
+        let (mut listings, mut incomplete) = (Vec::new(), false);
         for class in state.classes.all() {
             match self.list(&class).await {
                 Ok(Some(listing)) => listings.push(listing),
                 Ok(None) => {}
-                Err(()) => wake = Some(self.controllers.settings.retry.long),
+                Err(()) => {
+                    incomplete = true;
+                    wake = Some(self.controllers.settings.retry.long);
+                }
             }
         }
         let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<ProviderId>>();
         memory.listed = listings.iter().flat_map(vms).collect();
         let machines = state.machines.all();
         let (now, period) = (self.now(), self.settings.orphans.period);
-        let lies_back = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
-        memory.deletions.retain(|_, deletion| lies_back(deletion.at) < period);
+        let age = |at: Timestamp| Duration::try_from(now.duration_since(at)).unwrap_or_default();
+        memory.deletions.retain(|_, deletion| age(deletion.at) < period);
         let view = View {
             started: memory.started,
             listings,
+            incomplete,
             machines: machines
                 .iter()
                 .filter_map(|machine| Some((MachineName::new(machine.name_any())?, Known::of(machine))))
@@ -80,7 +84,7 @@ impl Safety {
         log_new(&view.sightings, &plan.sightings);
         executor.metrics.set_orphan_candidates(plan.sightings.len());
         match plan.excess {
-            Some(_) if memory.excess_reported.is_some_and(|at| lies_back(at) < period) => {}
+            Some(_) if memory.excess_reported.is_some_and(|at| age(at) < period) => {}
             Some(excess) => {
                 memory.excess_reported = Some(now);
                 self.report_excess(&view, &plan.sightings, excess).await;
@@ -91,10 +95,7 @@ impl Safety {
         for candidate in &plan.due {
             match self.verdict(candidate).await {
                 Verdict::Collect => {
-                    let Some(deletion) = self.delete_orphan(candidate).await else {
-                        wake = Some(self.controllers.settings.retry.long);
-                        continue;
-                    };
+                    let deletion = self.delete_orphan(candidate).await;
                     memory.deletions.insert(candidate.provider_id.clone(), deletion);
                     if deletion.failed {
                         wake = Some(self.controllers.settings.retry.long);
@@ -120,8 +121,8 @@ impl Safety {
     async fn report_excess(&self, view: &View, candidates: &BTreeMap<ProviderId, Sighting>, excess: usize) {
         let maximum = self.settings.orphans.maximum;
         let message = format!(
-            "{excess} VMs have no machine, more than --machine-safety-max-orphan-vms={maximum}: mcm deletes none of them. \
-             Restore the machines if they are lost; otherwise raise the flag"
+            "{excess} VMs look like orphans, more than --machine-safety-max-orphan-vms={maximum}: mcm deletes none of them. \
+             If their Machines were deleted by mistake, restore them; otherwise raise the flag"
         );
         tracing::warn!("{message}");
         let executor = self.executor();
@@ -203,15 +204,21 @@ impl Safety {
         }
     }
 
-    /// Deletes an orphan VM with a placeholder machine, which has its provider id and no uid. `None`: no request was
-    /// sent, because the class is gone or a Node cannot be released.
-    async fn delete_orphan(&self, candidate: &Candidate) -> Option<Deletion> {
+    /// Deletes an orphan VM with a placeholder machine, which has its provider id and no uid. The deletion fails without a
+    /// request if the class is gone or a Node cannot be released.
+    async fn delete_orphan(&self, candidate: &Candidate) -> Deletion {
+        let failed = Deletion {
+            at: self.now(),
+            failed: true,
+        };
         let executor = self.executor();
         let key = Key::new(&executor.state.namespace, &candidate.class);
-        let class = executor.state.classes.get(&key)?;
+        let Some(class) = executor.state.classes.get(&key) else {
+            return failed;
+        };
         // After the deletion it is unknown that the Node was ours.
         if !self.release_nodes(&candidate.provider_id).await {
-            return None;
+            return failed;
         }
         let mut machine = Machine::default();
         machine.metadata.name = Some(candidate.machine.to_string());
@@ -247,10 +254,10 @@ impl Safety {
             .count_orphan(if deleted.is_ok() { "collected" } else { "failed" });
         tracing::warn!(machine = candidate.machine.as_str(), "{message}");
         self.record(&class, reason, &message).await;
-        Some(Deletion {
+        Deletion {
             at: self.now(),
             failed: deleted.is_err(),
-        })
+        }
     }
 }
 

@@ -170,6 +170,8 @@ pub struct View {
     pub started: Timestamp,
     /// The successful lists; a class whose list failed is missing.
     pub listings: Vec<Listing>,
+    /// Whether the list of a class failed, so that its VMs are unknown.
+    pub incomplete: bool,
     /// The cached Machines by name.
     pub machines: BTreeMap<MachineName, Known>,
     /// The candidates of the previous pass, by provider ID.
@@ -251,13 +253,28 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
         plan.sightings
             .insert((*provider_id).clone(), Sighting { evidence, since });
     }
-    limit(&mut plan, view, &vms, now, settings);
+    let hidden = keep_hidden(&mut plan, view, &vms, now, settings);
+    limit(&mut plan, hidden, view, &vms, now, settings);
     plan
 }
 
-/// Applies the maximum number of orphans, and the number of VMs that one period collects: a tenth, at least one. If the
+/// Keeps the sightings of VMs whose list may have failed. Returns how many of them are due.
+fn keep_hidden(plan: &mut Plan, view: &View, vms: &Vms<'_>, now: Timestamp, settings: &Settings) -> usize {
+    let mut due = 0;
+    let hidden = view
+        .sightings
+        .iter()
+        .filter(|(id, _)| view.incomplete && !vms.contains_key(*id));
+    for (provider_id, sighting) in hidden {
+        due += usize::from(due_at(&sighting.evidence, sighting.since, view.started, settings) <= now);
+        plan.sightings.insert(provider_id.clone(), sighting.clone());
+    }
+    due
+}
+
+/// Applies the maximum number of orphans, of which `hidden` are not listed, and the number of VMs that one period collects: a tenth, at least one. If the
 /// collection is wrong, users have time to notice.
-fn limit(plan: &mut Plan, view: &View, vms: &Vms<'_>, now: Timestamp, settings: &Settings) {
+fn limit(plan: &mut Plan, hidden: usize, view: &View, vms: &Vms<'_>, now: Timestamp, settings: &Settings) {
     if defect!(
         OrphansCollectedOnFirstSightFromCache
             | OrphansCollectedBeforeMachinesAreListed
@@ -266,8 +283,9 @@ fn limit(plan: &mut Plan, view: &View, vms: &Vms<'_>, now: Timestamp, settings: 
     ) {
         return;
     }
-    if plan.due.len() > settings.maximum {
-        plan.excess = Some(plan.due.len());
+    let orphans = plan.due.len() + hidden;
+    if orphans > settings.maximum {
+        plan.excess = Some(orphans);
         plan.due.clear();
         return;
     }

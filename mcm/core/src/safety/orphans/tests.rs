@@ -46,6 +46,7 @@ fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
             class: "small".into(),
             vms: vms(all),
         }],
+        incomplete: false,
         machines: machines
             .iter()
             .map(|(name, machine)| ((*name).try_into().unwrap(), Known::of(machine)))
@@ -232,6 +233,19 @@ fn a_failed_deletion_blocks_no_other_and_counts_if_the_vm_is_gone(#[case] failed
     let plan = examine(&view, at(1010), &SETTINGS());
     let ids: Vec<&str> = plan.due.iter().map(|candidate| &*candidate.provider_id).collect();
     assert_eq!(ids, due);
+}
+
+#[test]
+fn a_failed_list_hides_no_orphans_from_the_maximum() {
+    let mut view = of_orphans(31);
+    let listed: BTreeMap<_, _> = view.listings[0].vms.clone().into_iter().take(20).collect();
+    view.listings[0].vms = listed;
+    view.incomplete = true;
+    let plan = examine(&view, at(1006), &SETTINGS());
+    assert_eq!((plan.due.len(), plan.excess, plan.sightings.len()), (0, Some(31), 31));
+    view.incomplete = false;
+    let plan = examine(&view, at(1006), &SETTINGS());
+    assert_eq!((plan.due.len(), plan.excess, plan.sightings.len()), (2, None, 20));
 }
 
 #[rstest]
