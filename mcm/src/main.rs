@@ -268,8 +268,8 @@ fn identity(seed: &Seed) -> String {
 }
 
 /// A token that SIGTERM, SIGINT, SIGQUIT and SIGHUP cancel. A second signal ends the process at once, and so does the end
-/// of [`STOP_LIMIT`]; the Lease then expires. The signals have a thread of their own, which a long decision does not
-/// delay.
+/// of [`STOP_LIMIT`]; the Lease then expires. A separate thread handles the signals, so that a long
+/// decision does not delay them.
 fn cancelled_by_signals() -> anyhow::Result<CancellationToken> {
     let cancel = CancellationToken::new();
     let runtime = runtime()?;

@@ -136,6 +136,11 @@ pub struct MachineStatus {
 }
 
 impl MachineStatus {
+    /// Whether no process has recorded that the machine's VM exists.
+    pub fn is_being_created(&self) -> bool {
+        matches!(self.current_status.phase, None | Some(Phase::CrashLoopBackOff))
+    }
+
     /// Whether the machine is preserved: it has an expiry, or it failed and its node is drained before it gets one.
     pub fn is_preserved(&self) -> bool {
         let draining = |record: &Preservation| record.stage == PreservationStage::Draining;

@@ -123,7 +123,8 @@ pub struct ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// The identity in a certificate. A certificate that cannot be parsed, which a verified one can, has its own.
+    /// The identity in a certificate. TLS has verified the certificate, so it can be parsed; if it cannot, the whole
+    /// certificate is the key.
     fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok(parsed) = EndEntityCert::try_from(certificate) else {
             return Self {

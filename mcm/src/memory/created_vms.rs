@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
-use mcm_api::{Machine, Phase, VmIdentity};
+use mcm_api::{Machine, VmIdentity};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
@@ -27,9 +27,7 @@ impl CreatedVms {
         let mut created = self.lock();
         let key = Key::of(machine);
         let (uid, vm) = created.get(&key)?;
-        let phase = &machine.status.current_status.phase;
-        let is_new = matches!(phase, None | Some(Phase::CrashLoopBackOff));
-        if (is_new || machine.spec.provider_id.is_empty()) && *uid == machine.uid() {
+        if (machine.status.is_being_created() || machine.spec.provider_id.is_empty()) && *uid == machine.uid() {
             return Some(vm.clone());
         }
         created.remove(&key);
@@ -48,7 +46,7 @@ impl CreatedVms {
 
 #[cfg(test)]
 mod tests {
-    use mcm_api::ProviderId;
+    use mcm_api::{Phase, ProviderId};
 
     use super::*;
 

@@ -213,8 +213,10 @@ impl Action {
 /// A patch of the machine's metadata and spec; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachinePatch {
-    /// Whether the label `node` and `spec.providerID` are removed, unless the patch sets them.
-    pub forgets_vm: bool,
+    /// Whether the label `node` is removed, unless the patch sets it.
+    pub forgets_node: bool,
+    /// Whether `spec.providerID` is removed, unless the patch sets it.
+    pub forgets_provider_id: bool,
     /// Label `node`.
     pub node: Option<NodeName>,
     /// The priority annotation.
@@ -247,8 +249,10 @@ impl MachinePatch {
 
     fn json(&self) -> Value {
         let mut patch = json!({ "metadata": {} });
-        if self.forgets_vm {
+        if self.forgets_node {
             patch["metadata"]["labels"] = json!({ keys::NODE_LABEL: null });
+        }
+        if self.forgets_provider_id {
             patch["spec"] = json!({ "providerID": null });
         }
         if let Some(node) = &self.node {

@@ -24,8 +24,10 @@ pub(super) enum Confirmation<'a> {
     Vm(&'a VmIdentity),
     /// The VM belongs to the machine; its node is unknown to the driver.
     Confirmed,
-    /// The VM is not, or not yet, one of the machine.
+    /// The driver does not find the VM, or not yet.
     Refused,
+    /// The VM belongs to another machine.
+    Foreign,
     /// The driver could not answer.
     Failed(&'static str, &'a DriverError),
 }
@@ -38,9 +40,8 @@ pub(super) fn is_unconfirmed(view: &View, step: Option<&LastStep>) -> bool {
     let names_one = !machine.spec.provider_id.is_empty() || node.is_some();
     let is_labelled = node.is_some() && view.labelled_node == node;
     let is_new = match machine.status.current_status.phase {
-        None | Some(Phase::CrashLoopBackOff) => true,
         Some(Phase::Terminating) => step.is_some_and(|step| looks_for_unconfirmed(&step.text)),
-        _ => false,
+        _ => machine.status.is_being_created(),
     };
     is_new && names_one && !is_labelled && !is_created_here(view) && !defect!(UnconfirmedVmBelieved)
 }
@@ -52,10 +53,9 @@ pub(super) fn is_created_here(view: &View) -> bool {
     !id.is_empty() && created == Some(id)
 }
 
-/// Whether a deletion looks for the VM of a machine that is possibly unconfirmed. The deletion of a confirmed one has no
-/// note.
+/// Whether a deletion looks for the VM of a machine that was unconfirmed when it began.
 fn looks_for_unconfirmed(text: &StepText) -> bool {
-    use DeletionNote::{Other, StatusRefused, StatusRetried, Unconfirmed};
+    use DeletionNote::{Unconfirmed, UnconfirmedBlocked, UnconfirmedRefused, UnconfirmedRetried};
     let StepText::Deletion {
         stage: Stage::FindVm,
         note: Some(note),
@@ -63,7 +63,10 @@ fn looks_for_unconfirmed(text: &StepText) -> bool {
     else {
         return false;
     };
-    matches!(note, Unconfirmed | StatusRetried | StatusRefused { .. } | Other(_))
+    matches!(
+        note,
+        Unconfirmed | UnconfirmedRetried | UnconfirmedRefused { .. } | UnconfirmedBlocked { .. }
+    )
 }
 
 /// What the answers of this pass say.
@@ -80,13 +83,11 @@ pub(super) fn confirmation<'a>(pass: &Pass<'a>) -> Confirmation<'a> {
             },
             _ => Confirmation::Failed("GetMachineStatus", error),
         },
-        Some(Answer::List(Ok(listed))) => {
-            let owner = listed.get(pass.machine().spec.provider_id.as_str());
-            match owner.is_some_and(|owner| owner.as_str() == pass.name()) {
-                true => Confirmation::Confirmed,
-                false => Confirmation::Refused,
-            }
-        }
+        Some(Answer::List(Ok(listed))) => match listed.get(pass.machine().spec.provider_id.as_str()) {
+            Some(owner) if owner.as_str() == pass.name() => Confirmation::Confirmed,
+            Some(_) => Confirmation::Foreign,
+            None => Confirmation::Refused,
+        },
         Some(Answer::List(Err(error))) if error.code == Code::Unimplemented => Confirmation::Confirmed,
         Some(Answer::List(Err(error))) => Confirmation::Failed("ListMachines", error),
         _ => Confirmation::Open,

@@ -28,9 +28,9 @@ pub(super) fn is_due(pass: &Pass) -> bool {
         return pass.node_name().is_none();
     }
     match pass.phase() {
-        None | Some(Phase::CrashLoopBackOff) => true,
+        _ if pass.is_being_created() => true,
         Some(Phase::Failed) => defect!(FailedMachineCreatedAgain) && pass.machine().spec.provider_id.is_empty(),
-        Some(_) => pass.machine().spec.provider_id.is_empty(),
+        _ => pass.machine().spec.provider_id.is_empty(),
     }
 }
 
@@ -100,8 +100,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             {
                 found(pass, &recorded(pass), None)
             }
-            Code::NotFound => failed(pass, "GetMachineStatus", &claim::refused(pass)),
-            Code::Unimplemented => call(CallKind::List, machine.clone(), Reason::ConfirmVm),
+            Code::NotFound | Code::Unimplemented => confirmed(pass, "GetMachineStatus", call),
             Code::Uninitialized => {
                 let vm = error.vm.as_deref().cloned().unwrap_or_else(|| recorded(pass));
                 let vm = VmIdentity {
@@ -117,7 +116,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             call(CallKind::List, machine.clone(), Reason::LookForExistingVm)
         }
         Some(Answer::Create(Err(error))) => failed(pass, "CreateMachine", error),
-        Some(Answer::List(_)) if !machine.spec.provider_id.is_empty() => confirmed(pass),
+        Some(Answer::List(_)) if !machine.spec.provider_id.is_empty() => confirmed(pass, "ListMachines", call),
         Some(Answer::List(listed)) => already_exists(pass, listed.as_ref().ok(), call),
         Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
         Some(Answer::Initialize(Err(error))) => match error.code {
@@ -160,12 +159,13 @@ fn recorded(pass: &Pass) -> VmIdentity {
     }
 }
 
-/// The list that decides about the VM that the machine names.
-fn confirmed(pass: &Pass) -> Plan {
+/// The VM that the machine names is not known to be its own: `asked` is the call that answered last.
+fn confirmed(pass: &Pass, asked: &'static str, call: &MakeCall) -> Plan {
     match claim::confirmation(pass) {
         Confirmation::Confirmed => found(pass, &recorded(pass), None),
+        Confirmation::NeedsList => call(CallKind::List, pass.machine().clone(), Reason::ConfirmVm),
         Confirmation::Failed(call, error) => failed(pass, call, error),
-        _ => failed(pass, "ListMachines", &claim::refused(pass)),
+        _ => failed(pass, asked, &claim::refused(pass)),
     }
 }
 
@@ -246,7 +246,7 @@ pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
     let priority = annotations
         .and_then(|all| all.get(keys::PRIORITY_ANNOTATION))
         .filter(|value| !value.is_empty());
-    let is_new = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) && !defect!(UnconfirmedVmBelieved);
+    let is_new = pass.is_being_created() && !defect!(UnconfirmedVmBelieved);
     let lacks_node_label = match pass.node_name() {
         None => pass.view.target,
         Some(known) => pass.view.target && is_new && vm.node_name.as_ref() != Some(known),
@@ -306,7 +306,7 @@ fn initialized(pass: &Pass, vm: Option<&VmIdentity>) -> Plan {
 
 /// The VM is complete: the machine waits for its node, or is Available if there is no target cluster.
 fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
-    if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
+    if !pass.is_being_created() {
         return pass.nothing();
     }
     if defect!(FailedCreationSeenAfterLongRetryOnly)

@@ -35,8 +35,8 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
     )
 }
 
-/// The view without a Node that does not exist, belongs to another machine or may belong to one, and without a failure that an immediate
-/// retry resolves; `None`: the view needs no correction.
+/// The view without a Node that does not exist or that is not known to belong to the machine, and without a failure that
+/// an immediate retry resolves; `None`: the view needs no correction.
 fn corrected(view: &View) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());

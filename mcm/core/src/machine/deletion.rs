@@ -128,13 +128,15 @@ fn record_lost(pass: &Pass) -> Option<Plan> {
 fn blocked(pass: &Pass, stage: Stage, reason: Reason) -> Plan {
     let text = reason.to_string();
     let plan = problem(pass, reason, Operation::Delete);
+    let note = match claim::is_unconfirmed(pass.view, pass.last_step()) {
+        true => DeletionNote::UnconfirmedBlocked {
+            reason: format!("{text}."),
+        },
+        false => DeletionNote::Other(format!("{text}.")),
+    };
     match &plan.status {
         Some(_) => {
-            let status = pass.operation(
-                Operation::Delete,
-                State::Failed,
-                StepText::deletion(stage, DeletionNote::Other(format!("{text}."))),
-            );
+            let status = pass.operation(Operation::Delete, State::Failed, StepText::deletion(stage, note));
             let event = Plan {
                 actions: Vec::new(),
                 status: None,
@@ -198,11 +200,11 @@ fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {
 }
 
 fn find_vm(pass: &Pass) -> Plan {
-    if !pass.view.target {
-        return next(pass, Stage::Vm, DeletionNote::NoTarget);
-    }
     if claim::is_unconfirmed(pass.view, pass.last_step()) {
         return confirm_vm(pass);
+    }
+    if !pass.view.target {
+        return next(pass, Stage::Vm, DeletionNote::NoTarget);
     }
     if pass.node_name().is_some() {
         return next(pass, Stage::Drain, None);
@@ -227,16 +229,19 @@ fn find_vm(pass: &Pass) -> Plan {
     }
 }
 
-/// Asks the driver about the VM that the machine names, and removes label and provider ID if they are not its own.
+/// Asks the driver about the VM that the machine names. Removes the label unless the driver confirms it. The provider ID
+/// of a VM that the driver does not find stays: the cloud may not list a new VM yet, and DeleteMachine needs its ID.
 fn confirm_vm(pass: &Pass) -> Plan {
     match claim::confirmation(pass) {
         Confirmation::Open => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
         Confirmation::NeedsList => call(pass, CallKind::List, Reason::ConfirmVm),
         Confirmation::Confirmed => next(pass, Stage::Drain, None),
         Confirmation::Vm(vm) => {
+            let node = vm.node_name.clone().filter(|_| pass.view.target);
             let patch = MachinePatch {
-                forgets_vm: true,
-                node: vm.node_name.clone().filter(NodeName::is_label_value),
+                forgets_node: true,
+                forgets_provider_id: true,
+                node: node.filter(NodeName::is_label_value),
                 provider_id: vm.provider_id.clone(),
                 ..MachinePatch::default()
             };
@@ -248,10 +253,11 @@ fn confirm_vm(pass: &Pass) -> Plan {
             }
             plan
         }
-        Confirmation::Refused => {
+        Confirmation::Refused | Confirmation::Foreign => {
             let mut plan = next(pass, Stage::Drain, DeletionNote::Forgotten);
             let patch = MachinePatch {
-                forgets_vm: true,
+                forgets_node: true,
+                forgets_provider_id: claim::confirmation(pass) == Confirmation::Foreign,
                 ..MachinePatch::default()
             };
             plan.actions.insert(0, Action::PatchMachine(patch));
@@ -298,13 +304,14 @@ fn not_found(pass: &Pass, error: &DriverError) -> Plan {
 fn unanswered(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
     let retry = &pass.settings.retry;
     let code = error.code;
-    if is_transient(code) {
-        let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRetried);
-        return failed(pass, call, code, text, retry.short);
-    }
     let error = error.to_string();
-    let text = StepText::deletion(Stage::FindVm, DeletionNote::StatusRefused { error });
-    failed(pass, call, code, text, retry.medium)
+    let (note, wait) = match (is_transient(code), claim::is_unconfirmed(pass.view, pass.last_step())) {
+        (true, false) => (DeletionNote::StatusRetried, retry.short),
+        (true, true) => (DeletionNote::UnconfirmedRetried, retry.short),
+        (false, false) => (DeletionNote::StatusRefused { error }, retry.medium),
+        (false, true) => (DeletionNote::UnconfirmedRefused { error }, retry.medium),
+    };
+    failed(pass, call, code, StepText::deletion(Stage::FindVm, note), wait)
 }
 
 fn failed(pass: &Pass, call: &'static str, code: Code, text: StepText, retry: Duration) -> Plan {

@@ -56,6 +56,12 @@ notes! {
     NoTarget = "Running without target cluster, skipping node drain and volume attachment deletion.";
     /// The driver has not confirmed that the VM belongs to the machine.
     Unconfirmed = "The driver has not confirmed the VM of the machine.";
+    /// The same, and the driver could not answer; the question is repeated after the short period.
+    UnconfirmedRetried = "The driver could not confirm the VM of the machine. It is asked again.";
+    /// The same, and the driver could not answer; the question is repeated after the medium period.
+    UnconfirmedRefused { error } = "The driver could not confirm the VM of the machine: " error "";
+    /// The same, and the class is not usable.
+    UnconfirmedBlocked { reason } = "The VM of the machine is not confirmed: " reason "";
     /// GetMachineStatus failed; it is repeated after the short period.
     StatusRetried = "Error occurred with decoding machine error status while getting VM status, aborting with retry.";
     /// GetMachineStatus failed; it is repeated after the medium period.
@@ -64,7 +70,7 @@ notes! {
         error "";
     /// GetMachineStatus found no VM.
     NoVmToDrain = "VM was not found at provider. Moving forward to node drain.";
-    /// The VM and the Node that the machine names are not its own.
+    /// The driver does not confirm that the VM and the Node that the machine names belong to it.
     Forgotten = "The driver does not confirm the VM of the machine, so its node is left alone.";
     /// GetMachineStatus found a VM that is not initialized.
     Uninitialized = "VM instance was not initialized. Moving forward to node drain.";

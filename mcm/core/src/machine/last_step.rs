@@ -180,7 +180,7 @@ impl StepText {
     pub(super) fn retry_period(&self) -> RetryPeriod {
         match self {
             Self::Deletion { note: Some(note), .. } => match note {
-                DeletionNote::StatusRefused { .. } => RetryPeriod::Medium,
+                DeletionNote::StatusRefused { .. } | DeletionNote::UnconfirmedRefused { .. } => RetryPeriod::Medium,
                 DeletionNote::VmRefused { .. } => RetryPeriod::Long,
                 DeletionNote::Other(_) => period_of_unknown(&self.to_string()),
                 _ => RetryPeriod::Short,

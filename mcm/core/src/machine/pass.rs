@@ -44,6 +44,11 @@ impl<'a> Pass<'a> {
         self.machine().status.current_status.phase.as_ref()
     }
 
+    /// See [`MachineStatus::is_being_created`].
+    pub fn is_being_created(&self) -> bool {
+        self.machine().status.is_being_created()
+    }
+
     /// The value of the label `node`; `None`: absent or empty.
     pub fn node_name(&self) -> Option<&NodeName> {
         self.node_name.as_ref()

@@ -17,7 +17,7 @@ pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan
         Reason::InvalidSecret(_) => pass.settings.retry.short,
         _ => pass.settings.retry.long,
     };
-    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
+    let creating = pass.is_being_created();
     let creating = creating && pass.machine().metadata.deletion_timestamp.is_none();
     let wake = if creating { before_timeout(pass, wake) } else { wake };
     let known = pass.last_step().and_then(|step| step.operation.clone());
@@ -33,7 +33,7 @@ pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan
 
 /// A machine without a VM at the end of its creation timeout is Failed, whatever the cause.
 fn timed_out(pass: &Pass, status: MachineStatus) -> MachineStatus {
-    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
+    let creating = pass.is_being_created();
     let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
     if creating && late && pass.machine().metadata.deletion_timestamp.is_none() {
         return pass.enter(status, Phase::Failed, false);

@@ -106,9 +106,9 @@ fn a_vm_that_this_process_created_needs_no_confirmation(#[case] code: Code) {
     &["patch forget provider=fakecloud:///z1/worker-x7k2p"],
     "Initiate node drain"
 )]
-#[case::not_found(vec![status(Code::NotFound)], &["patch forget"], "Initiate node drain")]
-#[case::unavailable(vec![status(Code::Unavailable)], NOTHING, "aborting with retry")]
-#[case::refused(vec![status(Code::PermissionDenied)], NOTHING, "aborting without retry")]
+#[case::not_found_keeps_the_id(vec![status(Code::NotFound)], &["patch forget node"], "Initiate node drain")]
+#[case::unavailable(vec![status(Code::Unavailable)], NOTHING, "It is asked again. ")]
+#[case::refused(vec![status(Code::PermissionDenied)], NOTHING, "could not confirm the VM of the machine: ")]
 #[case::no_status_call(vec![status(Code::Unimplemented)], &["call List"], "")]
 #[case::listed(vec![status(Code::Unimplemented), listed(Some(NAME))], NOTHING, "Initiate node drain")]
 #[case::listed_for_another(

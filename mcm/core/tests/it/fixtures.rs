@@ -259,7 +259,11 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::RemoveFinalizer => "remove finalizer".to_owned(),
         Action::PatchMachine(patch) => format!(
             "patch{}{}{}{}{}{}",
-            if patch.forgets_vm { " forget" } else { "" },
+            match (patch.forgets_node, patch.forgets_provider_id) {
+                (true, true) => " forget",
+                (true, false) => " forget node",
+                _ => "",
+            },
             patch
                 .node
                 .as_ref()

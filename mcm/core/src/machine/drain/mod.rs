@@ -333,7 +333,7 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let known = |condition: &NodeCondition| condition.type_ == TERMINATING && condition.status == "True";
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    if conditions.into_iter().any(known) || matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
+    if conditions.into_iter().any(known) || pass.is_being_created() {
         return None;
     }
     let (reason, message) = match pass.phase() {

@@ -184,12 +184,19 @@ fn stop(pass: &Pass, facts: &Facts, record: &Preservation, unique: &[Pod]) -> Pl
 
 /// StopMachine succeeded, and the VM is not stopped yet.
 fn stopping(pass: &Pass, facts: &Facts, record: &Preservation, unique: &[Pod]) -> Plan {
-    let too_long = |fencing: &Fencing| does_not_stop(fencing) || pass.since(fencing.since.as_ref()) > STOP_TIME;
+    // Until the first success, the time is that of the first failure.
+    let too_long = |fencing: &Fencing| {
+        let succeeded_before = fencing.state == FencingState::Stopping;
+        does_not_stop(fencing) || succeeded_before && pass.since(fencing.since.as_ref()) > STOP_TIME
+    };
     if record.fencing.as_ref().is_some_and(too_long) {
         return failed(pass, facts, record, unique, None);
     }
     let text = "the VM is stopping; it is asked again whether it is stopped".to_owned();
-    Plan::new(Reason::Preservation(text)).after(pass.settings.retry.short)
+    Plan {
+        status: with_fencing(pass, record, FencingState::Stopping, None),
+        ..Plan::new(Reason::Preservation(text)).after(pass.settings.retry.short)
+    }
 }
 
 /// The error of StopMachine in this pass.
@@ -226,7 +233,7 @@ fn until_pods_end(pass: &Pass, unique: &[Pod]) -> Option<Duration> {
 /// Records that StopMachine will be called. A stop that only repeats a deletion is not reported again.
 fn intend(pass: &Pass, record: &Preservation, unique: &[Pod]) -> Plan {
     let text = format!(
-        "the node does not answer, and {} that must not run twice {} on it ({}): its VM is stopped",
+        "the node is not Ready, and {} that must not run twice {} on it ({}): its VM is stopped",
         count(unique.len()),
         if unique.len() == 1 { "is" } else { "are" },
         names(unique)
@@ -291,7 +298,7 @@ fn failed(pass: &Pass, facts: &Facts, record: &Preservation, unique: &[Pod], err
         Some(code) => format!("its VM could not be stopped ({code})"),
     };
     let message = format!(
-        "Preserved node does not answer: {} kept: {}; {why}.",
+        "Preserved node is not Ready: {} kept: {}; {why}.",
         count(unique.len()),
         names(unique)
     );

@@ -243,6 +243,23 @@ fn a_vm_that_stops_slowly_after_a_failure_is_asked_again_soon() {
 }
 
 #[test]
+fn the_time_to_stop_begins_with_the_first_success() {
+    let mut lab = kept(Fencing::StopVm);
+    next(&mut lab);
+    let failed = Answer::Stop(Err(error(Code::Internal)));
+    lab.view.answers = vec![failed, Answer::Status(Ok(vm(&lab, Some(Power::Running))))];
+    let plan = lab.decide();
+    lab.carry_out(plan);
+    wait(&mut lab, Duration::from_mins(20));
+    lab.view.answers = vec![Answer::Stop(Ok(vm(&lab, Some(Power::Running))))];
+    let plan = lab.decide();
+    assert!(plan.actions.is_empty(), "{plan:?}");
+    assert_eq!(plan.wake, Some(lab.settings.retry.short));
+    lab.carry_out(plan);
+    assert_eq!(state(&lab), Some((FencingState::Stopping, String::new())));
+}
+
+#[test]
 fn a_vm_that_does_not_stop_is_reported_once_and_stopped_less_often() {
     let mut lab = kept(Fencing::StopVm);
     next(&mut lab);
@@ -312,7 +329,7 @@ fn a_failed_stop_keeps_the_pods_and_is_repeated(#[case] code: Code, #[case] retr
     lab.carry_out(plan);
     assert_eq!(state(&lab), Some((FencingState::Failed, code.name().to_owned())));
     let message = condition_of(&lab);
-    let expected = format!("Preserved node does not answer: 1 pod kept: web-0; {why} Machine preserved until");
+    let expected = format!("Preserved node is not Ready: 1 pod kept: web-0; {why} Machine preserved until");
     assert!(message.starts_with(&expected), "{message}");
 
     lab.view.answers.clear();
