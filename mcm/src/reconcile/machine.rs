@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use mcm_api::Machine;
-use mcm_core::machine::{Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, TokenView, View, decide};
+use mcm_core::machine::{
+    Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, TokenView, View, decide_ahead,
+};
 
 use super::worker_slots::Permit;
 use super::{Controllers, Outcome, defects};
@@ -43,7 +45,7 @@ impl Controllers {
                 machine
             };
             let view = self.view(&machine, &pass);
-            let plan = decide(&view, &self.settings, self.executor.clock.now());
+            let plan = decide_ahead(&view, &self.settings, self.executor.clock.now());
             log(key, &plan);
             let mut triggers = self.required_work(&plan.reason);
             let expiry = plan.expiry;

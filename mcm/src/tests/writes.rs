@@ -63,3 +63,33 @@ async fn a_node_that_is_not_ready_at_first_causes_no_additional_write() {
         })
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_deletion_of_a_machine_with_an_empty_node_needs_eight_writes() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.wait(5).await;
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            stage.writes();
+            stage.server.delete(MACHINE);
+            stage.wait(60).await;
+            let (machine, node) = (format!("PATCH {MACHINE}"), format!("PATCH {NODE}"));
+            let status = format!("{machine}/status");
+            let expected = [
+                format!("{node}/status"), // condition Terminating
+                status.clone(),           // Terminating, and the node's drain
+                node.clone(),             // cordon
+                status.clone(),           // no pods are left
+                status,                   // the VM is deleted
+                format!("DELETE {NODE}"),
+                node,    // finalizer
+                machine, // finalizer
+            ];
+            assert_eq!(stage.object_writes(), expected);
+        })
+        .await;
+}

@@ -79,6 +79,11 @@ fn stage_of(pass: &Pass) -> Option<Stage> {
     text.stage()
 }
 
+/// Whether the action belongs to [`release`].
+fn is_release(action: &Action) -> bool {
+    matches!(action, Action::RemoveFinalizer | Action::DeleteBootstrapToken(_))
+}
+
 /// The last step. It also deletes the bootstrap token of a machine that never was Running; other tokens were deleted
 /// when their machines joined.
 fn release(pass: &Pass) -> Plan {
@@ -440,7 +445,12 @@ fn delete_node(pass: &Pass) -> Plan {
     if pass.view.failure.is_some() && defect!(NodeOfMissingVmKept) {
         return next(pass, Stage::Finalizer, None);
     }
-    if let Some(failure) = &pass.view.failure {
+    let failure = pass.view.failure.as_ref();
+    if let Some(failure) = failure.filter(|failure| is_release(&failure.action)) {
+        let reason = Reason::ActionFailed(failure.message.clone());
+        return Plan::new(reason).again(failure, &pass.settings.retry);
+    }
+    if let Some(failure) = failure {
         let (node, error) = (name.to_string(), failure.message.clone());
         let note = match failure.action {
             Action::RemoveNodeFinalizer { .. } => DeletionNote::NodeFinalizerFailed { node, error },

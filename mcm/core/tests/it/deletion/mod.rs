@@ -2,6 +2,7 @@
 
 mod drain;
 mod node;
+mod transitions;
 mod vm;
 
 use std::time::Duration;
