@@ -12,7 +12,7 @@ const READ_BY: [(&str, &str); 7] = [
     ("docs/", "e2e"),
     ("docs/how-it-works/preservation-rules.md", "mcm-core"),
     ("docs/reference/cloud-faults.md", "fakecloud"),
-    ("docs/using/api-server-faults.md", "apiserver"),
+    ("docs/using/api-server-faults.md", "apiserver-tests"),
     ("examples/", "e2e"),
     ("scripts/kubernetes/", "stage"),
 ];

@@ -40,7 +40,7 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     println!("{name}: on the embedded server");
     let known = format!("{name}__embedded");
     let path = format!(
-        "{}/tests/it/contract/snapshots/{known}.snap",
+        "{}/it/contract/snapshots/{known}.snap",
         env!("CARGO_MANIFEST_DIR")
     );
     let differs = std::fs::exists(path).unwrap();

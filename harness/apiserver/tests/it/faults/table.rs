@@ -1,7 +1,7 @@
 //! The table of actions in `docs/using/api-server-faults.md`: the class and meaning of each action, and the tests
 //! that prove its effect.
 //!
-//! `DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table` updates the page.
+//! `DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver-tests faults::table` updates the page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -192,11 +192,11 @@ fn written() -> String {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/faults")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("it/faults")
 }
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/using/api-server-faults.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/using/api-server-faults.md")
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_page_contains_the_current_table() {
     }
     assert!(
         text == expected,
-        "docs/using/api-server-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table updates it"
+        "docs/using/api-server-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver-tests faults::table updates it"
     );
 }
 
