@@ -4,6 +4,7 @@
 //! [`Fakecloud`] gives the pure [`model`] a clock and makes it accessible in process or over gRPC. The rules of the
 //! cloud's behaviour are in [`model`], those of kubelets in `kubelet`.
 
+mod bind;
 pub mod certificates;
 pub mod cli;
 mod cloud_controller;

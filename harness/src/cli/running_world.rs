@@ -107,12 +107,7 @@ impl World {
 
     /// Describes the error of a call to fakecloud.
     pub(super) fn describe_error(&self, status: &tonic::Status) -> String {
-        match status.code() {
-            tonic::Code::Unavailable | tonic::Code::DeadlineExceeded => {
-                format!("fakecloud does not answer at {}: {}", self.cloud, status.message())
-            }
-            _ => status.message().to_owned(),
-        }
+        fakecloud::cli::describe_error(&self.cloud, status)
     }
 
     /// A client for the API server, as its administrator; `None`: the API server is unknown.
@@ -231,15 +226,15 @@ fn runs(process: i32) -> bool {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Another world than this folder's")]
 pub(super) struct Where {
-    /// fakecloud's address
+    /// fakecloud's control address (`fakecloud serve --control-address`; without it, --address)
     #[arg(long, global = true, value_name = "HOST:PORT")]
     cloud: Option<String>,
 
-    /// CA certificates for fakecloud's certificate (PEM); requires --tls-cert and --tls-key
+    /// CA certificates for fakecloud's certificate (PEM); needs --tls-cert and --tls-key
     #[arg(long, global = true, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 
-    /// The client certificate (PEM)
+    /// The client certificate, signed by an authority of `fakecloud serve --tls-control-ca` (PEM)
     #[arg(long, global = true, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 
