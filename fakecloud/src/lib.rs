@@ -37,7 +37,9 @@ pub use config::{
 };
 pub use fakecloud_api::Delay;
 pub use fakecloud_api::FaultRule;
-pub use journal::{AuditLimits, Damage, JournalError, Loss, Place, Reason, Step, Writer, inspect};
+pub use journal::{
+    AuditLimits, Damage, JournalError, LaterVersion, Loss, Place, Reason, Step, Unrecoverable, Writer, inspect,
+};
 pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 

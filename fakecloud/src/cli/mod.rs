@@ -23,6 +23,7 @@ use mcm_driver::tls::{Tls, TlsFiles};
 use tonic::transport::Channel;
 
 pub use self::describe::describe_error;
+use crate::JournalError;
 use crate::inspect::InspectError;
 use crate::proto::cloud_client::CloudClient;
 
@@ -166,7 +167,7 @@ impl Connection {
 /// The exit status of a failed command: 2 if the ledger's folder could not be checked or repaired, else 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<InspectError>() {
-        None | Some(InspectError::Nothing { .. }) => 1,
+        None | Some(InspectError::Nothing { .. } | InspectError::Journal(JournalError::Contradictory { .. })) => 1,
         Some(_) => 2,
     }
 }
