@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Sourced by the checks that need a real Kubernetes.
+# Sourced by the checks that need tools which may be missing: Go, Docker, a real Kubernetes, cargo-deny.
 set -Eeuo pipefail
 trap 'printf "failed with %s: line %s of %s: %s\n" "$?" "$LINENO" "$0" "$BASH_COMMAND" >&2' ERR
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# skip WHY: this machine cannot run the check, which is not a failure of the product
+# skip WHY: ends the check as skipped, because this machine cannot run it
 skip() {
   printf 'skipped: %s\n' "$*"
   exit "$SKIPPED"

@@ -4,6 +4,7 @@
 //! [`Fakecloud`] gives the pure [`model`] a clock and makes it accessible in process or over gRPC. The rules of the
 //! cloud's behaviour are in [`model`], those of kubelets in `kubelet`.
 
+mod bind;
 pub mod certificates;
 pub mod cli;
 mod cloud_controller;
@@ -36,7 +37,9 @@ pub use config::{
 };
 pub use fakecloud_api::Delay;
 pub use fakecloud_api::FaultRule;
-pub use journal::{AuditLimits, Damage, JournalError, Loss, Place, Reason, Step, Writer, inspect};
+pub use journal::{
+    AuditLimits, Damage, JournalError, LaterVersion, Loss, Place, Reason, Step, Unrecoverable, Writer, inspect,
+};
 pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 

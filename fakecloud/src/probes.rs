@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -15,6 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::bind::bind;
 use crate::metrics::Metrics;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -53,10 +53,14 @@ impl Listeners {
     /// # Errors
     /// An address is not available.
     pub(crate) async fn bind(probes: Option<SocketAddr>, metrics: Option<SocketAddr>) -> anyhow::Result<Self> {
-        Ok(Self {
-            probes: bind("--health-address", probes).await?,
-            metrics: bind("--metrics-address", metrics).await?,
-        })
+        let mut listeners = Self::default();
+        if let Some(address) = probes {
+            listeners.probes = Some(bind("--health-address", address).await?);
+        }
+        if let Some(address) = metrics {
+            listeners.metrics = Some(bind("--metrics-address", address).await?);
+        }
+        Ok(listeners)
     }
 
     /// What is served where.
@@ -99,11 +103,4 @@ fn probe_pages(readiness: Readiness) -> Router {
 fn metrics_page(metrics: Metrics) -> Router {
     let page = move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) };
     Router::new().route("/metrics", get(page))
-}
-
-async fn bind(flag: &str, address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
-    let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address}: choose another {flag}"))?;
-    Ok(Some(listener))
 }

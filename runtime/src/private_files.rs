@@ -28,6 +28,27 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Creates a folder as [`create_folder`] does, and gives an existing one mode 0700.
+///
+/// # Errors
+/// The path is a symbolic link or no folder, or the error of the operating system.
+pub fn restrict_folder(path: &Path) -> io::Result<()> {
+    create_folder(path)?;
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_DIRECTORY);
+    // With O_DIRECTORY, Linux reports a link as "not a directory".
+    let folder = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP | libc::ENOTDIR) => io::Error::other("it is a symbolic link or no folder; put a folder there"),
+        _ => error,
+    })?;
+    if folder.metadata()?.permissions().mode() & 0o777 != FOLDER_MODE {
+        folder.set_permissions(Permissions::from_mode(FOLDER_MODE))?;
+    }
+    Ok(())
+}
+
 /// Opens a regular file with `options`; a new file and an existing one get mode 0600.
 ///
 /// # Errors
@@ -122,6 +143,24 @@ mod tests {
         replace(&nested.join("file"), b"content").unwrap();
         assert_eq!((mode(folder.path()), mode(&folder.path().join("a"))), (0o755, 0o700));
         assert_eq!((mode(&nested), mode(&nested.join("file"))), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_restricted_folder_is_private_although_it_existed_and_a_link_in_its_place_is_refused() {
+        let (outer, path) = folder();
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        restrict_folder(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        restrict_folder(&outer.path().join("new")).unwrap();
+        assert_eq!(mode(&outer.path().join("new")), 0o700);
+
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        let link = outer.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let error = restrict_folder(&link).unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert_eq!(mode(&path), 0o755);
     }
 
     #[test]

@@ -108,15 +108,51 @@ const COVERING: [&str; 10] = [
     "vm_deleted",
 ];
 
+/// A scenario of kubelets alone, without which no run uses the permissions to read and create pods.
+const MIRROR_POD: &str = "
+name: mirror_pod
+about: A mirror pod is deleted, and the kubelet of its node creates it again.
+world: {cloud: {bootDelay: bootDelay}}
+steps:
+- apply: {machine: m-1}
+- expect:
+    that: {phase: {machine: m-1, is: Running}}
+    holds: {eventually: bootDelay + slack}
+- apply:
+    object:
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: static, annotations: {kubernetes.io/config.mirror: hash}}
+      spec:
+        nodeName: m-1
+        terminationGracePeriodSeconds: 1
+        containers: [{name: static, image: static}]
+- expect:
+    that: {field: {kind: Pod, name: static, field: /status/phase, is: Running}}
+    holds: {eventually: slack}
+- delete: {kind: Pod, name: static}
+- expect:
+    that: {not: {exists: {kind: Pod, name: static}}}
+    holds: {eventually: slack}
+- expect:
+    that: {field: {kind: Pod, name: static, field: /status/phase, is: Running}}
+    holds: {eventually: slack}
+";
+
 /// The permissions that these scenarios use.
 fn used() -> BTreeSet<Access> {
     let folder = tempfile::tempdir().unwrap();
-    let (output, runs) = simulate(folder.path(), &COVERING);
-    assert!(output.status.success(), "{}", printed(&output));
-    let runs = runs
-        .into_iter()
-        .map(|run| serde_json::from_value::<RunResult>(run).unwrap());
-    runs.flat_map(|run| run.requests).collect()
+    std::fs::write(folder.path().join("mirror_pod.yaml"), MIRROR_POD).unwrap();
+    let mut used = BTreeSet::new();
+    for arguments in [&COVERING[..], &["--file", "mirror_pod.yaml"]] {
+        let (output, runs) = simulate(folder.path(), arguments);
+        assert!(output.status.success(), "{}", printed(&output));
+        for run in runs {
+            let run: RunResult = serde_json::from_value(run).unwrap();
+            used.extend(run.requests);
+        }
+    }
+    used
 }
 
 #[test]

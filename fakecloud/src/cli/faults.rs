@@ -61,7 +61,7 @@ struct RuleRow {
 }
 
 impl Row for RuleRow {
-    const COLUMNS: &'static [&'static str] = &["NAME", "CALL", "MACHINE", "ANSWER", "MATCHED", "STRUCK"];
+    const COLUMNS: &'static [&'static str] = &["NAME", "CALL", "MACHINE", "ANSWER", "MATCHED", "HITS"];
 
     fn cells(&self) -> Vec<String> {
         let call = self

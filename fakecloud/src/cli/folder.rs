@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::Subcommand;
 
 use crate::inspect::{Checked, Plan, check, repair};
@@ -11,14 +11,15 @@ use crate::inspect::{Checked, Plan, check, repair};
 /// An action on the folder of a ledger (`fakecloud serve --data`).
 #[derive(Debug, Subcommand)]
 pub enum FolderAction {
-    /// Say what the files contain, and whether they are sound; changes nothing. Exit status: 0 sound, 1 damaged,
-    /// 2 the folder cannot be checked
+    /// Say what the files contain, and whether they are sound; changes nothing. Exit status: 0 sound, 1 damaged or
+    /// contradictory, 2 the folder cannot be checked
     Check {
         /// The folder
         folder: PathBuf,
     },
     /// Write what can be recovered of damaged files, and say what is kept and what is lost. Exit status: 0 sound or
-    /// repaired, 1 nothing can be recovered, 2 the folder cannot be repaired
+    /// repaired, 1 nothing can be recovered or the rows contradict each other (then nothing is changed), 2 the folder
+    /// cannot be repaired
     Repair {
         /// The folder. Without --to its files are replaced; copies of the damaged ones are kept in a new folder beside
         folder: PathBuf,
@@ -48,16 +49,16 @@ fn check_folder(folder: &Path, out: &mut impl Write) -> anyhow::Result<()> {
             Ok(())
         }
         Checked::Contradictory { summary, error } => {
-            writeln!(out, "The files of {name} are sound.\ncontains: {summary}")?;
-            Err(anyhow!(error))
+            writeln!(out, "No file of {name} is damaged.\ncontains: {summary}")?;
+            bail!("{name}: {error}")
         }
         Checked::Damaged { damage, plan } => {
             match plan {
-                Some(plan) => {
+                Ok(plan) => {
                     writeln!(out, "`fakecloud ledger repair {name}` can recover:")?;
                     show(&plan, "keeps", "loses", out)?;
                 }
-                None => writeln!(out, "Nothing can be recovered: restore {name} from a copy.")?,
+                Err(cause) => writeln!(out, "Nothing can be recovered: {cause}.")?,
             }
             bail!("{name}/{damage}")
         }

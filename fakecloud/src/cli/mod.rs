@@ -3,6 +3,7 @@
 //!
 //! This module holds flags, calls of the control contract, and output; no behaviour of the cloud.
 
+mod describe;
 mod faults;
 mod folder;
 mod ledger;
@@ -21,6 +22,8 @@ use mcm_driver::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
 use tonic::transport::Channel;
 
+pub use self::describe::describe_error;
+use crate::JournalError;
 use crate::inspect::InspectError;
 use crate::proto::cloud_client::CloudClient;
 
@@ -124,7 +127,7 @@ impl Control {
             Self::Ledger(ledger) => ledger.what.perform(&mut client, out).await,
         };
         done.map_err(|error| match error.downcast_ref::<tonic::Status>() {
-            Some(status) => connection.refused(status),
+            Some(status) => anyhow!(describe_error(&connection.cloud, status)),
             None => error,
         })
     }
@@ -159,29 +162,12 @@ impl Connection {
         let channel = channel::channel(&self.cloud, tls).map_err(|error| anyhow!("--cloud: {error}"))?;
         Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER))
     }
-
-    fn refused(&self, status: &tonic::Status) -> anyhow::Error {
-        match status.code() {
-            tonic::Code::Unavailable => anyhow!(
-                "no cloud responds at {}: start one with `fakecloud serve`, or select another one with --cloud ({})",
-                self.cloud,
-                status.message()
-            ),
-            tonic::Code::Unimplemented => anyhow!(
-                "{} does not serve the control API, or is older than this command: use the address of \
-                 `fakecloud serve --control-address` ({})",
-                self.cloud,
-                status.message()
-            ),
-            _ => anyhow!("{}", status.message()),
-        }
-    }
 }
 
 /// The exit status of a failed command: 2 if the ledger's folder could not be checked or repaired, else 1.
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<InspectError>() {
-        None | Some(InspectError::Nothing { .. }) => 1,
+        None | Some(InspectError::Nothing { .. } | InspectError::Journal(JournalError::Contradictory { .. })) => 1,
         Some(_) => 2,
     }
 }

@@ -181,7 +181,7 @@ async fn a_missing_cloud_is_a_one_line_error() {
         error
             .root_cause()
             .to_string()
-            .starts_with("no cloud responds at grpc://127.0.0.1"),
+            .starts_with("fakecloud does not answer at grpc://127.0.0.1"),
         "{error:#}"
     );
     let error = run("127.0.0.1:1", "vms").await.unwrap_err();

@@ -119,10 +119,15 @@ fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the current file in a folder has records.
-pub(super) fn has_records(folder: &Path) -> bool {
-    let found = numbered(folder, 0).symlink_metadata();
-    found.is_ok_and(|metadata| metadata.len() > 0)
+/// Whether a file in a folder has records. The current one is empty after a rotation.
+pub(super) fn has_records(folder: &Path) -> Result<bool, JournalError> {
+    for path in files_in(folder)? {
+        let metadata = path.symlink_metadata().map_err(failed("read", &path))?;
+        if metadata.len() > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The files in a folder, the newest first.

@@ -61,9 +61,6 @@ pub enum Reason {
     /// The checksum is right, but the content is not what belongs there.
     #[error("the content is not valid: {0}")]
     Syntax(String),
-    /// The file is that of a later version.
-    #[error("the format has version {0}, which this fakecloud does not know; use the version that wrote it")]
-    Version(u32),
     /// `ledger.json` in place of `changes.log`, or vice versa.
     #[error("this is the content of another file")]
     OtherFile,

@@ -4,7 +4,8 @@
 use super::damage::{Damage, Reason};
 use super::format::{CHANGES, Frame, LEDGER, lines};
 use super::reader::{Contents, FrameReader, Loaded, LogFile};
-use crate::model::Snapshot;
+use super::strict;
+use crate::model::{Snapshot, StateError};
 
 /// Whether this is a `ledger.json` of the previous version: its first line is a number.
 pub(super) fn is_earlier(ledger: &[u8]) -> bool {
@@ -54,7 +55,14 @@ pub(super) fn read_ledger(text: &[u8]) -> Result<(u64, Snapshot), Damage> {
         let offset = line.offset + error.column().saturating_sub(1);
         Damage::new(LEDGER, 2, offset, Reason::Syntax(error.to_string()))
     };
-    let state = serde_json::from_slice(line.text).map_err(damaged)?;
+    let state: Snapshot = strict::read(line.text).map_err(damaged)?;
+    if !line.ended {
+        return Err(line.damage(LEDGER, Reason::NoEnd));
+    }
+    // Later steps may hide a contradiction, which here is damage, because there are no checksums.
+    if let Err(StateError::Contradiction(text)) = state.check() {
+        return Err(line.damage(LEDGER, Reason::Syntax(text)));
+    }
     match lines.next() {
         None => Ok((number, state)),
         Some(line) => Err(line.damage(LEDGER, Reason::Syntax("nothing belongs here".to_owned()))),

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::damage::Damage;
+use super::version::LaterVersion;
+use crate::model::StateError;
 
 /// Why a folder is unusable.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,22 @@ pub enum JournalError {
         damage: Box<Damage>,
         /// What a repair keeps, and what it loses.
         recoverable: String,
+    },
+    /// A later version wrote the files.
+    #[error("{}/{later}", folder.display())]
+    Later {
+        /// The ledger's folder.
+        folder: PathBuf,
+        /// The file with its version.
+        later: LaterVersion,
+    },
+    /// The files are sound, but their rows contradict each other.
+    #[error("{}: {error}", folder.display())]
+    Contradictory {
+        /// The ledger's folder.
+        folder: PathBuf,
+        /// The contradiction.
+        error: StateError,
     },
     /// The writing thread has ended.
     #[error("the ledger's files are no longer written: {0}")]

@@ -73,6 +73,13 @@ impl Files {
         let lock = lock(folder)?;
         let contents = Contents::read(folder)?;
         let loaded = load(&contents).map_err(|damage| damaged(folder, &contents, damage))?;
+        // Until here nothing is changed: a ledger that no cloud can start with stays as it is.
+        if let Some(Loaded { state, .. }) = &loaded {
+            state.check().map_err(|error| JournalError::Contradictory {
+                folder: folder.to_owned(),
+                error,
+            })?;
+        }
         let audit = Audit::open(folder, limits)?;
         let Some(Loaded {
             state,
@@ -189,17 +196,27 @@ impl Pair {
 
 impl Contents {
     /// Reads the files; changes nothing.
+    ///
+    /// # Errors
+    /// A file cannot be read, or a later version wrote it.
     pub(super) fn read(folder: &Path) -> Result<Self, JournalError> {
         let file = |name: &str| {
             let path = folder.join(name);
             private_files::read(&path).map_err(failed("read", &path))
         };
-        Ok(Self {
+        let contents = Self {
             ledger: file(LEDGER)?,
             changes: file(CHANGES)?,
             next_changes: file(NEXT_CHANGES)?,
-            audit: audit::has_records(folder),
-        })
+            audit: audit::has_records(folder)?,
+        };
+        match contents.later_version() {
+            None => Ok(contents),
+            Some(later) => Err(JournalError::Later {
+                folder: folder.to_owned(),
+                later,
+            }),
+        }
     }
 }
 
@@ -234,13 +251,13 @@ fn taken(result: Result<(), TryLockError>, folder: &Path, path: &Path) -> Result
 
 fn damaged(folder: &Path, contents: &Contents, damage: Damage) -> JournalError {
     let recoverable = match salvage(contents) {
-        Some(salvage) => format!(
+        Ok(salvage) => format!(
             "`fakecloud ledger repair {}` keeps {} and loses {}",
             folder.display(),
             salvage.kept(),
             salvage.lost()
         ),
-        None => "nothing can be recovered: restore the folder from a copy, or give an empty one by --data".to_owned(),
+        Err(cause) => format!("nothing can be recovered: {cause}"),
     };
     JournalError::Damaged {
         folder: folder.to_owned(),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::damage::{Damage, Reason};
+use super::version::{LaterVersion, PROGRAM, VERSION};
 use crate::model::{Change, RowCounts, Snapshot};
 
 /// The whole ledger.
@@ -20,8 +21,6 @@ pub(super) const CHANGES: &str = "changes.log";
 pub(super) const NEXT_CHANGES: &str = "changes.log.new";
 /// `ledger.json` while it is being written.
 pub(super) const NEXT_LEDGER: &str = "ledger.json.new";
-/// Version of the format. The previous one had no headers.
-const VERSION: u32 = 2;
 /// Length of a checksum in hexadecimal digits.
 const CHECKSUM: usize = 16;
 
@@ -39,6 +38,9 @@ pub(super) enum Kind {
 pub(super) struct Header {
     pub(super) file: Kind,
     pub(super) version: u32,
+    /// Version of the program that wrote the file; absent in files of its first versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) program: Option<String>,
     /// Identifies the ledger: the cloud's instance.
     pub(super) ledger: String,
     /// When the ledger was created.
@@ -59,6 +61,7 @@ impl Header {
         Self {
             file: Kind::Ledger,
             version: VERSION,
+            program: Some(PROGRAM.to_owned()),
             ledger: snapshot.instance.clone(),
             opened: snapshot.opened,
             generation,
@@ -81,7 +84,11 @@ impl Header {
         };
         let header: Self = line.decode().map_err(|reason| line.damage(file, reason))?;
         if header.version != VERSION {
-            return Err(line.damage(file, Reason::Version(header.version)));
+            let reason = format!(
+                "it has the format version {}, and {VERSION} is expected",
+                header.version
+            );
+            return Err(line.damage(file, Reason::Syntax(reason)));
         }
         if header.file != kind {
             return Err(line.damage(file, Reason::OtherFile));
@@ -113,6 +120,23 @@ impl Header {
         state.log = self.log;
         state
     }
+}
+
+/// The part of a header that all later versions have, too.
+#[derive(Debug, Deserialize)]
+struct AnyHeader {
+    version: u32,
+    program: Option<String>,
+}
+
+/// The later version of a file; `None`: it has this version or an earlier one, or its header is damaged.
+pub(super) fn later_version(file: &'static str, text: &[u8]) -> Option<LaterVersion> {
+    let header: AnyHeader = lines(text).next()?.decode().ok()?;
+    (header.version > VERSION).then_some(LaterVersion {
+        file,
+        version: header.version,
+        program: header.program,
+    })
 }
 
 /// The changes of one step.

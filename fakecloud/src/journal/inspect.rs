@@ -11,10 +11,10 @@ use runtime::private_files;
 use super::damage::Damage;
 use super::error::{JournalError, failed};
 use super::files::{lock, lock_for_reading, write_generation};
-use super::format::{CHANGES, LEDGER, NEXT_CHANGES};
+use super::format::{CHANGES, LEDGER, NEXT_CHANGES, NEXT_LEDGER};
 use super::load::load;
 use super::reader::{Contents, LogFile};
-use super::salvage::{Loss, Salvage, salvage};
+use super::salvage::{Loss, Salvage, Unrecoverable, salvage};
 use super::{audit, files};
 use crate::model::{Record, RowCounts, Snapshot, StateError, VmState};
 
@@ -37,10 +37,12 @@ pub enum InspectError {
     #[error("there is no place beside {} for a copy of the damaged files: give a new folder by --to", .0.display())]
     NoPlace(PathBuf),
     /// All files are damaged, or what is left contradicts itself.
-    #[error("{damage}; nothing can be recovered: restore the folder from a copy, or start with an empty one")]
+    #[error("{damage}; nothing can be recovered: {cause}")]
     Nothing {
         /// The first damage.
         damage: Box<Damage>,
+        /// Why nothing can be recovered.
+        cause: Unrecoverable,
     },
 }
 
@@ -126,8 +128,8 @@ pub enum Checked {
     Damaged {
         /// The first damage.
         damage: Damage,
-        /// What a repair would do; `None`: nothing can be recovered.
-        plan: Option<Plan>,
+        /// What a repair would do, or why nothing can be recovered.
+        plan: Result<Plan, Unrecoverable>,
     },
 }
 
@@ -190,7 +192,8 @@ pub struct Repaired {
 /// Checks a ledger's files; changes nothing.
 ///
 /// # Errors
-/// The folder has no ledger, is in use, or cannot be read. Damage is no error but a result.
+/// The folder has no ledger, is in use, cannot be read, or contains files of a later version. Damage is no error but a
+/// result.
 pub fn check(folder: &Path) -> Result<Checked, InspectError> {
     if !folder.is_dir() {
         return Err(InspectError::NoFolder(folder.to_owned()));
@@ -202,8 +205,8 @@ pub fn check(folder: &Path) -> Result<Checked, InspectError> {
         Ok(None) => return Err(InspectError::NoLedger(folder.to_owned())),
         Err(damage) => {
             let plan = match salvage(&contents) {
-                Some(salvage) => Some(Plan::of(folder, &salvage)?),
-                None => None,
+                Ok(salvage) => Ok(Plan::of(folder, &salvage)?),
+                Err(cause) => Err(cause),
             };
             return Ok(Checked::Damaged { damage, plan });
         }
@@ -228,7 +231,8 @@ pub fn check(folder: &Path) -> Result<Checked, InspectError> {
 /// copied into a new folder beside `folder`. `None`: the files are sound, and nothing is written.
 ///
 /// # Errors
-/// The folder has no ledger, is in use, or cannot be written; nothing can be recovered.
+/// The folder has no ledger, is in use, cannot be written, or contains files of a later version; nothing can be recovered;
+/// the rows contradict each other. Then the files of the ledger are unchanged.
 pub fn repair(folder: &Path, to: Option<&Path>) -> Result<Option<Repaired>, InspectError> {
     if !folder.is_dir() {
         return Err(InspectError::NoFolder(folder.to_owned()));
@@ -236,14 +240,21 @@ pub fn repair(folder: &Path, to: Option<&Path>) -> Result<Option<Repaired>, Insp
     let _lock = lock(folder)?;
     let contents = Contents::read(folder)?;
     let damage = match load(&contents) {
-        Ok(Some(_)) => return Ok(None),
+        Ok(Some(loaded)) => match loaded.state.check() {
+            Ok(()) => return Ok(None),
+            Err(error) => return Err(contradictory(folder, error)),
+        },
         Ok(None) => return Err(InspectError::NoLedger(folder.to_owned())),
         Err(damage) => damage,
     };
-    let Some(salvage) = salvage(&contents) else {
-        return Err(InspectError::Nothing {
-            damage: Box::new(damage),
-        });
+    let salvage = match salvage(&contents) {
+        Ok(salvage) => salvage,
+        Err(cause) => {
+            return Err(InspectError::Nothing {
+                damage: Box::new(damage),
+                cause,
+            });
+        }
     };
     let plan = Plan::of(folder, &salvage)?;
     let backup = match to {
@@ -252,7 +263,7 @@ pub fn repair(folder: &Path, to: Option<&Path>) -> Result<Option<Repaired>, Insp
             copy_audit(folder, to)?;
             None
         }
-        None => Some(back_up(folder, &contents)?),
+        None => Some(back_up(folder)?),
     };
     let target = to.unwrap_or(folder);
     // The logs of all generations so far are old from now on.
@@ -264,6 +275,11 @@ pub fn repair(folder: &Path, to: Option<&Path>) -> Result<Option<Repaired>, Insp
         folder: target.to_owned(),
         backup,
     }))
+}
+
+fn contradictory(folder: &Path, error: StateError) -> InspectError {
+    let folder = folder.to_owned();
+    InspectError::Journal(JournalError::Contradictory { folder, error })
 }
 
 impl Plan {
@@ -323,8 +339,8 @@ fn copy_audit(from: &Path, to: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Copies the files that a repair replaces into a new folder `NAME.damaged-NUMBER` beside `folder`.
-fn back_up(folder: &Path, contents: &Contents) -> Result<PathBuf, InspectError> {
+/// Copies the files that a repair replaces or removes into a new folder `NAME.damaged-NUMBER` beside `folder`.
+fn back_up(folder: &Path) -> Result<PathBuf, InspectError> {
     let whole = folder.canonicalize().map_err(failed("read", folder))?;
     let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
         return Err(InspectError::NoPlace(folder.to_owned()));
@@ -336,16 +352,17 @@ fn back_up(folder: &Path, contents: &Contents) -> Result<PathBuf, InspectError> 
     });
     let backup = numbered.into_iter().find(|path| path.symlink_metadata().is_err());
     let backup = backup.ok_or_else(|| InspectError::NoPlace(folder.to_owned()))?;
-    private_files::create_folder(&backup).map_err(failed("create the folder", &backup))?;
-    let all = [
-        (LEDGER, &contents.ledger),
-        (CHANGES, &contents.changes),
-        (NEXT_CHANGES, &contents.next_changes),
-    ];
-    for (name, content) in all {
-        if let Some(content) = content {
-            files::write_new(&backup, name, content)?;
+    // `ledger.json.new` is never read, but it is replaced.
+    let mut copied = Vec::new();
+    for name in [LEDGER, CHANGES, NEXT_CHANGES, NEXT_LEDGER] {
+        let path = folder.join(name);
+        if let Some(content) = private_files::read(&path).map_err(failed("read", &path))? {
+            copied.push((name, content));
         }
+    }
+    private_files::create_folder(&backup).map_err(failed("create the folder", &backup))?;
+    for (name, content) in copied {
+        files::write_new(&backup, name, &content)?;
     }
     Ok(backup)
 }

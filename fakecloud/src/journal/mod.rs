@@ -14,8 +14,10 @@ pub mod inspect;
 mod load;
 mod reader;
 mod salvage;
+mod strict;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +33,8 @@ pub use self::damage::{Damage, Reason};
 pub use self::error::JournalError;
 use self::files::{Batch, Files, Opened};
 use self::format::Frame;
-pub use self::salvage::{Loss, Place, Step};
+pub use self::salvage::{Loss, Place, Step, Unrecoverable};
+pub use self::version::LaterVersion;
 use crate::model::{Cloud, Record, Snapshot};
 
 /// Collects pending changes. Clones share the journal.
@@ -79,7 +82,8 @@ impl Journal {
     /// Opens a folder, or creates it.
     ///
     /// # Errors
-    /// It cannot be used, another process uses it, or its files are damaged.
+    /// It cannot be used, another process uses it, its files are damaged or contradict each other, or a later version wrote
+    /// them. The files of the ledger are then unchanged.
     pub(crate) fn open(folder: &Path, audit: AuditLimits) -> Result<Found, JournalError> {
         let Opened {
             files,

@@ -1,7 +1,8 @@
 //! The content of a ledger's files, before and after it is read, and the reader of a log's frames.
 
 use super::damage::{Damage, Reason};
-use super::format::{Frame, Line};
+use super::format::{CHANGES, Frame, LEDGER, Line, NEXT_CHANGES, later_version};
+use super::version::LaterVersion;
 use crate::model::Snapshot;
 
 /// The content of a folder; `None`: the file does not exist.
@@ -12,6 +13,20 @@ pub(super) struct Contents {
     pub(super) next_changes: Option<Vec<u8>>,
     /// Whether the audit log has records.
     pub(super) audit: bool,
+}
+
+impl Contents {
+    /// The first file of a later version.
+    pub(super) fn later_version(&self) -> Option<LaterVersion> {
+        let files = [
+            (LEDGER, &self.ledger),
+            (CHANGES, &self.changes),
+            (NEXT_CHANGES, &self.next_changes),
+        ];
+        files
+            .into_iter()
+            .find_map(|(name, text)| later_version(name, text.as_deref()?))
+    }
 }
 
 /// A ledger.

@@ -11,7 +11,7 @@ use super::earlier;
 use super::format::{CHANGES, Frame, Header, Kind, LEDGER, NEXT_CHANGES, lines};
 use super::load::log_of;
 use super::reader::{Contents, FrameReader};
-use crate::model::{Change, RowCounts, Snapshot};
+use crate::model::{Change, RowCounts, Snapshot, StateError};
 
 /// The settings that are lost with their row.
 const SETTINGS: &str = "all rules, holds, failures of zones, limits and credentials set at run time";
@@ -138,14 +138,34 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What can be read of the files; `None`: nothing, or what is left contradicts itself, so that no cloud could start with it.
-pub(super) fn salvage(contents: &Contents) -> Option<Salvage> {
+/// Why nothing can be recovered of damaged files.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unrecoverable {
+    /// No header can be read.
+    #[error(
+        "neither {LEDGER} nor {CHANGES} has a sound header; restore the folder from a copy, or start with an empty one"
+    )]
+    NoHeader,
+    /// The whole state of an earlier version is one line, which cannot be read.
+    #[error("its state is one line; restore the folder from a copy, or start with an empty one")]
+    Unreadable,
+    /// No cloud could start with what is left.
+    #[error(transparent)]
+    Contradictory(#[from] StateError),
+}
+
+/// What can be read of the files.
+///
+/// # Errors
+/// Nothing can be read, or what is left contradicts itself.
+pub(super) fn salvage(contents: &Contents) -> Result<Salvage, Unrecoverable> {
     let mut salvage = match &contents.ledger {
         Some(ledger) if earlier::is_earlier(ledger) => salvage_earlier(ledger, contents)?,
         _ => salvage_current(contents)?,
     };
     salvage.state.raise_last_ordinal();
-    salvage.state.check().is_ok().then_some(salvage)
+    salvage.state.check()?;
+    Ok(salvage)
 }
 
 /// What can be read of `ledger.json`.
@@ -185,12 +205,12 @@ impl Rows {
     }
 }
 
-fn salvage_current(contents: &Contents) -> Option<Salvage> {
+fn salvage_current(contents: &Contents) -> Result<Salvage, Unrecoverable> {
     let rows = contents.ledger.as_deref().map(Rows::read).unwrap_or_default();
     let (header, log) = match &rows.header {
         Some(header) => (header.clone(), log_for(header, contents)),
         None => {
-            let (header, log) = log_with_header(contents)?;
+            let (header, log) = log_with_header(contents).ok_or(Unrecoverable::NoHeader)?;
             (header, Ok(log))
         }
     };
@@ -220,7 +240,7 @@ fn salvage_current(contents: &Contents) -> Option<Salvage> {
         }
         Err(damage) => losses.push(Loss::Log { damage, after: step }),
     }
-    Some(Salvage {
+    Ok(Salvage {
         state,
         frame,
         generation: header.generation,
@@ -297,8 +317,8 @@ fn apply_log(
     })
 }
 
-fn salvage_earlier(ledger: &[u8], contents: &Contents) -> Option<Salvage> {
-    let (frame, mut state) = earlier::read_ledger(ledger).ok()?;
+fn salvage_earlier(ledger: &[u8], contents: &Contents) -> Result<Salvage, Unrecoverable> {
+    let (frame, mut state) = earlier::read_ledger(ledger).map_err(|_| Unrecoverable::Unreadable)?;
     let mut reader = FrameReader::new(CHANGES, frame);
     let loss = match &contents.changes {
         Some(text) => apply_log(text, 0, &mut reader, &mut state, |number| number <= frame),
@@ -310,7 +330,7 @@ fn salvage_earlier(ledger: &[u8], contents: &Contents) -> Option<Salvage> {
             },
         }),
     };
-    Some(Salvage {
+    Ok(Salvage {
         state,
         frame: reader.last,
         generation: 0,

@@ -1,5 +1,7 @@
 //! The ledger as data that survives a process: the changes of a step, the whole state, and a cloud restored from it.
 
+mod check;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -7,6 +9,7 @@ use clock::Seed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use self::check::StateError;
 use super::faults::Fault;
 use super::findings::Remembered;
 use super::kubelet_commands::Planned;
@@ -138,14 +141,6 @@ impl fmt::Display for RowCounts {
     }
 }
 
-/// Why a state is not a valid ledger.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StateError {
-    /// Rows are inconsistent.
-    #[error("the ledger is inconsistent: {0}; restore its folder from a copy, or start with an empty one")]
-    Contradiction(String),
-}
-
 impl Snapshot {
     /// The state of an empty ledger.
     pub fn empty(instance: String, opened: Timestamp) -> Self {
@@ -194,25 +189,6 @@ impl Snapshot {
     /// All VMs, in the order of their numbers.
     pub fn vms(&self) -> impl Iterator<Item = &Vm> {
         self.vms.values()
-    }
-
-    /// Checks that the rows do not contradict each other.
-    ///
-    /// # Errors
-    /// The first contradiction.
-    pub fn check(&self) -> Result<(), StateError> {
-        let wrong = |text: String| Err(StateError::Contradiction(text));
-        let mut ids = BTreeSet::new();
-        for (ordinal, vm) in &self.vms {
-            let last = self.small.last_ordinal;
-            if vm.ordinal != *ordinal || *ordinal > last {
-                return wrong(format!("VM {} has number {ordinal}, of {last}", vm.id));
-            }
-            if !ids.insert(&vm.id) {
-                return wrong(format!("two VMs have the id {}", vm.id));
-            }
-        }
-        Ok(())
     }
 
     /// Makes a state consistent whose small state is not as new as its rows: the next VM gets a new number.

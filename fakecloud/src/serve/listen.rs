@@ -11,10 +11,10 @@ use anyhow::{Context, bail};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use mcm_driver::tls::TlsFiles;
-use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
 
 use super::ServeOptions;
+use crate::bind::bind;
 use crate::tls::{self, Secured};
 
 /// The APIs of a listener.
@@ -151,9 +151,7 @@ impl Endpoint {
             apis,
             files,
         } = self;
-        let listener = TcpListener::bind(address)
-            .await
-            .with_context(|| format!("cannot listen on {address}: choose another {flag}"))?;
+        let listener = bind(flag, address).await?;
         let address = listener.local_addr().context("the listener has no address")?;
         let (scheme, connections) = match files {
             Some(files) => ("grpcs", Connections::Tls(tls::incoming(listener, files)?.boxed())),

@@ -108,13 +108,17 @@ async fn metrics_can_have_an_address_of_their_own() {
 }
 
 #[rstest]
+#[case::driver("--address")]
+#[case::control("--control-address")]
 #[case::probes("--health-address")]
 #[case::metrics("--metrics-address")]
 #[tokio::test]
-async fn a_used_address_is_a_one_line_error(#[case] flag: &str) {
+async fn the_error_for_an_address_in_use_is_one_line_and_names_the_flag(#[case] flag: &str) {
     let taken = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let argument = format!("{flag}={}", taken.local_addr().unwrap());
-    let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &argument]).unwrap();
+    let free = ["--address=127.0.0.1:0"];
+    let free = if flag == "--address" { &[][..] } else { &free[..] };
+    let options = parse(&[&["--without-kubelets", &argument], free].concat()).unwrap();
     let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
     assert!(error.contains(flag) && !error.contains('\n'), "{error}");
 }

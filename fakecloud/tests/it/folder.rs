@@ -92,6 +92,75 @@ async fn a_damaged_ledger_is_refused_until_it_is_repaired() {
     );
 }
 
+/// A line with the checksum of its content, as in the files of a ledger.
+fn sealed(content: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let sum: String = Sha256::digest(content)
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{sum} {content}\n")
+}
+
+/// Replaces a text in `ledger.json`, with valid checksums.
+fn replace_in_ledger(folder: &Path, from: &str, to: &str) -> String {
+    let path = folder.join("ledger.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let changed: String = text.lines().map(|line| sealed(&line[17..].replace(from, to))).collect();
+    assert_ne!(text, changed);
+    std::fs::write(&path, &changed).unwrap();
+    changed
+}
+
+#[tokio::test]
+async fn a_ledger_that_contradicts_itself_is_not_repaired() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("ledger");
+    // A repair writes all rows into ledger.json.
+    with_vms(&folder, &["a"]).await;
+    let log = folder.join("changes.log");
+    let mut content = std::fs::read(&log).unwrap();
+    content.extend(b"damaged\n");
+    std::fs::write(&log, content).unwrap();
+    assert_eq!(ledger("repair", &folder).1, 0);
+    let changed = replace_in_ledger(&folder, "{\"Vm\":[1,", "{\"Vm\":[7,");
+    let data = format!("--data={}", folder.display());
+    let serve = ["serve", "--without-kubelets", "--address=127.0.0.1:0", &data];
+    for (text, code) in [ledger("check", &folder), ledger("repair", &folder), run(&serve)] {
+        assert!(
+            code == 1 && text.contains("the row of VM number 7 contains VM vm-"),
+            "{code}: {text}"
+        );
+    }
+    assert_eq!(std::fs::read_to_string(folder.join("ledger.json")).unwrap(), changed);
+    assert!(!outer.path().join("ledger.damaged-2").exists());
+}
+
+#[tokio::test]
+async fn the_ledger_of_a_later_version_is_left_to_that_version() {
+    let folder = tempfile::tempdir().unwrap();
+    with_vms(folder.path(), &["a"]).await;
+    let changed = replace_in_ledger(folder.path(), "\"version\":2,", "\"version\":3,");
+    let data = format!("--data={}", folder.path().display());
+    let serve = ["serve", "--without-kubelets", "--address=127.0.0.1:0", &data];
+    for ((text, code), expected) in [
+        (ledger("check", folder.path()), 2),
+        (ledger("repair", folder.path()), 2),
+        (run(&serve), 1),
+    ] {
+        assert!(
+            code == expected && text.contains("in version 3 of the format"),
+            "{code}: {text}"
+        );
+        assert!(!text.contains("damaged") && !text.contains("repair"), "{text}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("ledger.json")).unwrap(),
+        changed
+    );
+}
+
 #[tokio::test]
 async fn a_folder_that_cannot_be_checked_has_another_exit_status() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,8 +5,9 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use apiserver::{Authorization, Identity, Options, Server, serve};
+use apiserver::{Authorization, Identity, Options, Server};
 use clock::{Clock, Seed};
+use runtime::private_files;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -22,7 +23,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let server = Server::new(options)?;
     let serving = server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
-    serve::write_private(&kubeconfig, &serving.kubeconfig(&Identity::admin())?)?;
+    let text = serving.kubeconfig(&Identity::admin())?;
+    private_files::replace(&kubeconfig, text.as_bytes())?;
     println!("{} (kubeconfig: {})", serving.url(), kubeconfig.display());
     tokio::signal::ctrl_c().await?;
     serving.shutdown().await;

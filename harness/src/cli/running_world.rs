@@ -1,6 +1,6 @@
 //! Finds the running world of `drydock up` for other commands: by a file in the folder where both run, or by flags.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use mcm_driver::tls::{Tls, TlsFiles};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use runtime::private_files;
 use serde::{Deserialize, Serialize};
 use stage::plane::{FileError, KubeconfigProblem, private_file};
 use tonic::transport::Channel;
@@ -32,7 +33,7 @@ pub(super) enum WorldError {
     Cloud(#[from] AddressError),
     #[error("the kubeconfig {} is not usable: {source}", path.display())]
     Kubeconfig { path: PathBuf, source: KubeconfigProblem },
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: its folder is not usable: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     NoJson { path: PathBuf, source: serde_json::Error },
@@ -107,12 +108,7 @@ impl World {
 
     /// Describes the error of a call to fakecloud.
     pub(super) fn describe_error(&self, status: &tonic::Status) -> String {
-        match status.code() {
-            tonic::Code::Unavailable | tonic::Code::DeadlineExceeded => {
-                format!("fakecloud does not answer at {}: {}", self.cloud, status.message())
-            }
-            _ => status.message().to_owned(),
-        }
+        fakecloud::cli::describe_error(&self.cloud, status)
     }
 
     /// A client for the API server, as its administrator; `None`: the API server is unknown.
@@ -171,7 +167,7 @@ impl Announced {
             Err(source) => return Err(WorldError::NoJson { path, source }),
         };
         if let Some(folder) = path.parent()
-            && let Err(source) = std::fs::create_dir_all(folder)
+            && let Err(source) = private_files::restrict_folder(folder)
         {
             return Err(WorldError::Folder { path, source });
         }
@@ -202,15 +198,15 @@ pub(super) fn find(folder: &Path) -> Result<World, WorldError> {
 
 /// Reads the file; `None`: it does not exist.
 fn read(path: &Path) -> Result<Option<Entry>, WorldError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+    let text = match private_files::read(path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
         Err(source) => {
             let path = path.to_owned();
             return Err(WorldError::Read { path, source });
         }
     };
-    serde_json::from_str(&text)
+    serde_json::from_slice(&text)
         .map(Some)
         .map_err(|source| WorldError::Syntax {
             path: path.to_owned(),
@@ -231,15 +227,15 @@ fn runs(process: i32) -> bool {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Another world than this folder's")]
 pub(super) struct Where {
-    /// fakecloud's address
+    /// fakecloud's control address (`fakecloud serve --control-address`; without it, --address)
     #[arg(long, global = true, value_name = "HOST:PORT")]
     cloud: Option<String>,
 
-    /// CA certificates for fakecloud's certificate (PEM); requires --tls-cert and --tls-key
+    /// CA certificates for fakecloud's certificate (PEM); needs --tls-cert and --tls-key
     #[arg(long, global = true, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 
-    /// The client certificate (PEM)
+    /// The client certificate, signed by an authority of `fakecloud serve --tls-control-ca` (PEM)
     #[arg(long, global = true, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 
@@ -313,6 +309,10 @@ mod tests {
         }
     }
 
+    fn mode_of(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
     /// Writes the file of a process.
     fn write_file(folder: &Path, process: i32) {
         let text = serde_json::to_string(&Entry {
@@ -336,11 +336,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let announced = Announced::new(folder.path(), &world()).unwrap().unwrap();
         assert_eq!(find(folder.path()).unwrap(), world());
-        let mode = std::fs::metadata(folder.path().join(FILE))
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(mode_of(&folder.path().join(FILE)), 0o600);
+        assert_eq!(mode_of(&folder.path().join(".drydock")), 0o700);
         drop(announced);
         let error = find(folder.path()).unwrap_err().to_string();
         assert!(error.starts_with("no `drydock up` runs in this folder"), "{error}");
@@ -355,6 +352,23 @@ mod tests {
         let left = std::fs::read_dir(folder.path().join(".drydock")).unwrap();
         let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["reports"]);
+    }
+
+    #[test]
+    fn an_existing_folder_becomes_private_and_links_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join(".drydock");
+        std::fs::create_dir(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let announced = Announced::new(folder.path(), &world()).unwrap();
+        assert_eq!(mode_of(&own), 0o700);
+        drop(announced);
+
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &own).unwrap();
+        let error = Announced::new(folder.path(), &world()).unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
     #[test]

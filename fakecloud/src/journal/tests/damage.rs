@@ -11,7 +11,7 @@ use crate::journal::salvage::salvage;
 /// The files of a small ledger, and its states: that of `ledger.json`, and those after each frame of `changes.log`.
 pub(super) struct Sample {
     pub(super) contents: Contents,
-    states: Vec<Snapshot>,
+    pub(super) states: Vec<Snapshot>,
     frame: u64,
 }
 
@@ -104,7 +104,7 @@ async fn sound_files_are_read_completely() {
 }
 
 /// Flips one bit of each byte, and all bits of line ends and of the bytes around them.
-fn flips(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
+pub(super) fn flips(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
     let near = |at: usize| text[at.saturating_sub(1)..text.len().min(at + 2)].contains(&b'\n');
     (0..text.len() * 8)
         .filter(move |index| near(index / 8) || index % 8 == (index / 8) % 8)
@@ -306,55 +306,6 @@ async fn an_unfinished_generation_is_finished_at_the_start() {
     assert!(count == 1 && path(CHANGES).exists() && !path(NEXT_CHANGES).exists());
 }
 
-#[tokio::test]
-async fn the_files_of_the_previous_version_are_read_and_rewritten() {
-    let sample = sample().await;
-    let (contents, folder) = (sample.earlier(), tempfile::tempdir().unwrap());
-    let loaded = load(&contents).unwrap().unwrap();
-    assert_eq!(loaded.state, *sample.states.last().unwrap());
-    let mut torn = contents;
-    torn.changes.as_mut().unwrap().extend(b"0123456789abcdef {\"num");
-    assert_eq!(load(&torn).unwrap().unwrap().state, loaded.state);
-    std::fs::write(folder.path().join(LEDGER), torn.ledger.unwrap()).unwrap();
-    std::fs::write(folder.path().join(CHANGES), torn.changes.unwrap()).unwrap();
-    for _ in 0..2 {
-        let found = Journal::open(folder.path(), AUDIT).unwrap();
-        assert_eq!(found.state.unwrap(), loaded.state);
-        let now = load(&Contents::read(folder.path()).unwrap()).unwrap().unwrap();
-        assert_eq!((now.generation, now.frame), (1, loaded.frame));
-        assert!(matches!(now.log, LogFile::Current(extent) if extent.torn == 0));
-    }
-}
-
-#[tokio::test]
-async fn damage_of_the_previous_versions_files_is_an_error_too() {
-    let sample = sample().await;
-    let contents = sample.earlier();
-    let text = contents.changes.clone().unwrap();
-    for (at, flipped) in flips(&text) {
-        let damaged = Contents {
-            changes: Some(flipped),
-            ..contents.clone()
-        };
-        let damage = load(&damaged).unwrap_err();
-        assert!(damage.file == CHANGES && damage.offset <= at, "byte {at}: {damage}");
-    }
-    let missing = Contents {
-        changes: None,
-        ..contents.clone()
-    };
-    assert_eq!(
-        load(&missing).unwrap_err().to_string(),
-        "changes.log is damaged at byte 0 (line 1): the file is missing"
-    );
-    let mut cut = contents;
-    let ledger = cut.ledger.as_mut().unwrap();
-    ledger.truncate(ledger.len() - 9);
-    let damage = load(&cut).unwrap_err();
-    assert!(damage.file == LEDGER && damage.offset > 2, "{damage}");
-    assert!(salvage(&cut).is_none());
-}
-
 /// Changes, removes, repeats or inserts some bytes.
 fn mutated(text: &[u8], stream: &mut Stream) -> Vec<u8> {
     let mut bytes = text.to_vec();
@@ -396,7 +347,7 @@ async fn no_content_makes_the_reader_panic_or_invent_a_state() {
             Err(damage) => {
                 refused += 1;
                 assert!([LEDGER, CHANGES].contains(&damage.file), "round {round}: {damage}");
-                let kept = salvage(&contents).map(|salvage| salvage.state.check());
+                let kept = salvage(&contents).ok().map(|salvage| salvage.state.check());
                 assert_ne!(kept.map(|checked| checked.is_ok()), Some(false), "round {round}");
             }
         }

@@ -1,6 +1,7 @@
 //! The content of a folder after all kinds of process ends.
 
 mod damage;
+mod earlier;
 mod repair;
 mod rotation;
 

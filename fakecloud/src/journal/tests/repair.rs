@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::damage::{Sample, sample};
 use super::*;
 use crate::inspect::{Checked, InspectError, Note, check, repair};
-use crate::journal::format::{self, CHANGES, LEDGER, lines};
+use crate::journal::format::{self, CHANGES, LEDGER, NEXT_CHANGES, NEXT_LEDGER, lines};
 use crate::journal::reader::Contents;
 
 /// A folder with these files, in a folder of its own for the copies beside it.
@@ -71,11 +71,7 @@ async fn a_repair_says_what_it_keeps_and_loses(
     spoil(&mut contents);
     let folder = Folder::new(&contents);
     let before = folder.files();
-    let Checked::Damaged {
-        damage,
-        plan: Some(plan),
-    } = check(&folder.path).unwrap()
-    else {
+    let Checked::Damaged { damage, plan: Ok(plan) } = check(&folder.path).unwrap() else {
         panic!("the damage is not found");
     };
     assert_eq!((damage.file, folder.files()), (file, before.clone()));
@@ -210,28 +206,155 @@ async fn a_folder_in_use_or_without_a_ledger_is_not_checked() {
     std::fs::write(folder.path().join(CHANGES), "garbage").unwrap();
     assert!(matches!(
         check(folder.path()).unwrap(),
-        Checked::Damaged { plan: None, .. }
+        Checked::Damaged {
+            plan: Err(Unrecoverable::NoHeader),
+            ..
+        }
     ));
     assert!(matches!(repair(folder.path(), None), Err(InspectError::Nothing { .. })));
+}
+
+/// Changes the rows of `ledger.json`, with valid checksums.
+fn rewrite(contents: &mut Contents, change: impl Fn(&mut serde_json::Value)) {
+    let ledger = contents.ledger.take().unwrap();
+    let mut rows = Vec::new();
+    for line in lines(&ledger) {
+        let mut row: serde_json::Value = line.decode().unwrap();
+        change(&mut row);
+        format::write_line(&mut rows, &row).unwrap();
+    }
+    contents.ledger = Some(rows);
+}
+
+/// Sets the value at a path.
+fn set(row: &mut serde_json::Value, path: &str, to: &str) {
+    if let Some(value) = row.pointer_mut(path) {
+        *value = serde_json::from_str(to).unwrap();
+    }
+}
+
+#[rstest]
+#[case::number("/Vm/0", "999", "the row of VM number 999 contains VM ", "which has the number 1")]
+#[case::last_number(
+    "/Small/last_ordinal",
+    "0",
+    "has the number 1",
+    "the last number that was assigned is 0"
+)]
+#[case::zone(
+    "/Vm/1/zone",
+    "\"elsewhere\"",
+    "of the zone elsewhere has the provider id ",
+    "not fakecloud:///elsewhere/"
+)]
+#[case::disk("/Disk/0", "\"disk-0\"", "the row of disk disk-0 contains disk ", "")]
+#[case::volume("/Volume/1/id", "\"w\"", "the row of volume v contains volume w", "")]
+#[tokio::test]
+async fn sound_files_whose_rows_contradict_each_other_are_neither_repaired_nor_used(
+    #[case] path: &str,
+    #[case] to: &str,
+    #[case] expected: &str,
+    #[case] other: &str,
+) {
+    let mut contents = sample().await.contents;
+    rewrite(&mut contents, |row| set(row, path, to));
+    // Without later steps, which contain rows and settings, too. The incomplete line is not removed either.
+    let header = lines(contents.changes.as_ref().unwrap()).nth(1).unwrap().offset;
+    contents.changes.as_mut().unwrap().truncate(header + 3);
+    let folder = Folder::new(&contents);
+    let before = folder.files();
+    let Checked::Contradictory { error, .. } = check(&folder.path).unwrap() else {
+        panic!("the contradiction is not found");
+    };
+    let texts = [
+        error.to_string(),
+        repair(&folder.path, None).unwrap_err().to_string(),
+        repair(&folder.path, Some(&folder.path.with_file_name("copy")))
+            .unwrap_err()
+            .to_string(),
+        Journal::open(&folder.path, AUDIT).unwrap_err().to_string(),
+    ];
+    for text in texts {
+        assert!(text.contains(expected) && text.contains(other), "{text}");
+        assert!(!text.contains("damaged"), "{text}");
+    }
+    assert!(folder.files() == before);
+    assert_eq!(std::fs::read_dir(folder.path.parent().unwrap()).unwrap().count(), 1);
 }
 
 #[tokio::test]
 async fn a_repair_refuses_to_write_rows_that_contradict_each_other() {
     let mut contents = sample().await.contents;
-    let ledger = contents.ledger.take().unwrap();
-    let mut rows = Vec::new();
-    for line in lines(&ledger) {
-        let mut row: serde_json::Value = line.decode().unwrap();
-        if let Some(number) = row.pointer_mut("/Vm/0") {
-            *number = 999.into();
-        }
-        format::write_line(&mut rows, &row).unwrap();
-    }
-    contents.ledger = Some(rows);
+    rewrite(&mut contents, |row| set(row, "/Vm/0", "999"));
     flip(&mut contents.changes, -1);
     let folder = Folder::new(&contents);
     let before = folder.files();
-    assert!(matches!(check(&folder.path), Ok(Checked::Damaged { plan: None, .. })));
-    assert!(matches!(repair(&folder.path, None), Err(InspectError::Nothing { .. })));
+    assert!(matches!(
+        check(&folder.path),
+        Ok(Checked::Damaged {
+            plan: Err(Unrecoverable::Contradictory(_)),
+            ..
+        })
+    ));
+    let error = repair(&folder.path, None).unwrap_err();
+    assert!(matches!(error, InspectError::Nothing { .. }));
+    assert!(
+        error.to_string().contains("the row of VM number 999 contains"),
+        "{error}"
+    );
     assert!(folder.files() == before);
+}
+
+#[rstest]
+#[case::with_the_same_header(|header: &mut serde_json::Value| header["version"] = 3.into())]
+#[case::with_another_header(|header: &mut serde_json::Value| *header = serde_json::json!({"version": 3, "program": "9.1.0", "shards": 2}))]
+#[tokio::test]
+async fn the_files_of_a_later_version_are_not_called_damaged_and_stay(
+    #[case] change: fn(&mut serde_json::Value),
+    #[values(true, false)] damaged: bool,
+) {
+    let mut contents = sample().await.contents;
+    rewrite(&mut contents, |row| {
+        set(row, "/program", "\"9.1.0\"");
+        if row.get("version").is_some() {
+            change(row);
+        }
+    });
+    if damaged {
+        flip(&mut contents.changes, 1);
+        flip(&mut contents.ledger, 1);
+    }
+    let folder = Folder::new(&contents);
+    let before = folder.files();
+    for error in [
+        check(&folder.path).unwrap_err(),
+        repair(&folder.path, None).unwrap_err(),
+        Journal::open(&folder.path, AUDIT).unwrap_err().into(),
+    ] {
+        let text = error.to_string();
+        assert!(
+            text.contains("ledger.json was written by fakecloud 9.1.0, in version 3 of the format"),
+            "{text}"
+        );
+        assert!(text.contains("use fakecloud 9.1.0 for this folder"), "{text}");
+        assert!(!text.contains("damaged") && !text.contains("repair"), "{text}");
+    }
+    assert!(folder.files() == before);
+}
+
+#[tokio::test]
+async fn a_repair_keeps_a_copy_of_every_file_that_it_replaces_or_removes() {
+    let mut contents = sample().await.contents;
+    flip(&mut contents.changes, -1);
+    let folder = Folder::new(&contents);
+    for name in [NEXT_CHANGES, NEXT_LEDGER] {
+        std::fs::write(folder.path.join(name), format!("left over: {name}")).unwrap();
+    }
+    let names = [LEDGER, CHANGES, NEXT_CHANGES, NEXT_LEDGER];
+    let all = |folder: &Path| names.map(|name| std::fs::read(folder.join(name)).ok());
+    let before = all(&folder.path);
+    let backup = repair(&folder.path, None).unwrap().unwrap().backup.unwrap();
+    assert!(all(&backup) == before);
+    let [_, _, next_changes, next_ledger] = all(&folder.path);
+    assert_eq!((next_changes, next_ledger), (None, None));
 }

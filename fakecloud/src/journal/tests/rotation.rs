@@ -53,6 +53,23 @@ fn the_files_are_bounded_in_size_and_number_and_are_read_together() {
     assert_eq!(sequences(folder.path(), 39).last(), Some(&39));
 }
 
+#[tokio::test]
+async fn a_missing_ledger_is_noticed_although_the_current_audit_file_is_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(!audit::has_records(folder.path()).unwrap());
+    let mut audit = Audit::open(folder.path(), SMALL).unwrap();
+    assert!(!audit::has_records(folder.path()).unwrap());
+    audit.append(&[record(1)]).unwrap();
+    assert!(audit::has_records(folder.path()).unwrap());
+    // The process ended just after a rotation.
+    let path = |name| folder.path().join(name);
+    std::fs::rename(path("audit.jsonl"), path("audit.jsonl.1")).unwrap();
+    std::fs::write(path("audit.jsonl"), "").unwrap();
+    assert!(audit::has_records(folder.path()).unwrap());
+    let error = Journal::open(folder.path(), SMALL).unwrap_err().to_string();
+    assert!(error.contains("the file is missing"), "{error}");
+}
+
 #[test]
 fn with_a_lower_limit_the_older_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();

@@ -89,8 +89,8 @@ impl Serving {
         format!("https://{}", self.address)
     }
 
-    /// A kubeconfig with a client certificate for that user. It contains a private key: write it with
-    /// [`super::write_private`].
+    /// A kubeconfig with a client certificate for that user. It contains a private key: write it into a file that only its
+    /// owner can read, for example with `runtime::private_files`.
     ///
     /// # Errors
     /// If the certificate cannot be created.

@@ -8,7 +8,6 @@ mod listener;
 use std::net::SocketAddr;
 
 pub use crate::authority::{Authority, CertificateError, Issued};
-pub use kubeconfig::write_private;
 pub use listener::Serving;
 
 /// A failure to serve on a socket.

@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use apiserver::observe::{Observer, RequestRecord};
-use apiserver::serve::{ServeError, Serving, write_private};
+use apiserver::serve::{ServeError, Serving};
 use apiserver::{Identity, Options, Server};
 use clock::{Clock, Seed};
 use futures::StreamExt as _;
@@ -100,23 +100,6 @@ async fn the_error_for_a_port_in_use_names_it() {
     let error = server.serve(serving.address()).await.unwrap_err();
     assert!(matches!(error, ServeError::AddressInUse { .. }));
     assert!(error.to_string().contains(&serving.address().to_string()));
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn a_kubeconfig_is_readable_only_by_its_owner() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, "old").unwrap();
-    write_private(&path, "new").unwrap();
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-    let link = folder.path().join("link");
-    std::os::unix::fs::symlink(&path, &link).unwrap();
-    write_private(&link, "newer").unwrap();
-    assert!(link.symlink_metadata().unwrap().is_file());
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
 }
 
 /// Blocks in each write until the test continues.

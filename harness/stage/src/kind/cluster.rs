@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::Seed;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
+use runtime::private_files;
 use tempfile::TempDir;
 
 use super::docker::{Engine, EngineError};
@@ -506,16 +507,25 @@ struct Lock {
 
 impl Lock {
     fn take(cluster: &str) -> Result<Self, ClusterError> {
-        let path = std::env::temp_dir().join(format!("drydock-kind-{cluster}.lock"));
-        let file = match File::create(&path) {
+        Self::at(
+            std::env::temp_dir().join(format!("drydock-kind-{cluster}.lock")),
+            cluster,
+        )
+    }
+
+    /// The temporary folder is usually shared by all users, so a link in place of the file is refused.
+    fn at(path: PathBuf, cluster: &str) -> Result<Self, ClusterError> {
+        let options = OpenOptions::new().create(true).truncate(false).write(true).clone();
+        let file = match private_files::open(&path, &options) {
             Ok(file) => file,
             Err(source) => return Err(ClusterError::Create { path, source }),
         };
         match file.try_lock() {
             Ok(()) => Ok(Self { path, _file: file }),
-            Err(_) => Err(ClusterError::InUse {
+            Err(TryLockError::WouldBlock) => Err(ClusterError::InUse {
                 name: cluster.to_owned(),
             }),
+            Err(TryLockError::Error(source)) => Err(ClusterError::Create { path, source }),
         }
     }
 }
@@ -553,5 +563,16 @@ mod tests {
         let path = lock.path.clone();
         drop(lock);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_lock_is_refused_and_its_target_is_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, path) = (folder.path().join("target"), folder.path().join("lock"));
+        std::fs::write(&target, "content").unwrap();
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        let error = Lock::at(path, "mine").unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "content");
     }
 }

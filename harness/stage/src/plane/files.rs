@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use runtime::private_files;
 use tempfile::TempDir;
 
 /// Errors of writing files of a stage.
@@ -45,14 +46,14 @@ pub fn private_folder(prefix: &str) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// Writes a file that only this user can read.
+/// Writes a new file that only this user can read; an existing file or link of this name is removed first.
 ///
 /// # Errors
 /// [`FileError::Write`].
 pub fn private_file(path: &Path, text: &str) -> Result<PathBuf, FileError> {
     let path = path.to_owned();
-    match apiserver::serve::write_private(&path, text) {
-        Ok(()) => Ok(path),
+    match private_files::replace(&path, text.as_bytes()) {
+        Ok(_) => Ok(path),
         Err(source) => Err(FileError::Write { path, source }),
     }
 }
@@ -67,5 +68,16 @@ mod tests {
         let file = private_file(&folder.path().join("kubeconfig"), "text").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(folder.path()), mode(&file)), (0o700, 0o600));
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_file_is_replaced_and_its_target_is_unchanged() {
+        let folder = folder().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("kubeconfig"));
+        std::fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        private_file(&link, "new").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_file());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "old");
     }
 }
