@@ -18,6 +18,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_api::duration::GoDuration;
 use mcm_driver::proto::driver_server::DriverServer;
 use mcm_driver::server::DriverService;
+use runtime::kube_config;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
@@ -161,11 +162,11 @@ impl ServeOptions {
         let mut config = match &self.kubeconfig {
             Some(path) => {
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| anyhow::anyhow!("{error}"))?;
-                kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                kube_config::of(kubeconfig, &KubeConfigOptions::default())
                     .await
                     .with_context(|| format!("the kubeconfig {} is not usable", path.display()))?
             }
-            None => kube::Config::infer().await.context(
+            None => inferred().await.context(
                 "no kubeconfig is given, none is found, and this is no pod with a service account: \
                      use --kubeconfig FILE, or --without-kubelets",
             )?,
@@ -179,6 +180,14 @@ impl ServeOptions {
             Ok(_) => Ok(Some(client)),
             Err(error) => bail!("the API server {server} {error}"),
         }
+    }
+}
+
+/// The configuration by `KUBECONFIG` or `~/.kube/config`, else that of the pod that this process runs in.
+async fn inferred() -> anyhow::Result<kube::Config> {
+    match Kubeconfig::read() {
+        Ok(kubeconfig) => Ok(kube_config::of(kubeconfig, &KubeConfigOptions::default()).await?),
+        Err(no_file) => kube_config::in_cluster().map_err(|error| anyhow::anyhow!("{no_file}; {error}")),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod decode;
 pub mod election;
 pub mod error;
 pub mod events;
+pub mod kube_config;
 pub mod ownership;
 pub mod private_files;
 pub mod reach;

@@ -13,6 +13,7 @@ use crate::heavy::HeavyWork;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::life::Life;
+use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::registry::Registry;
 use crate::signer::Signer;
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     /// The bodies of requests in progress.
     pub(crate) in_flight: InFlight,
+    pub(crate) metrics: Metrics,
     /// Requests with large bodies.
     pub(crate) heavy: HeavyWork,
     /// See `Options::lasting_watches`.

@@ -20,6 +20,7 @@ pub mod json;
 pub mod jsonpath;
 pub mod kinds;
 mod life;
+pub mod metrics;
 pub mod observe;
 pub mod openapi;
 pub mod patch;

@@ -24,6 +24,7 @@ use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::kinds;
 use crate::life::{Disconnected, Life};
+use crate::metrics::{Metrics, Source};
 use crate::observe::Observer;
 use crate::registry::{Registry, Settings, WriteOptions};
 use crate::signer::Signer;
@@ -62,6 +63,8 @@ pub struct Options {
     /// Whether a watch continues after its timeout while no fault rule can act on it. It then sends one bookmark per
     /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
+    /// Metrics of other parts of this process that `/metrics` contains.
+    pub metrics: Vec<Arc<dyn Source>>,
 }
 
 impl Options {
@@ -78,6 +81,7 @@ impl Options {
             authorization: Authorization::default(),
             service_account_admission: false,
             lasting_watches: false,
+            metrics: Vec::new(),
         }
     }
 }
@@ -135,6 +139,7 @@ impl Server {
             authorization,
             service_account_admission,
             lasting_watches,
+            metrics,
         } = options;
         let authority = if clock.is_simulated() {
             None
@@ -184,6 +189,7 @@ impl Server {
             authorizer,
             faults,
             in_flight: InFlight::default(),
+            metrics: Metrics::new(metrics),
             heavy: HeavyWork::default(),
             lasting_watches,
             signer: Signer::new(&mut keys.stream("apiserver token key"))?,

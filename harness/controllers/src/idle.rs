@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::foundation::{self, AnyWorker};
-use crate::{Action, Change, Kind, Outcome, Settings, View, workers};
+use crate::{Action, Change, Kind, Outcome, Panics, Settings, View, workers};
 
 const NODES: usize = 20;
 /// Renewals are not measured here: a few of them, with a matching grace period, represent two days of renewals.
@@ -76,8 +76,8 @@ impl AnyWorker for Counted {
         self.inner.synced(view);
     }
 
-    fn supervise(&mut self) {
-        self.inner.supervise();
+    fn supervise(&mut self, panics: Panics) {
+        self.inner.supervise(panics);
     }
 
     fn resume_at(&self) -> Option<Timestamp> {
@@ -206,6 +206,7 @@ async fn two_idle_days_cause_no_writes_and_no_wakes_except_node_deadlines() {
         clock.clone(),
         Seed::new(8),
         counted,
+        Panics::default(),
         CancellationToken::new(),
     );
     let script = async {

@@ -109,12 +109,25 @@ pub use foundation::{
     Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Served, Severity, Target, Transition, View,
 };
 use foundation::{AnyWorker, Worker};
+pub use foundation::{PanicCounts, Panics};
 pub use settings::{Name, Settings};
 
 /// Runs the enabled controllers until `cancelled` fires. Errors are logged and retried.
 pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, cancelled: CancellationToken) {
     let workers = workers(&settings, clock.now());
-    foundation::run::run(client, clock, seed, workers, cancelled).await;
+    foundation::run::run(client, clock, seed, workers, settings.panics, cancelled).await;
+}
+
+/// Runs one controller that is not built in until the future is dropped. `create` creates it, again after a panic.
+pub async fn run_single<C: Controller + 'static>(
+    client: Client,
+    clock: Clock,
+    seed: Seed,
+    create: impl Fn() -> C + Send + 'static,
+    panics: Panics,
+) {
+    let workers: Vec<Box<dyn AnyWorker>> = vec![Box::new(Worker::new(create))];
+    foundation::run::run(client, clock, seed, workers, panics, CancellationToken::new()).await;
 }
 
 /// The enabled controllers. The order determines who decides first when several are due.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{node_lifecycle, pod_gc};
+use crate::{Panics, node_lifecycle, pod_gc};
 
 /// The name of a controller, to enable or disable it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +83,8 @@ pub struct Settings {
     pub pod_gc: pod_gc::Settings,
     /// The periods of the node lifecycle controller.
     pub node_lifecycle: node_lifecycle::Settings,
+    /// Receives the number of panics of each controller.
+    pub panics: Panics,
 }
 
 impl Default for Settings {
@@ -92,6 +94,7 @@ impl Default for Settings {
             root_certificate: String::new(),
             pod_gc: pod_gc::Settings::default(),
             node_lifecycle: node_lifecycle::Settings::default(),
+            panics: Panics::default(),
         }
     }
 }

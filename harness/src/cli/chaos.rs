@@ -14,6 +14,7 @@ use scenario::job::Job;
 use scenario::plan::Plan;
 use scenario::result::RunResult;
 use serde::Serialize;
+use stage::run_folder::RunFolder;
 
 use super::jobs::{self, at_once};
 use super::output::{self, say};
@@ -232,8 +233,7 @@ impl ChaosCommand {
     /// Compares failures with the undisturbed runs of their plans.
     async fn group(&self, suites: &[&Suite], results: &[RunResult]) -> Result<Vec<FailureGroup>, Usage> {
         let failed = results.iter().filter(|result| !result.passed()).take(MOST_COMPARED);
-        let scratch =
-            tempfile::tempdir().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
+        let scratch = RunFolder::new().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
         let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
             .map(|result| {
                 let plan = Plan {

@@ -2,13 +2,32 @@
 
 use std::net::TcpListener;
 
+use clap::Args;
 use stage::plane::envtest;
+use stage::run_folder::RunFolder;
 use stage::{child, kind};
 
 use super::output::say;
-use super::{Ended, Outcome, block_on};
+use super::{Ended, Outcome, block_on, health, leftovers};
 
-pub(super) fn execute() -> Ended {
+#[derive(Args, Debug)]
+pub(super) struct Doctor {
+    /// Removes what killed runs have left: temporary folders, programs and kind clusters
+    #[arg(long)]
+    clean: bool,
+}
+
+impl Doctor {
+    pub(super) fn execute(self) -> Ended {
+        let outcomes = [check_stages()?, health::report()?, leftovers::report(self.clean)];
+        Ok(match outcomes.contains(&Outcome::Failed) {
+            true => Outcome::Failed,
+            false => Outcome::Passed,
+        })
+    }
+}
+
+fn check_stages() -> Ended {
     let exact = if ::sim::exact_replay() {
         "runs replay exactly"
     } else {
@@ -22,7 +41,7 @@ pub(super) fn execute() -> Ended {
     if let Err(error) = TcpListener::bind(("127.0.0.1", 0)) {
         problems.push(format!("cannot open a port on the loopback address: {error}"));
     }
-    if let Err(error) = tempfile::tempdir() {
+    if let Err(error) = RunFolder::new() {
         problems.push(format!("cannot create a temporary folder: {error}; set TMPDIR"));
     }
     if problems.is_empty() {
@@ -43,9 +62,13 @@ pub(super) fn execute() -> Ended {
         Some(problem) => say!("kind      not ready: {problem}"),
     }
     for cluster in block_on(kind::leftovers())?.unwrap_or_default() {
-        say!(
-            "kind      cluster {cluster} belongs to a running or killed session: kind delete cluster --name {cluster}"
-        );
+        // The cluster of a killed session of this user is among the leftovers.
+        if !leftovers::has_cluster(&cluster) {
+            say!(
+                "kind      cluster {cluster} belongs to a running session, or to a killed one with another TMPDIR: \
+                 kind delete cluster --name {cluster}"
+            );
+        }
     }
     say!(
         "kubeconfig specify the cluster: --kubeconfig FILE [--context NAME]; a run removes everything that it creates"

@@ -9,6 +9,7 @@ use apiserver::faults::{Rule, Status, parse};
 use clap::{Args, Subcommand, ValueEnum};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use runtime::kube_config;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -209,7 +210,7 @@ impl FaultsClient {
                 None => Kubeconfig::read_from(of_this_folder()?).map_err(|error| unusable(error.to_string()))?,
             },
         };
-        let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+        let config = kube_config::of(read, &KubeConfigOptions::default()).await;
         let mut config = config.map_err(|error| unusable(error.to_string()))?;
         config.default_retry = false;
         config.connect_timeout = Some(LIMIT);

@@ -302,7 +302,7 @@ pub(super) async fn run_simulated(job: &Job) -> RunResult {
 async fn run_in_process(job: &Job) -> Result<RunResult, String> {
     let cannot = |error: std::io::Error| format!("cannot start a process for the simulation: {error}");
     let mut child = Command::new(this_program().map_err(cannot)?)
-        .arg("perform")
+        .args(["perform", "--parent", &std::process::id().to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

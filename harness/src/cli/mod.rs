@@ -9,8 +9,10 @@ mod driver;
 mod durations;
 mod faults;
 mod files;
+mod health;
 mod idle;
 mod jobs;
+mod leftovers;
 mod list;
 mod nodes;
 mod open_files;
@@ -59,7 +61,7 @@ enum Command {
     /// Tests drivers of clouds against the contract
     Driver(driver::DriverCommand),
     /// Reports which stages can run here, and what is missing for the others
-    Doctor,
+    Doctor(doctor::Doctor),
     /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
     ///
     /// An effect is a write to the API server or a cloud call. Every run must pass and have the same final state as the
@@ -82,10 +84,23 @@ enum Command {
     Idle(idle::Idle),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
-    Perform,
+    Perform(perform::Perform),
     /// Executes another program that ends together with the parent of this process
     #[command(hide = true)]
     Tether(::stage::child::Tether),
+}
+
+impl Command {
+    /// Whether it may create a kind cluster; `None`: it creates no world at all.
+    fn creates(&self) -> Option<bool> {
+        match self {
+            Self::Run(run) => Some(run.is_on_kind()),
+            Self::Up(up) => Some(up.is_on_kind()),
+            Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
+            Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Driver(_) => None,
+            Self::Doctor(_) | Self::Perform(_) | Self::Tether(_) => None,
+        }
+    }
 }
 
 /// The outcome of a command.
@@ -121,6 +136,9 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    if let Some(on_kind) = arguments.command.creates() {
+        leftovers::remove_before_start(on_kind);
+    }
     let ended = match arguments.command {
         Command::Run(run) => {
             let mut scenarios = scenarios();
@@ -136,12 +154,12 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Faults(faults) => faults.execute(),
         Command::List(list) => list.execute(&scenarios()),
         Command::Driver(driver) => driver.execute(),
-        Command::Doctor => doctor::execute(),
+        Command::Doctor(doctor) => doctor.execute(),
         Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Idle(idle) => idle.execute(),
-        Command::Perform => perform::execute(),
+        Command::Perform(perform) => perform.execute(),
         Command::Tether(tether) => Err(Usage(tether.become_it())),
     };
     match ended {

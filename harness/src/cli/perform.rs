@@ -2,14 +2,32 @@
 
 use std::io::Write;
 
+use clap::Args;
 use scenario::StageKind;
 use scenario::job::Job;
+use stage::child::end_with_parent;
 use stage::logs;
 
 use super::{Ended, Outcome, Usage};
 use crate::runner;
 
-pub(super) fn execute() -> Ended {
+#[derive(Args, Debug)]
+pub(super) struct Perform {
+    /// The process id of the parent that this one must not outlive
+    #[arg(long)]
+    parent: Option<i32>,
+}
+
+impl Perform {
+    pub(super) fn execute(self) -> Ended {
+        if let Some(parent) = self.parent {
+            end_with_parent(parent)?;
+        }
+        perform()
+    }
+}
+
+fn perform() -> Ended {
     let job: Job = serde_json::from_reader(std::io::stdin().lock())
         .map_err(|error| Usage(format!("standard input does not contain a job: {error}")))?;
     if job.stage != StageKind::Sim {

@@ -91,6 +91,11 @@ impl Run {
         !self.names.is_empty()
     }
 
+    /// Whether it may create a kind cluster.
+    pub(super) fn is_on_kind(&self) -> bool {
+        self.stage == StageKind::Kind || self.target_stage == Some(StageKind::Kind)
+    }
+
     pub(super) fn execute(self, scenarios: Vec<Scenario>) -> Ended {
         self.check()?;
         if !self.plans.is_empty() {

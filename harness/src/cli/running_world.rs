@@ -9,11 +9,10 @@ use fakecloud::proto::cloud_client::CloudClient;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_driver::channel::{AddressError, channel};
 use mcm_driver::tls::{Tls, TlsFiles};
-use nix::errno::Errno;
-use nix::sys::signal::kill;
 use nix::unistd::Pid;
-use runtime::private_files;
+use runtime::{kube_config, private_files};
 use serde::{Deserialize, Serialize};
+use stage::leftovers::has_owner;
 use stage::plane::{FileError, KubeconfigProblem, private_file};
 use tonic::transport::Channel;
 
@@ -127,7 +126,7 @@ impl World {
 
 async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem> {
     let read = Kubeconfig::read_from(kubeconfig)?;
-    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    let mut config = kube_config::of(read, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(SERVER_LIMIT);
     Ok(kube::Client::try_from(config)?)
@@ -139,6 +138,8 @@ async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem>
 struct Entry {
     /// The process of `drydock up`.
     process: i32,
+    /// Its run folder, which it owns while it runs.
+    run_folder: PathBuf,
     world: World,
 }
 
@@ -149,17 +150,18 @@ pub(super) struct Announced {
 }
 
 impl Announced {
-    /// Writes the file, readable only by this user. `None`: another `drydock up` runs in `folder` and owns the file.
+    /// Writes the file, readable only by this user. `run_folder` belongs to this process. `None`: another `drydock up` runs in `folder` and owns the file.
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub(super) fn new(folder: &Path, world: &World) -> Result<Option<Self>, WorldError> {
+    pub(super) fn new(folder: &Path, world: &World, run_folder: &Path) -> Result<Option<Self>, WorldError> {
         let path = folder.join(FILE);
-        if matches!(read(&path)?, Some(entry) if runs(entry.process) && entry.process != own()) {
+        if matches!(read(&path)?, Some(entry) if has_owner(&entry.run_folder)) {
             return Ok(None);
         }
         let entry = Entry {
-            process: own(),
+            process: Pid::this().as_raw(),
+            run_folder: run_folder.to_owned(),
             world: world.clone(),
         };
         let text = match serde_json::to_string_pretty(&entry) {
@@ -191,7 +193,7 @@ pub(super) fn find(folder: &Path) -> Result<World, WorldError> {
     let path = folder.join(FILE);
     match read(&path)? {
         None => Err(WorldError::NotUp),
-        Some(entry) if runs(entry.process) => Ok(entry.world),
+        Some(entry) if has_owner(&entry.run_folder) => Ok(entry.world),
         Some(entry) => Err(WorldError::Killed { process: entry.process }),
     }
 }
@@ -214,13 +216,11 @@ fn read(path: &Path) -> Result<Option<Entry>, WorldError> {
         })
 }
 
-fn own() -> i32 {
-    Pid::this().as_raw()
-}
-
-/// Whether a process with that id runs, as any user.
-fn runs(process: i32) -> bool {
-    process > 0 && kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
+/// The file that a killed `drydock up` left in `folder`. A file that cannot be read is not regarded as such.
+pub(super) fn left(folder: &Path) -> Option<PathBuf> {
+    let path = folder.join(FILE);
+    let entry = read(&path).ok().flatten()?;
+    (!has_owner(&entry.run_folder)).then_some(path)
 }
 
 /// The world to use; by default the one that `drydock up` runs in this folder.
@@ -299,6 +299,8 @@ impl Where {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use stage::run_folder::RunFolder;
+
     use super::*;
 
     fn world() -> World {
@@ -313,28 +315,22 @@ mod tests {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// Writes the file of a process.
-    fn write_file(folder: &Path, process: i32) {
+    /// Writes the file of a process that owned this folder.
+    fn write_file(folder: &Path, run_folder: &Path) {
         let text = serde_json::to_string(&Entry {
-            process,
+            process: 1,
+            run_folder: run_folder.to_owned(),
             world: world(),
         });
         std::fs::create_dir_all(folder.join(".drydock")).unwrap();
         std::fs::write(folder.join(FILE), text.unwrap()).unwrap();
     }
 
-    /// The id of a process that has ended.
-    fn ended() -> i32 {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        let process = i32::try_from(child.id()).unwrap();
-        child.wait().unwrap();
-        process
-    }
-
     #[test]
     fn a_world_is_found_while_it_runs_and_its_file_is_private() {
         let folder = tempfile::tempdir().unwrap();
-        let announced = Announced::new(folder.path(), &world()).unwrap().unwrap();
+        let run = RunFolder::new().unwrap();
+        let announced = Announced::new(folder.path(), &world(), run.path()).unwrap().unwrap();
         assert_eq!(find(folder.path()).unwrap(), world());
         assert_eq!(mode_of(&folder.path().join(FILE)), 0o600);
         assert_eq!(mode_of(&folder.path().join(".drydock")), 0o700);
@@ -348,7 +344,8 @@ mod tests {
     fn reports_in_the_folder_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join(".drydock/reports")).unwrap();
-        drop(Announced::new(folder.path(), &world()).unwrap().unwrap());
+        let run = RunFolder::new().unwrap();
+        drop(Announced::new(folder.path(), &world(), run.path()).unwrap().unwrap());
         let left = std::fs::read_dir(folder.path().join(".drydock")).unwrap();
         let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["reports"]);
@@ -357,16 +354,19 @@ mod tests {
     #[test]
     fn an_existing_folder_becomes_private_and_links_are_refused() {
         let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::new().unwrap();
         let own = folder.path().join(".drydock");
         std::fs::create_dir(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let announced = Announced::new(folder.path(), &world()).unwrap();
+        let announced = Announced::new(folder.path(), &world(), run.path()).unwrap();
         assert_eq!(mode_of(&own), 0o700);
         drop(announced);
 
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &own).unwrap();
-        let error = Announced::new(folder.path(), &world()).unwrap_err().to_string();
+        let error = Announced::new(folder.path(), &world(), run.path())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("symbolic link"), "{error}");
         assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
@@ -374,18 +374,26 @@ mod tests {
     #[test]
     fn the_file_of_a_killed_process_is_reported_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        write_file(folder.path(), ended());
+        write_file(folder.path(), &folder.path().join("removed"));
         let error = find(folder.path()).unwrap_err().to_string();
         assert!(error.contains("was killed and left .drydock/up.json"), "{error}");
-        assert!(Announced::new(folder.path(), &world()).unwrap().is_some());
+        assert_eq!(left(folder.path()), Some(folder.path().join(FILE)));
+        let run = RunFolder::new().unwrap();
+        assert!(Announced::new(folder.path(), &world(), run.path()).unwrap().is_some());
     }
 
     #[test]
     fn the_second_world_of_a_folder_does_not_replace_the_file_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        let first = i32::try_from(std::os::unix::process::parent_id()).unwrap();
-        write_file(folder.path(), first);
-        assert!(Announced::new(folder.path(), &world()).unwrap().is_none());
+        let first = RunFolder::new().unwrap();
+        write_file(folder.path(), first.path());
+        let second = RunFolder::new().unwrap();
+        assert!(
+            Announced::new(folder.path(), &world(), second.path())
+                .unwrap()
+                .is_none()
+        );
+        assert_eq!(left(folder.path()), None);
         assert_eq!(find(folder.path()).unwrap(), world());
     }
 

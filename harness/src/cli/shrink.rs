@@ -8,6 +8,7 @@ use scenario::job::Job;
 use scenario::plan::Plan;
 use scenario::result::RunResult;
 use scenario::{Scenario, StageKind};
+use stage::run_folder::RunFolder;
 
 use super::files::read_plan;
 use super::output::say;
@@ -33,8 +34,7 @@ impl ShrinkCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let plan = read_plan(&self.plan, scenarios)?;
         let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
-        let scratch =
-            tempfile::tempdir().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
+        let scratch = RunFolder::new().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
         let work = Box::pin(find(plan, scratch.path()));
         let found = block_on(async {
             tokio::select! {

@@ -69,6 +69,11 @@ enum Part {
 }
 
 impl Up {
+    /// Whether it creates a kind cluster.
+    pub(super) fn is_on_kind(&self) -> bool {
+        self.stage == StageKind::Kind
+    }
+
     pub(super) fn execute(self) -> Ended {
         let controller = match self.controller {
             Some(command) => Controller::Command(command),
@@ -201,7 +206,7 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
         tls: Some(up.cloud_tls().into()),
         kubeconfig: Some(cluster.kubeconfig().to_owned()),
     };
-    let _announced = announce(&world);
+    let _announced = announce(&world, cluster.folder());
     let namespace = up.namespace().to_owned();
     tokio::select! {
         biased;
@@ -213,8 +218,8 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
 }
 
 /// Lets `drydock nodes` find the world. A failure is only printed.
-fn announce(world: &World) -> Option<Announced> {
-    let announced = Announced::new(Path::new("."), world);
+fn announce(world: &World, run_folder: &Path) -> Option<Announced> {
+    let announced = Announced::new(Path::new("."), world, run_folder);
     if let Ok(Some(announced)) = announced {
         return Some(announced);
     }
@@ -274,7 +279,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
         tls: None,
         kubeconfig: Some(stage.kubeconfig().to_owned()),
     };
-    let _announced = announce(&world);
+    let _announced = announce(&world, stage.folder());
     let settle = async {
         print_error(population.settle(&world, NAMESPACE).await);
         print_end();

@@ -15,6 +15,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
+use crate::run_folder::VARIABLE;
+
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -76,19 +78,46 @@ pub struct Tether {
 impl Tether {
     /// Replaces this process with the program. Returns only on failure, with the reason.
     pub fn become_it(self) -> String {
-        #[cfg(target_os = "linux")]
-        if let Err(error) = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL) {
-            return format!("cannot request a signal at the parent's death: {error}");
-        }
-        // The parent may have died before the call of prctl.
-        if nix::unistd::getppid() != Pid::from_raw(self.parent) {
-            return "the parent process has ended".to_owned();
+        if let Err(error) = end_with_parent(self.parent) {
+            return error.to_string();
         }
         let Some((program, arguments)) = self.command.split_first() else {
             return "no program is specified".to_owned();
         };
         let error = std::process::Command::new(program).args(arguments).exec();
         format!("cannot start {}: {error}", program.display())
+    }
+}
+
+/// Errors of tying this process to its parent.
+#[derive(Debug, thiserror::Error)]
+pub enum TetherError {
+    /// The kernel refuses.
+    #[error("cannot request a signal at the parent's death: {0}")]
+    Refused(#[source] nix::errno::Errno),
+    /// The parent has ended already.
+    #[error("the parent process has ended")]
+    Orphan,
+}
+
+/// Lets the kernel kill this process when its parent ends. Only Linux can.
+///
+/// # Errors
+/// The kernel refuses, or the parent has ended already.
+pub fn end_with_parent(parent: i32) -> Result<(), TetherError> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(TetherError::Refused)?;
+    // The parent may have died before the call of prctl.
+    if nix::unistd::getppid() != Pid::from_raw(parent) {
+        return Err(TetherError::Orphan);
+    }
+    Ok(())
+}
+
+/// Passes the run's folder, which contains `log`, to a program, so that it is found if this process is killed.
+pub(crate) fn name_folder(command: &mut Command, log: &Path) {
+    if let Some(folder) = log.parent().and_then(|folder| folder.canonicalize().ok()) {
+        command.env(VARIABLE, folder);
     }
 }
 
@@ -130,7 +159,9 @@ impl Program {
             .open(&self.log)
             .map_err(cannot)?;
         let errors = log.try_clone().map_err(cannot)?;
-        let child = Command::new(this_program().map_err(cannot)?)
+        let mut command = Command::new(this_program().map_err(cannot)?);
+        name_folder(&mut command, &self.log);
+        let child = command
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)
             .envs(self.environment.iter().map(|(key, value)| (key, value)))

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use http::uri::Authority;
 use hyper_util::rt::TokioIo;
+use proxy::Proxies;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint, Uri};
 
+pub use crate::connect_error::ConnectError;
 use crate::tls::{FileError, Tls};
+use crate::tunnel::{self, proxy_for};
 
 /// The timeout for establishing a connection, including TLS; the call then fails with Unavailable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,11 +41,6 @@ pub struct AddressError {
     form: &'static str,
     reason: String,
 }
-
-/// Why a connection failed: one sentence that names what to check.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConnectError(String);
 
 impl From<AddressError> for ConnectError {
     fn from(error: AddressError) -> Self {
@@ -173,7 +171,7 @@ impl Dialler {
             Some(_) if !encrypted => {
                 return Err(wrong("certificates apply to grpcs:// only".to_owned()));
             }
-            None if !is_loopback(&host) => {
+            None if !proxy::is_loopback(&host) => {
                 return Err(wrong(format!(
                     "{host} is not on loopback and the connection would not be encrypted: use grpcs://{authority} with certificates"
                 )));
@@ -225,6 +223,11 @@ impl Dialler {
     }
 
     async fn reach(&self) -> Result<TcpStream, ConnectError> {
+        let certified = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+        let names = std::iter::once(self.host.as_str()).chain(certified);
+        if let Some(proxy) = proxy_for(&Proxies::from_environment(), names, self.port)? {
+            return tunnel::open(&proxy, &self.host, self.port).await;
+        }
         let mut reason = "it has no address".to_owned();
         for address in self.resolve().await? {
             match TcpStream::connect(address).await {
@@ -271,10 +274,6 @@ impl Dialler {
             ))),
         }
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == LOCALHOST || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]

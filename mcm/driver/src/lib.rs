@@ -6,12 +6,14 @@
 pub mod call;
 pub mod channel;
 pub mod client;
+mod connect_error;
 pub mod incoming;
 pub mod of_provider;
 pub mod registration;
 pub mod server;
 mod source;
 pub mod tls;
+mod tunnel;
 mod wire;
 
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use parking_lot::Mutex;
+use runtime::kube_config;
 use tower::BoxError;
 
 use crate::Error;
@@ -84,10 +85,10 @@ async fn open((flag, path): (&'static str, &str)) -> Result<(Client, Config), Er
         reason,
     };
     let config = if path.is_empty() || path == IN_CLUSTER {
-        Config::incluster().map_err(|error| failed(format!("not in a pod with a service account: {error}")))?
+        kube_config::in_cluster().map_err(|error| failed(format!("not in a pod with a service account: {error}")))?
     } else {
         let kubeconfig = Kubeconfig::read_from(path).map_err(|error| failed(error.to_string()))?;
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        kube_config::of(kubeconfig, &KubeConfigOptions::default())
             .await
             .map_err(|error| failed(error.to_string()))?
     };

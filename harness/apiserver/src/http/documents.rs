@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::negotiate::{Form, Offer, form};
 use super::path::Route;
-use super::{Body, Exchange, accept, json_response, no_such_path, page_not_found, text_response};
+use super::{Body, Exchange, accept, json_response, no_such_path, page_not_found, text_response, with_type};
 use crate::registry::Catalog;
 use crate::status::ApiError;
 use crate::{discovery, openapi};
@@ -20,6 +20,7 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
     let document = match route {
         Route::Version => version(),
         Route::Health { check } => return Ok(health(exchange, check)),
+        Route::Metrics => return Ok(metrics(exchange)),
         Route::Root => root(resources.iter().map(|resource| resource.api_version())),
         Route::CoreVersions | Route::Groups => return discover(exchange, route, catalog),
         Route::Group { group } => match discovery::group(resources, group) {
@@ -99,6 +100,11 @@ fn version() -> Value {
     })
 }
 
+fn metrics(exchange: &Exchange<'_>) -> Response<Body> {
+    let text = exchange.server.metrics.text();
+    with_type(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(text))
+}
+
 fn health(exchange: &Exchange<'_>, check: &str) -> Response<Body> {
     const CHECKS: [&str; 2] = ["ping", "store"];
     if !check.is_empty() {
@@ -133,6 +139,7 @@ fn root(versions: impl Iterator<Item = String>) -> Value {
                 "/apis",
                 "/healthz",
                 "/livez",
+                "/metrics",
                 "/openapi/v3",
                 "/readyz",
                 "/version",

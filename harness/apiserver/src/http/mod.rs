@@ -8,6 +8,7 @@ mod caller;
 mod disturb;
 mod documents;
 mod impersonation;
+mod measure;
 mod negotiate;
 mod objects;
 mod path;
@@ -99,11 +100,14 @@ impl Inner {
         }
         let id = request.headers().get(&AUDIT_ID).cloned();
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let started = self.registry.clock().now();
+        let in_flight = self.metrics.in_flight(&method);
         let mut arrived = None;
         let exchange = AssertUnwindSafe(Box::pin(self.exchange(identity, request, &mut arrived)));
-        match exchange.catch_unwind().await {
-            Ok(response) => response,
+        let response = match exchange.catch_unwind().await {
+            Ok(response) => response?,
             Err(panic) => {
+                self.count_panic(arrived.as_ref());
                 let id = id.or_else(|| HeaderValue::from_str(&self.audit_id()).ok());
                 let text = id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
                 let why = logs::panic_message(panic.as_ref());
@@ -124,9 +128,14 @@ impl Inner {
                         tracing::error!(id = text, panic = why, "the response is not recorded");
                     }
                 }
-                Ok(response)
+                response
             }
+        };
+        drop(in_flight);
+        if let Some(arrival) = &arrived {
+            self.count_response(arrival, response.status().as_u16(), started);
         }
+        Ok(response)
     }
 
     /// Authenticates and authorizes the request before it reads the body, so that a client without rights cannot make the

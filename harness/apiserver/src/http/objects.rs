@@ -361,6 +361,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         timeout: SignedDuration::from_secs(seconds),
         deadline: after(exchange.now, SignedDuration::from_secs(seconds)),
         bookmarks: options.bookmarks,
+        _counted: server.count_watch(exchange.arrival),
     };
     let mut response = json_response(200, Bytes::new());
     *response.body_mut() = Body::stream(feed.lines());

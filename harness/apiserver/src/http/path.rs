@@ -9,6 +9,8 @@ pub(super) enum Route {
     Root,
     /// `/version`
     Version,
+    /// `/metrics`
+    Metrics,
     /// `/healthz`, `/livez`, `/readyz` and their checks.
     Health { check: String },
     /// `/api`
@@ -55,6 +57,7 @@ impl Route {
         match segments {
             [] => Self::Root,
             ["version"] => Self::Version,
+            ["metrics"] => Self::Metrics,
             ["healthz" | "livez" | "readyz"] => Self::Health { check: String::new() },
             ["healthz" | "livez" | "readyz", check] => Self::Health {
                 check: (*check).to_owned(),
@@ -150,6 +153,7 @@ mod tests {
 
     #[rstest]
     #[case("/", Route::Root)]
+    #[case("/metrics", Route::Metrics)]
     #[case("/readyz/ping", Route::Health { check: "ping".to_owned() })]
     #[case("/apis/apps/v1/", Route::Resources { group: "apps".to_owned(), version: "v1".to_owned() })]
     #[case("/openapi/v3/apis/apps/v1", Route::OpenApiDocument { group_version: "apis/apps/v1".to_owned() })]

@@ -13,6 +13,7 @@ use super::render::{Presentation, error_event};
 use crate::faults::{OpenWatch, WatchEffect};
 use crate::inner::Inner;
 use crate::life::{Disconnected, Events};
+use crate::metrics::Counted;
 use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
 use crate::signal;
@@ -34,6 +35,8 @@ pub(super) struct Feed {
     pub(super) timeout: SignedDuration,
     pub(super) deadline: Timestamp,
     pub(super) bookmarks: bool,
+    /// Counts the watch; `None` in virtual time.
+    pub(super) _counted: Option<Counted>,
 }
 
 /// The state of a feed.

@@ -12,6 +12,7 @@ mod definitions;
 mod faults;
 mod https;
 mod linearizable;
+mod metrics;
 mod requests;
 mod roles;
 mod stress;

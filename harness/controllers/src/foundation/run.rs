@@ -16,6 +16,7 @@ use super::action::Action;
 use super::caches::{Caches, Change, Kind, Update, metadata_updates};
 use super::catalog;
 use super::controller::View;
+use super::panics::Panics;
 use super::perform::{Outcome, perform};
 use super::recorder::{occurrence, recorder, send};
 use super::resource::ResourceType;
@@ -30,9 +31,10 @@ pub(crate) async fn run(
     clock: Clock,
     seed: Seed,
     workers: Vec<Box<dyn AnyWorker>>,
+    panics: Panics,
     cancelled: CancellationToken,
 ) {
-    let mut engine = Engine::new(client, clock, &seed, workers);
+    let mut engine = Engine::new(client, clock, &seed, workers, &panics);
     tokio::select! {
         biased;
         () = cancelled.cancelled() => {}
@@ -65,10 +67,10 @@ struct Done {
 }
 
 impl Engine {
-    fn new(client: Client, clock: Clock, seed: &Seed, mut workers: Vec<Box<dyn AnyWorker>>) -> Self {
+    fn new(client: Client, clock: Clock, seed: &Seed, mut workers: Vec<Box<dyn AnyWorker>>, panics: &Panics) -> Self {
         // In virtual time a panic fails the run.
         if !clock.is_simulated() {
-            workers.iter_mut().for_each(|worker| worker.supervise());
+            workers.iter_mut().for_each(|worker| worker.supervise(panics.clone()));
         }
         let mut typed: BTreeSet<Kind> = workers.iter().flat_map(|worker| worker.kinds()).collect();
         let all = workers.iter().any(|worker| worker.needs_all_metadata());

@@ -11,6 +11,7 @@ use runtime::timers::Timers;
 use super::action::Action;
 use super::caches::{Caches, Change, Kind, everything};
 use super::controller::{Controller, Plan, Queue, View};
+use super::panics::Panics;
 use super::perform::{Failure, Outcome};
 use super::supervision::Supervision;
 use quantity::Saturating as _;
@@ -35,8 +36,8 @@ pub(crate) trait AnyWorker: Send {
     fn synced(&mut self, view: View<'_>);
     /// Decides the next due key and returns its first action with a ticket.
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)>;
-    /// From now on panics are caught; the controller starts again.
-    fn supervise(&mut self);
+    /// From now on panics are caught and counted; the controller starts again.
+    fn supervise(&mut self, panics: Panics);
     /// When a controller that panicked starts again; `None` if it runs.
     fn resume_at(&self) -> Option<Timestamp>;
     /// Processes the outcome of a ticket's action; returns the next action.
@@ -50,6 +51,7 @@ pub(crate) struct Worker<C: Controller> {
     controller: C,
     /// `None` if panics are not caught.
     supervision: Option<Supervision<C::Key>>,
+    panics: Panics,
     due: Timers<C::Key>,
     under_way: BTreeMap<u64, Job<C::Key>>,
     busy: BTreeSet<C::Key>,
@@ -75,6 +77,7 @@ impl<C: Controller> Worker<C> {
             controller: create(),
             create: Box::new(create),
             supervision: None,
+            panics: Panics::default(),
             due: Timers::default(),
             under_way: BTreeMap::new(),
             busy: BTreeSet::new(),
@@ -114,6 +117,7 @@ impl<C: Controller> Worker<C> {
         };
         let name = self.controller.name();
         let resume_at = supervision.panicked(key, now);
+        self.panics.panicked(name);
         tracing::error!(
             controller = name,
             ?key,
@@ -211,6 +215,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
             && supervision.resume_at().is_some()
         {
             supervision.resumed();
+            self.panics.restarted(self.controller.name());
             // The new controller knows nothing of the caches.
             for change in everything(
                 &self.controller.kinds(),
@@ -225,7 +230,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
         self.grant(queue, view.now);
     }
 
-    fn supervise(&mut self) {
+    fn supervise(&mut self, panics: Panics) {
+        panics.supervised(self.controller.name());
+        self.panics = panics;
         self.supervision = Some(Supervision::default());
     }
 
@@ -333,8 +340,8 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::foundation::ObjectKey;
     use crate::foundation::action::Target;
+    use crate::foundation::{ObjectKey, PanicCounts};
 
     /// The decided keys, with the instance that decided them.
     type Log = Arc<Mutex<Vec<(usize, String)>>>;
@@ -404,7 +411,7 @@ mod tests {
                 decided: Arc::clone(&decided),
             }
         });
-        worker.supervise();
+        worker.supervise(Panics::default());
         let mut caches = Caches::default();
         for name in names {
             let mut namespace = Namespace::default();
@@ -449,6 +456,8 @@ mod tests {
         worker.synced(at(&caches, 7));
         assert!(worker.begin(at(&caches, 7)).is_none());
         assert_eq!(texts(&decided), ["3 a", "3 c"]);
+        let counts = PanicCounts { panics: 2, restarts: 2 };
+        assert_eq!(worker.panics.counts(), BTreeMap::from([(worker.name(), counts)]));
         assert_eq!(worker.next_due(), Some(at(&caches, 15).now));
     }
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 use clock::Seed;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
-use runtime::private_files;
-use tempfile::TempDir;
+use runtime::{kube_config, private_files};
 
 use super::docker::{Engine, EngineError};
 use super::error::ClusterError;
@@ -19,6 +18,7 @@ use super::progress::{Progress, step};
 use super::removal::Removal;
 use super::tools::{Call, CallError, Orphans, Tools, arguments};
 use super::{KindError, cleanup, system};
+use crate::run_folder::{RunFolder, is_at};
 use crate::setup;
 
 /// The folder of fakecloud's ledgers on the nodes.
@@ -76,7 +76,7 @@ pub struct Cluster {
     removal: Removal,
     kubeconfig: PathBuf,
     // Last, because it has the files of other fields.
-    folder: TempDir,
+    folder: RunFolder,
     _lock: Option<Lock>,
 }
 
@@ -105,7 +105,7 @@ impl Cluster {
         };
         let lock = options.cluster.as_deref().map(Lock::take).transpose()?;
         let exists = !engine.nodes(Some(&name)).await?.is_empty();
-        let folder = crate::plane::private_folder("drydock-kind-").map_err(ClusterError::Folder)?;
+        let folder = RunFolder::with_prefix("drydock-kind-").map_err(ClusterError::Folder)?;
         let plan = Plan {
             tools,
             engine,
@@ -117,12 +117,15 @@ impl Cluster {
         let mut removal = Removal::of(&plan.tools, &plan.name, &plan.kubeconfig, &plan.orphans);
         if exists {
             removal.keep_cluster();
+        } else if options.cluster.is_none() {
+            folder.record_cluster(&plan.name).map_err(ClusterError::Folder)?;
         }
         let brought_up = Box::pin(plan.bring_up(options, folder.path(), &progress)).await;
         let (images, client) = brought_up.map_err(|error| keep_logs(error, folder.path(), options, &plan.name))?;
         let kept = options.keep || options.cluster.is_some();
         if kept {
             removal.keep_cluster();
+            folder.keep_cluster().map_err(ClusterError::Folder)?;
         }
         Ok(Self {
             name: plan.name,
@@ -143,6 +146,11 @@ impl Cluster {
     /// The administrator's kubeconfig, which is removed at the end of the session.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The folder of the session's files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The images of mcm and fakecloud.
@@ -248,6 +256,16 @@ pub async fn leftovers() -> Result<Vec<String>, EngineError> {
     let nodes = Engine::connect().await?.nodes(None).await?;
     let names: BTreeSet<String> = nodes.into_iter().map(|(cluster, _)| cluster).collect();
     Ok(names.into_iter().filter(|name| is_ours(name)).collect())
+}
+
+/// Deletes the cluster that a killed session created, which has its files in `folder`. Blocks.
+///
+/// # Errors
+/// When the cluster is not deleted, with the command that deletes it.
+pub(crate) fn delete_left(cluster: &str, folder: &Path) -> Result<(), KindError> {
+    let tools = Tools::find()?;
+    let mut removal = Removal::of(&tools, cluster, &folder.join("kubeconfig"), &Orphans::default());
+    Ok(removal.remove()?)
 }
 
 /// The error if this machine lacks a program or the Docker engine.
@@ -474,8 +492,8 @@ impl Plan {
     async fn client(&self) -> Result<(kube::Client, String), ClusterError> {
         let name = || self.name.clone();
         let unusable = |source| ClusterError::Kubeconfig { name: name(), source };
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(unusable)?;
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| unusable(error.into()))?;
+        let config = kube_config::of(kubeconfig, &KubeConfigOptions::default()).await;
         let mut config = config.map_err(unusable)?;
         config.default_retry = false;
         let client = kube::Client::try_from(config);
@@ -516,16 +534,22 @@ impl Lock {
     /// The temporary folder is usually shared by all users, so a link in place of the file is refused.
     fn at(path: PathBuf, cluster: &str) -> Result<Self, ClusterError> {
         let options = OpenOptions::new().create(true).truncate(false).write(true).clone();
-        let file = match private_files::open(&path, &options) {
-            Ok(file) => file,
-            Err(source) => return Err(ClusterError::Create { path, source }),
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path, _file: file }),
-            Err(TryLockError::WouldBlock) => Err(ClusterError::InUse {
-                name: cluster.to_owned(),
-            }),
-            Err(TryLockError::Error(source)) => Err(ClusterError::Create { path, source }),
+        loop {
+            let file = match private_files::open(&path, &options) {
+                Ok(file) => file,
+                Err(source) => return Err(ClusterError::Create { path, source }),
+            };
+            match file.try_lock() {
+                Ok(()) if is_at(&file, &path) => return Ok(Self { path, _file: file }),
+                // Its last owner removed it meanwhile.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(ClusterError::InUse {
+                        name: cluster.to_owned(),
+                    });
+                }
+                Err(TryLockError::Error(source)) => return Err(ClusterError::Create { path, source }),
+            }
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::KubeconfigError;
 use kube::runtime::wait;
+use runtime::kube_config::ConfigError;
 
 /// Errors of creating, using and deleting a cluster.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum ClusterError {
         /// The cluster.
         name: String,
         /// The cause.
-        source: KubeconfigError,
+        source: ConfigError,
     },
     /// No client can be created from the kubeconfig.
     #[error("the kubeconfig of cluster {name} is not usable: {source}")]

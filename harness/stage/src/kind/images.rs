@@ -10,6 +10,7 @@ use tokio::process::Command;
 use super::docker::{Engine, EngineError};
 use super::{tar, tools};
 use crate::child::{ChildError, beside};
+use crate::run_folder::RunFolder;
 
 /// The number of bytes of the content's hash in an image tag.
 const TAG_BYTES: usize = 6;
@@ -211,7 +212,7 @@ async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, Ima
 
 /// The program without its symbols, a tenth of its size. `None` if `strip` is not available.
 async fn stripped(program: &Path) -> Option<Vec<u8>> {
-    let folder = tempfile::tempdir().ok()?;
+    let folder = RunFolder::new().ok()?;
     let copy = folder.path().join("program");
     let strip = tools::output(Command::new("strip").arg("-o").arg(&copy).arg(program)).await;
     strip.ok().filter(|output| output.status.success())?;

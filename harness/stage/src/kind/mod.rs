@@ -27,6 +27,7 @@ use clock::NoEntropy;
 use fakecloud::certificates::CertificateError;
 use mcm_driver::channel::AddressError;
 
+pub(crate) use self::cluster::delete_left;
 pub use self::cluster::{Cluster, KindOptions, lacks, leftovers};
 pub use self::docker::EngineError;
 pub use self::error::{ClusterError, DeleteError};

@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use parking_lot::Mutex;
 use tokio::process::{Child, Command};
 
-use crate::child::this_program;
+use crate::child::{name_folder, this_program};
 
 /// How many of a failed program's last lines a message contains.
 const LAST_LINES: usize = 3;
@@ -230,6 +230,7 @@ impl Call<'_> {
             .stderr(errors)
             .process_group(0)
             .kill_on_drop(true);
+        name_folder(&mut command, &self.log);
         for (name, value) in &self.environment {
             match value {
                 Some(value) => command.env(name, value),

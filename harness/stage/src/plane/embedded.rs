@@ -2,21 +2,24 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use ::controllers::{Panics, Settings};
 use apiserver::Identity;
 use apiserver::faults::Faults;
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
 use scenario::Timeouts;
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::PlaneError;
 use super::files::folder;
 use super::kubeconfig::{current_context, write_kubeconfig};
 use crate::audit::Audit;
+use crate::controller_metrics::ControllerMetrics;
 use crate::controllers;
 use crate::role::Role;
+use crate::run_folder::RunFolder;
 
 /// An embedded control plane. Dropping it stops it and removes its files.
 pub struct ControlPlane {
@@ -28,7 +31,7 @@ pub struct ControlPlane {
     audit: Audit,
     faults: Faults,
     // Last, because the other fields may still write into the folder while they end.
-    folder: TempDir,
+    folder: RunFolder,
 }
 
 impl std::fmt::Debug for ControlPlane {
@@ -56,7 +59,11 @@ impl ControlPlane {
         let clock = Clock::wall();
         let audit = Audit::new(namespace);
         let seed = Seed::new(seed);
-        let options = controllers::server_options(clock.clone(), seed.child("apiserver"), &audit);
+        let panics = Panics::default();
+        let options = apiserver::Options {
+            metrics: vec![Arc::new(ControllerMetrics(panics.clone()))],
+            ..controllers::server_options(clock.clone(), seed.child("apiserver"), &audit)
+        };
         let server = apiserver::Server::new(options)?;
         let serving = server.serve(SocketAddr::from(([127, 0, 0, 1], port))).await?;
         let text = serving.kubeconfig(&Identity::admin())?;
@@ -70,7 +77,10 @@ impl ControlPlane {
             client.clone(),
             clock,
             seed.child("controllers"),
-            controllers::settings(timeouts, &server.certificate_authority()),
+            Settings {
+                panics,
+                ..controllers::settings(timeouts, &server.certificate_authority())
+            },
         ));
         controllers::wait_for_default_account(&client, namespace).await?;
         Ok(Self {
@@ -125,7 +135,7 @@ impl ControlPlane {
     }
 
     /// Stops the control plane gracefully and returns its folder.
-    pub async fn shutdown(self) -> TempDir {
+    pub async fn shutdown(self) -> RunFolder {
         self.serving.shutdown().await;
         self.folder
     }

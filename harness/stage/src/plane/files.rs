@@ -1,12 +1,11 @@
 //! The folder and the files of a stage.
 
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use runtime::private_files;
-use tempfile::TempDir;
+
+use crate::run_folder::RunFolder;
 
 /// Errors of writing files of a stage.
 #[derive(Debug, thiserror::Error)]
@@ -28,22 +27,8 @@ pub enum FileError {
 ///
 /// # Errors
 /// [`FileError::Folder`].
-pub(super) fn folder() -> Result<TempDir, FileError> {
-    private_folder("drydock-").map_err(FileError::Folder)
-}
-
-/// Creates a temporary folder that only this user can read (mode 0700, whatever the umask is). Dropping it removes it.
-///
-/// # Errors
-/// The error of the operating system.
-pub fn private_folder(prefix: &str) -> io::Result<TempDir> {
-    let mode = Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new()
-        .prefix(prefix)
-        .permissions(mode.clone())
-        .tempdir()?;
-    std::fs::set_permissions(folder.path(), mode)?;
-    Ok(folder)
+pub(super) fn folder() -> Result<RunFolder, FileError> {
+    RunFolder::new().map_err(FileError::Folder)
 }
 
 /// Writes a new file that only this user can read; an existing file or link of this name is removed first.
@@ -60,6 +45,8 @@ pub fn private_file(path: &Path, text: &str) -> Result<PathBuf, FileError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

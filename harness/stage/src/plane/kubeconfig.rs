@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kube::config::{self, KubeConfigOptions, Kubeconfig};
+use runtime::kube_config::{self, ConfigError};
 use serde_json::{Value, json};
 
 use super::files::{FileError, private_file};
@@ -40,6 +41,9 @@ pub enum KubeconfigProblem {
     /// The file, or a file that it refers to, cannot be read.
     #[error(transparent)]
     Read(#[from] config::KubeconfigError),
+    /// Its values or the proxy cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     /// It has no context of that name.
     #[error("it has no context {0:?}")]
     NoContext(String),
@@ -70,7 +74,7 @@ pub async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigErro
 
 async fn read_client(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem> {
     let read = Kubeconfig::read_from(kubeconfig)?;
-    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    let mut config = kube_config::of(read, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     Ok(kube::Client::try_from(config)?)
 }

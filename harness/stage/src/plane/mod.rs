@@ -20,10 +20,9 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
 use scenario::{StageKind, Timeouts};
-use tempfile::TempDir;
 
 use self::envtest::{EtcdError, MissingPrograms};
-pub use self::files::{FileError, private_file, private_folder};
+pub use self::files::{FileError, private_file};
 use self::kubeconfig::with_token;
 pub use self::kubeconfig::{KubeconfigError, KubeconfigProblem, client_of};
 use super::audit::Audit;
@@ -31,6 +30,7 @@ use super::child::ChildError;
 use super::clusters::Clusters;
 use super::ports::PortError;
 use super::role::Role;
+use super::run_folder::RunFolder;
 use super::setup::SetupError;
 
 /// The validity of service account tokens, which exceeds the duration of any run. After a day, the API server rejects
@@ -317,7 +317,7 @@ impl Plane {
 
     /// Stops everything that it started, and returns its folder. In an existing cluster, the session removes the
     /// objects.
-    pub async fn shutdown(self) -> TempDir {
+    pub async fn shutdown(self) -> RunFolder {
         match self {
             Self::Embedded(plane) => plane.shutdown().await,
             Self::Envtest(plane) => plane.shutdown().await,

@@ -39,10 +39,7 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
     }
     println!("{name}: on the embedded server");
     let known = format!("{name}__embedded");
-    let path = format!(
-        "{}/it/contract/snapshots/{known}.snap",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    let path = format!("{}/it/contract/snapshots/{known}.snap", env!("CARGO_MANIFEST_DIR"));
     let differs = std::fs::exists(path).unwrap();
     let expected = if differs { known } else { name.to_owned() };
     runtime

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use clock::{Clock, Seed};
 use scenario::Timeouts;
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 pub use self::etcd::EtcdError;
@@ -24,6 +23,7 @@ use super::PlaneError;
 use super::files::folder;
 use crate::controllers;
 use crate::role::Role;
+use crate::run_folder::RunFolder;
 
 /// A control plane of one run. Dropping it kills both processes and removes their files.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct ControlPlane {
     parts: JoinSet<String>,
     kubeconfig: PathBuf,
     namespace: String,
-    folder: TempDir,
+    folder: RunFolder,
 }
 
 impl ControlPlane {
@@ -114,7 +114,7 @@ impl ControlPlane {
     }
 
     /// Stops the controllers, returns the servers to `spares`, and returns the run's folder.
-    pub async fn shutdown(mut self) -> TempDir {
+    pub async fn shutdown(mut self) -> RunFolder {
         self.parts.shutdown().await;
         for (name, start) in LOGS.iter().zip(self.logged) {
             keep_log(&self.servers.folder().join(name), &self.folder.path().join(name), start);

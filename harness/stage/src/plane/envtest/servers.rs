@@ -12,7 +12,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::etcd::{Contents, Etcd};
 use super::programs::Programs;
@@ -21,6 +20,7 @@ use crate::plane::PlaneError;
 use crate::plane::files::{folder, private_file};
 use crate::plane::kubeconfig::{KubeconfigError, client_of, write_kubeconfig};
 use crate::ports::{ATTEMPTS, free_port, is_taken};
+use crate::run_folder::RunFolder;
 use crate::{NAMESPACE, setup};
 
 /// How long the API server may take to become ready.
@@ -47,7 +47,7 @@ pub struct Servers {
     /// Whether the initial contents include the machine CRDs.
     with_machines: bool,
     // Last, because the processes may still write into the folder while they end.
-    folder: TempDir,
+    folder: RunFolder,
 }
 
 impl std::fmt::Debug for Servers {
@@ -198,7 +198,7 @@ struct Started {
     store: Etcd,
     client: kube::Client,
     access: Access,
-    folder: TempDir,
+    folder: RunFolder,
 }
 
 impl Started {

@@ -18,10 +18,10 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
+use runtime::kube_config;
 use scenario::job::Job;
 use scenario::kinds::{self, UnknownKind};
 use serde_json::Value;
-use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
@@ -32,6 +32,7 @@ use crate::deploy::DeployError;
 use crate::kind_api::KindApi;
 use crate::objects::ObjectError;
 use crate::role::Role;
+use crate::run_folder::RunFolder;
 use crate::setup::SetupError;
 use crate::{LEASE, setup};
 
@@ -381,7 +382,7 @@ pub struct Place {
     client: kube::Client,
     kubeconfig: PathBuf,
     namespace: String,
-    folder: TempDir,
+    folder: RunFolder,
 }
 
 impl std::fmt::Debug for Place {
@@ -415,7 +416,7 @@ impl Place {
     }
 
     /// Returns the folder.
-    pub fn into_folder(self) -> TempDir {
+    pub fn into_folder(self) -> RunFolder {
         self.folder
     }
 }
@@ -446,7 +447,7 @@ async fn connect(kubeconfig: &Value) -> Result<kube::Client, SessionError> {
 
 async fn client_for(kubeconfig: &Value) -> Result<kube::Client, KubeconfigProblem> {
     let parsed: Kubeconfig = serde_json::from_value(kubeconfig.clone())?;
-    let mut config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?;
+    let mut config = kube_config::of(parsed, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(REACH_LIMIT / 2);
     Ok(kube::Client::try_from(config)?)

@@ -1,0 +1,153 @@
+//! What the running `drydock up` of this folder reports about itself: the panics in its metrics.
+
+use std::path::Path;
+use std::time::Duration;
+
+use apiserver::metrics::{Sample, parse};
+use http::Request;
+use stage::controller_metrics::{PANICS, RESTARTS};
+
+use super::output::say;
+use super::running_world::{self, World};
+use super::{Outcome, Usage, block_on};
+
+/// The metric of panics of request handlers.
+const REQUEST_PANICS: &str = "drydock_request_panics_total";
+/// How long the API server may take to answer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Prints the panics of the world of this folder. Fails if there were any: each is a bug.
+pub(super) fn report() -> Result<Outcome, Usage> {
+    let Ok(world) = running_world::find(Path::new(".")) else {
+        say!("up        no `drydock up` runs in this folder");
+        return Ok(Outcome::Passed);
+    };
+    let lines = match block_on(metrics(&world))? {
+        Ok(text) => describe(&text),
+        Err(reason) => Lines::Unknown(reason),
+    };
+    match lines {
+        Lines::Unknown(reason) => say!("up        running; panics are unknown: {reason}"),
+        Lines::None(controllers) => say!("up        running; no panics of {controllers} controllers and of requests"),
+        Lines::Some(lines) => {
+            for line in lines {
+                say!("up        bug: {line}");
+            }
+            return Ok(Outcome::Failed);
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The panics that metrics report.
+#[derive(Debug, PartialEq, Eq)]
+enum Lines {
+    /// They do not report panics.
+    Unknown(String),
+    /// None, of that number of controllers.
+    None(usize),
+    /// One line for each controller and each kind of request.
+    Some(Vec<String>),
+}
+
+async fn metrics(world: &World) -> Result<String, String> {
+    let client = world.client().await.map_err(|error| error.to_string())?;
+    let Some(client) = client else {
+        return Err("its API server is unknown".to_owned());
+    };
+    let request = Request::get("/metrics").body(Vec::new());
+    let request = request.map_err(|error| error.to_string())?;
+    match tokio::time::timeout(LIMIT, client.request_text(request)).await {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(error)) => Err(format!("its API server answers /metrics with an error: {error}")),
+        Err(_) => Err(format!("its API server does not answer /metrics within {LIMIT:?}")),
+    }
+}
+
+fn describe(text: &str) -> Lines {
+    let (panics, restarts) = (parse(text, PANICS), parse(text, RESTARTS));
+    if panics.is_empty() {
+        return Lines::Unknown("only stage embedded counts them".to_owned());
+    }
+    let controllers = panics.len();
+    let of_controllers = panics.iter().filter(|sample| sample.value > 0.0).map(|sample| {
+        let name = sample.label("controller").unwrap_or_default();
+        let restarted = restarts.iter().find(|other| other.label("controller") == Some(name));
+        let restarted = restarted.map_or(0.0, |other| other.value);
+        let state = if restarted < sample.value {
+            "; it waits for its next start"
+        } else {
+            ""
+        };
+        format!(
+            "controller {name} panicked {} and was restarted {}{state}",
+            times(sample.value),
+            times(restarted)
+        )
+    });
+    let requests = parse(text, REQUEST_PANICS);
+    let of_requests = requests.iter().map(|sample| {
+        format!(
+            "the handler of {} panicked {} and answered 500",
+            request(sample),
+            times(sample.value)
+        )
+    });
+    let lines: Vec<String> = of_controllers.chain(of_requests).collect();
+    match lines.is_empty() {
+        true => Lines::None(controllers),
+        false => Lines::Some(lines),
+    }
+}
+
+/// For example `PATCH pods/status`.
+fn request(sample: &Sample) -> String {
+    let label = |name| sample.label(name).unwrap_or_default();
+    let slash = match (label("resource"), label("subresource")) {
+        ("", _) | (_, "") => "",
+        _ => "/",
+    };
+    let target = format!("{}{slash}{}", label("resource"), label("subresource"));
+    let target = if target.is_empty() { "other paths" } else { &target };
+    format!("{} {target}", label("verb"))
+}
+
+fn times(count: f64) -> String {
+    match count {
+        1.0 => "once".to_owned(),
+        _ => format!("{count} times"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_are_described_by_controller_and_by_request() {
+        let text = r#"
+drydock_controller_panics_total{controller="calm"} 0
+drydock_controller_panics_total{controller="job"} 3
+drydock_controller_panics_total{controller="scheduler"} 1
+drydock_controller_restarts_total{controller="calm"} 0
+drydock_controller_restarts_total{controller="job"} 2
+drydock_controller_restarts_total{controller="scheduler"} 1
+drydock_request_panics_total{verb="PATCH",resource="pods",subresource="status"} 2
+drydock_request_panics_total{verb="GET",resource="",subresource=""} 1
+"#;
+        let expected = [
+            "controller job panicked 3 times and was restarted 2 times; it waits for its next start",
+            "controller scheduler panicked once and was restarted once",
+            "the handler of PATCH pods/status panicked 2 times and answered 500",
+            "the handler of GET other paths panicked once and answered 500",
+        ];
+        assert_eq!(describe(text), Lines::Some(expected.map(str::to_owned).into()));
+    }
+
+    #[test]
+    fn without_panics_the_controllers_are_counted() {
+        let text = "drydock_controller_panics_total{controller=\"job\"} 0\n";
+        assert_eq!(describe(text), Lines::None(1));
+        assert!(matches!(describe("apiserver_request_total 1\n"), Lines::Unknown(_)));
+    }
+}
