@@ -10,7 +10,7 @@ use scenario::{Scenario, Step};
 use serde_json::{Value, json};
 
 use super::preservation_steps::long;
-use super::preservation_steps::{SET, failing, kept, member, pool, preserve, set};
+use super::preservation_steps::{SET, failing, kept, long_set, member, pool, preserve};
 use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
 use crate::regressions::worlds::{self, Pool, settled};
@@ -42,7 +42,7 @@ fn maximum_lowered() -> Scenario {
     .step(wait(seconds(2)))
     .steps([member("m-1"), member("m-3")])
     .eventually(joining(), all(machines.map(|machine| phase(machine, Phase::Running))))
-    .step(set(3, 2))
+    .step(long_set(3, 2))
     .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", 3))
     .step(kubelet("m-1", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-1"))

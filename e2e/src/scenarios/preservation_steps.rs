@@ -15,6 +15,8 @@ use crate::regressions::worlds::Pool;
 
 /// The set of these scenarios.
 pub(super) const SET: &str = "ms-a";
+/// A preservation timeout that outlasts the run on any stage.
+const LONG: &str = "24h0m0s";
 
 /// A machine with the set's labels.
 pub(super) fn member(name: &str) -> Step {
@@ -28,6 +30,16 @@ pub(super) fn member(name: &str) -> Step {
 
 /// The set, which adopts existing machines.
 pub(super) fn set(replicas: u32, maximum: u32) -> Step {
+    set_of(replicas, maximum, json!({}))
+}
+
+/// The same, with preservations that outlast the run on any stage.
+pub(super) fn long_set(replicas: u32, maximum: u32) -> Step {
+    set_of(replicas, maximum, json!({ "machinePreserveTimeout": LONG }))
+}
+
+fn set_of(replicas: u32, maximum: u32, mut spec: Value) -> Step {
+    spec["class"] = json!({ "kind": "MachineClass", "name": "class-a" });
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineSet",
@@ -36,10 +48,7 @@ pub(super) fn set(replicas: u32, maximum: u32) -> Step {
             "replicas": replicas,
             "autoPreserveFailedMax": maximum,
             "selector": { "matchLabels": { "name": SET } },
-            "template": {
-                "metadata": { "labels": { "name": SET } },
-                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
-            },
+            "template": { "metadata": { "labels": { "name": SET } }, "spec": spec },
         },
     }))
 }
@@ -155,7 +164,7 @@ pub(super) fn until(machine: &str, time: &str) -> Step {
 /// A preservation that outlasts the run on any stage.
 pub(super) fn long(pool: Pool) -> Pool {
     Pool {
-        kept_for: Some("24h0m0s"),
+        kept_for: Some(LONG),
         ..pool
     }
 }

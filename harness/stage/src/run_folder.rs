@@ -28,7 +28,7 @@ const ATTEMPTS: usize = 10;
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// `None`: the file system has no locks. Then nobody regards the folder as a leftover.
+    /// `None`: the file system has no locks. Then no process regards the folder as a leftover.
     _lock: Option<File>,
 }
 
