@@ -253,7 +253,8 @@ mod tests {
             (at("0.005"), at("0.025"), at("0.05"), at("60"), at("+Inf")),
             (1.0, 1.0, 3.0, 3.0, 4.0)
         );
-        assert_eq!(buckets.len(), BUCKETS.len() + 1);
+        // With the bounds of 60 seconds and infinity.
+        assert_eq!(buckets.len(), BUCKETS.len() + 2);
         assert_eq!(
             values(&metrics, "apiserver_request_duration_seconds_count", "verb")[0].1,
             4.0
