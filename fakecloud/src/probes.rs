@@ -17,8 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::bind::bind;
 use crate::metrics::Metrics;
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// Whether gRPC calls are answered. Clones share the value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Readiness(Arc<AtomicBool>);
@@ -101,6 +99,6 @@ fn probe_pages(readiness: Readiness) -> Router {
 }
 
 fn metrics_page(metrics: Metrics) -> Router {
-    let page = move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) };
+    let page = move || async move { ([(CONTENT_TYPE, serving::OPEN_METRICS)], metrics.text()) };
     Router::new().route("/metrics", get(page))
 }

@@ -2,3 +2,6 @@
 
 pub mod connections;
 pub mod probes;
+
+/// The media type of metrics.
+pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -24,7 +24,7 @@ use crate::in_flight::InFlight;
 use crate::inner::Inner;
 use crate::kinds;
 use crate::life::{Disconnected, Life};
-use crate::metrics::{Metrics, Source};
+use crate::metrics::{Collector, Metrics};
 use crate::observe::Observer;
 use crate::registry::{Registry, Settings, WriteOptions};
 use crate::signer::Signer;
@@ -64,7 +64,7 @@ pub struct Options {
     /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
     /// Metrics of other parts of this process that `/metrics` contains.
-    pub metrics: Vec<Arc<dyn Source>>,
+    pub metrics: Vec<Arc<dyn Collector>>,
 }
 
 impl Options {

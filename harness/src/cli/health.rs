@@ -1,9 +1,9 @@
 //! What the running `drydock up` of this folder reports about itself: the panics in its metrics.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use apiserver::metrics::{Sample, parse};
 use http::Request;
 use stage::controller_metrics::{PANICS, RESTARTS};
 
@@ -12,7 +12,7 @@ use super::running_world::{self, World};
 use super::{Outcome, Usage, block_on};
 
 /// The metric of panics of request handlers.
-const REQUEST_PANICS: &str = "drydock_request_panics_total";
+const REQUEST_PANICS: &str = "drydock_request_panics";
 /// How long the API server may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -64,15 +64,40 @@ async fn metrics(world: &World) -> Result<String, String> {
     }
 }
 
+/// One series of a counter.
+struct Sample<'a> {
+    labels: BTreeMap<&'a str, &'a str>,
+    value: f64,
+}
+
+impl<'a> Sample<'a> {
+    fn label(&self, name: &str) -> &'a str {
+        self.labels.get(name).copied().unwrap_or_default()
+    }
+}
+
+/// The series of a counter in the text of metrics. The values of its labels are names, without quotes and commas.
+fn counters<'a>(text: &'a str, name: &str) -> Vec<Sample<'a>> {
+    let series = text.lines().filter_map(|line| {
+        let (labels, value) = line.strip_prefix(name)?.strip_prefix("_total{")?.split_once("} ")?;
+        let labels = labels.split(',').filter_map(|label| label.split_once('='));
+        Some(Sample {
+            labels: labels.map(|(name, value)| (name, value.trim_matches('"'))).collect(),
+            value: value.parse().ok()?,
+        })
+    });
+    series.collect()
+}
+
 fn describe(text: &str) -> Lines {
-    let (panics, restarts) = (parse(text, PANICS), parse(text, RESTARTS));
+    let (panics, restarts) = (counters(text, PANICS), counters(text, RESTARTS));
     if panics.is_empty() {
         return Lines::Unknown("only stage embedded counts them".to_owned());
     }
     let controllers = panics.len();
     let of_controllers = panics.iter().filter(|sample| sample.value > 0.0).map(|sample| {
-        let name = sample.label("controller").unwrap_or_default();
-        let restarted = restarts.iter().find(|other| other.label("controller") == Some(name));
+        let name = sample.label("controller");
+        let restarted = restarts.iter().find(|other| other.label("controller") == name);
         let restarted = restarted.map_or(0.0, |other| other.value);
         let state = if restarted < sample.value {
             "; it waits for its next start"
@@ -85,7 +110,7 @@ fn describe(text: &str) -> Lines {
             times(restarted)
         )
     });
-    let requests = parse(text, REQUEST_PANICS);
+    let requests = counters(text, REQUEST_PANICS);
     let of_requests = requests.iter().map(|sample| {
         format!(
             "the handler of {} panicked {} and answered 500",
@@ -101,15 +126,16 @@ fn describe(text: &str) -> Lines {
 }
 
 /// For example `PATCH pods/status`.
-fn request(sample: &Sample) -> String {
-    let label = |name| sample.label(name).unwrap_or_default();
-    let slash = match (label("resource"), label("subresource")) {
-        ("", _) | (_, "") => "",
-        _ => "/",
+fn request(sample: &Sample<'_>) -> String {
+    let (resource, subresource) = (sample.label("resource"), sample.label("subresource"));
+    let slash = if resource.is_empty() || subresource.is_empty() {
+        ""
+    } else {
+        "/"
     };
-    let target = format!("{}{slash}{}", label("resource"), label("subresource"));
+    let target = format!("{resource}{slash}{subresource}");
     let target = if target.is_empty() { "other paths" } else { &target };
-    format!("{} {target}", label("verb"))
+    format!("{} {target}", sample.label("verb"))
 }
 
 fn times(count: f64) -> String {

@@ -1,30 +1,36 @@
 //! The panics of the built-in controllers, as metrics of the embedded API server.
 
-use ::controllers::Panics;
-use apiserver::metrics::{Family, Kind, Source};
+use std::fmt;
 
-/// The number of panics of each controller.
-pub const PANICS: &str = "drydock_controller_panics_total";
-/// The number of starts after a panic.
-pub const RESTARTS: &str = "drydock_controller_restarts_total";
+use ::controllers::{PanicCounts, Panics};
+use apiserver::metrics::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+
+/// The counter of panics of each controller, without the suffix of counters.
+pub const PANICS: &str = "drydock_controller_panics";
+/// The counter of starts after a panic.
+pub const RESTARTS: &str = "drydock_controller_restarts";
 
 /// Adds the panics of controllers to the metrics of a server.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerMetrics(pub Panics);
 
-impl Source for ControllerMetrics {
-    fn families(&self) -> Vec<Family> {
-        let mut panics = Family::new(PANICS, "Number of panics of a built-in controller.", Kind::Counter);
-        let mut restarts = Family::new(
-            RESTARTS,
-            "Number of starts of a built-in controller after a panic.",
-            Kind::Counter,
-        );
-        for (controller, counts) in self.0.counts() {
-            let labels = [("controller", controller.to_owned())];
-            panics = panics.with(&labels, counts.panics);
-            restarts = restarts.with(&labels, counts.restarts);
-        }
-        vec![panics, restarts]
+impl Collector for ControllerMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let counts = self.0.counts();
+        let mut counter = |name, help, count: fn(&PanicCounts) -> u64| {
+            let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (controller, counts) in &counts {
+                ConstCounter::new(count(counts)).encode(counter.encode_family(&[("controller", *controller)])?)?;
+            }
+            fmt::Result::Ok(())
+        };
+        counter(PANICS, "Number of panics of a built-in controller", |counts| {
+            counts.panics
+        })?;
+        let help = "Number of starts of a built-in controller after a panic";
+        counter(RESTARTS, help, |counts| counts.restarts)
     }
 }

@@ -13,8 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Metrics};
 
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// Binds the address; requests are served by [`serve`].
 ///
 /// # Errors
@@ -64,7 +62,7 @@ fn probe_pages(metrics: &Metrics, cancel: &CancellationToken) -> Router {
 }
 
 fn metrics_page(metrics: Metrics) -> Router {
-    let page = move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) };
+    let page = move || async move { ([(CONTENT_TYPE, serving::OPEN_METRICS)], metrics.text()) };
     Router::new().route("/metrics", get(page))
 }
 

@@ -102,7 +102,7 @@ fn version() -> Value {
 
 fn metrics(exchange: &Exchange<'_>) -> Response<Body> {
     let text = exchange.server.metrics.text();
-    with_type(200, "text/plain; version=0.0.4; charset=utf-8", Body::whole(text))
+    with_type(200, serving::OPEN_METRICS, Body::whole(text))
 }
 
 fn health(exchange: &Exchange<'_>, check: &str) -> Response<Body> {

@@ -16,72 +16,58 @@ impl Inner {
     pub(super) fn count_response(&self, arrival: &Arrival, code: u16, started: Timestamp) {
         let took = self.registry.clock().now().duration_since(started);
         let took = Duration::try_from(took).unwrap_or_default();
-        let exists = || self.is_served(&arrival.route);
-        self.metrics.responded(&arrival.target(), exists, code, took);
+        self.metrics.responded(self.target(arrival), code, took);
     }
 
     /// Counts a panic of the handler; `None`: it happened before the target was known.
     pub(super) fn count_panic(&self, arrival: Option<&Arrival>) {
-        match arrival {
-            Some(arrival) => self
-                .metrics
-                .panicked(&arrival.target(), || self.is_served(&arrival.route)),
-            None => self.metrics.panicked_early(),
-        }
+        let target = arrival.map_or_else(|| Target::unknown("other"), |arrival| self.target(arrival));
+        self.metrics.panicked(&target);
     }
 
-    /// Counts a watch of a served resource until the result is dropped.
+    /// Counts a watch until the result is dropped.
     pub(super) fn count_watch(&self, arrival: &Arrival) -> Option<Counted> {
         let simulated = self.registry.clock().is_simulated();
-        (!simulated).then(|| self.metrics.watch(&arrival.target()))
+        (!simulated).then(|| self.metrics.watch(&self.target(arrival)))
     }
 
-    fn is_served(&self, route: &Route) -> bool {
-        let Route::Resource(path::Target {
-            group,
-            version,
-            plural,
-            subresource,
-            ..
-        }) = route
-        else {
-            return true;
-        };
-        let catalog = self.registry.catalog();
-        let has = |name: &str| {
-            let entry = catalog.find(group, version, plural);
-            entry.is_some_and(|entry| entry.resource.subresources.iter().any(|known| known.name() == name))
-        };
-        match subresource {
-            None => catalog.find(group, version, plural).is_some(),
-            Some(name) => has(name),
-        }
-    }
-}
-
-impl Arrival {
     /// What the request is for, in the terms of metrics.
-    fn target(&self) -> Target<'_> {
-        let Route::Resource(target) = &self.route else {
+    fn target(&self, arrival: &Arrival) -> Target {
+        let unknown = Target::unknown(of_method(&arrival.parts.method));
+        let Route::Resource(target) = &arrival.route else {
             return Target {
-                subresource: document(&self.route, self.parts.uri.path()),
-                ..Target::unknown(of_method(&self.parts.method))
+                subresource: document(&arrival.route, arrival.parts.uri.path()).to_owned(),
+                ..unknown
             };
         };
+        if !self.is_served(target) {
+            return unknown;
+        }
         Target {
-            verb: self.metrics_verb(),
-            group: &target.group,
-            version: &target.version,
-            resource: &target.plural,
-            subresource: target.subresource.as_deref().unwrap_or_default(),
+            group: target.group.clone(),
+            version: target.version.clone(),
+            resource: target.plural.clone(),
+            subresource: target.subresource.clone().unwrap_or_default(),
             scope: match (&target.name, &target.namespace) {
                 (Some(_), _) => "resource",
                 (None, Some(_)) => "namespace",
                 (None, None) => "cluster",
             },
+            ..Target::unknown(arrival.metrics_verb())
         }
     }
 
+    fn is_served(&self, target: &path::Target) -> bool {
+        let catalog = self.registry.catalog();
+        let Some(entry) = catalog.find(&target.group, &target.version, &target.plural) else {
+            return false;
+        };
+        let has = |name: &String| entry.resource.subresources.iter().any(|known| known.name() == name);
+        target.subresource.as_ref().is_none_or(has)
+    }
+}
+
+impl Arrival {
     /// Upstream's verb for metrics.
     fn metrics_verb(&self) -> &'static str {
         match self.verb {
