@@ -1,9 +1,9 @@
 //! The wall-clock stage as users run it: reports, another controller, and clean ends.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use clock::Clock;
@@ -15,6 +15,7 @@ use stage::ports::free_port;
 
 use crate::drydock::{drydock_program, holds_secret, printed};
 use crate::existing::assert_none_is_required;
+use crate::up::{Up, send};
 
 const FAILS: &str = "
 name: fails
@@ -85,28 +86,6 @@ fn another_controller_is_tested_by_the_same_scenario() {
     assert!(output.status.success(), "{}", printed(&output));
 }
 
-/// Starts `drydock up` with this temporary folder; returns it with its output when it is up.
-fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
-    up_with(folder, &[])
-}
-
-/// The same with more arguments.
-fn up_with(folder: &Path, arguments: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
-    let mut child = drydock_program()
-        .arg("up")
-        .args(arguments)
-        .env("TMPDIR", folder)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-    while !printed.contains("Ctrl-C ends everything") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
-    }
-    (child, output, printed)
-}
-
 /// A connection to the fakecloud of `up`, which closes when that process ends.
 fn connection(printed: &str) -> TcpStream {
     let address = printed.split("answers gRPC on ").nth(1).unwrap();
@@ -118,17 +97,12 @@ fn wait_for_end(mut connection: TcpStream) {
     let _ = connection.read_to_end(&mut Vec::new());
 }
 
-fn signal(child: &Child, signal: Signal) {
-    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
-}
-
 #[test]
 fn ctrl_c_leaves_no_process_and_no_file_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, _output, printed) = up(folder.path());
-    let connection = connection(&printed);
-    signal(&child, Signal::SIGINT);
-    assert!(child.wait().unwrap().success());
+    let up = Up::start(folder.path(), &[]);
+    let connection = connection(&up.printed);
+    up.end();
     wait_for_end(connection);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -136,24 +110,21 @@ fn ctrl_c_leaves_no_process_and_no_file_behind() {
 #[test]
 fn child_processes_end_when_drydock_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, _output, printed) = up(folder.path());
-    let connection = connection(&printed);
-    signal(&child, Signal::SIGKILL);
-    child.wait().unwrap();
+    let mut up = Up::start(folder.path(), &[]);
+    let connection = connection(&up.printed);
+    up.child.kill().unwrap();
+    up.child.wait().unwrap();
     wait_for_end(connection);
 }
 
 #[test]
 fn a_controller_that_exits_is_restarted() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, mut output, mut printed) = up_with(folder.path(), &["--controller", "echo broken; exit 3"]);
-    while !printed.contains("restarting it in 10 s") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
-    }
+    let mut up = Up::start(folder.path(), &["--controller", "echo broken; exit 3"]);
+    up.prints("restarting it in 10 s");
     let first = "the controller ended (exit status: 3); last log line: broken; restarting it\n";
-    assert!(printed.contains(first), "{printed}");
-    signal(&child, Signal::SIGINT);
-    assert!(child.wait().unwrap().success());
+    assert!(up.printed.contains(first), "{}", up.printed);
+    up.end();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
@@ -192,7 +163,7 @@ fn interrupted_run_leaves_nothing(stage: &str, log: &str, interrupt: Signal) {
     while child.try_wait().unwrap().is_none() && !has_file(folder.path(), log) {
         std::thread::yield_now();
     }
-    signal(&child, interrupt);
+    send(interrupt, &child);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(2), "{stage} {log}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
@@ -240,9 +211,8 @@ fn mcm_of(folder: &Path) -> Option<Pid> {
 }
 
 /// The process of mcm, once its log says that it leads.
-async fn leader(folder: &Path, printed: &str) -> Pid {
-    let logs = printed.split("logs are in ").nth(1).unwrap().lines().next().unwrap();
-    let log = Path::new(logs).join("mcm.log");
+async fn leader(folder: &Path, up: &Up) -> Pid {
+    let log = up.run_folder().join("mcm.log");
     while !std::fs::read_to_string(&log).unwrap_or_default().contains("leading") {
         Clock::wall().sleep(Duration::from_millis(100)).await;
     }
@@ -260,8 +230,8 @@ async fn stop_for(mcm: Pid, seconds: u64) {
 #[tokio::test]
 async fn a_stop_shorter_than_the_lease_keeps_leadership() {
     let folder = tempfile::tempdir().unwrap();
-    let (child, output, printed) = up(folder.path());
-    let mcm = leader(folder.path(), &printed).await;
+    let up = Up::start(folder.path(), &[]);
+    let mcm = leader(folder.path(), &up).await;
     stop_for(mcm, 7).await;
     Clock::wall().sleep(Duration::from_secs(3)).await;
     assert_eq!(
@@ -269,27 +239,18 @@ async fn a_stop_shorter_than_the_lease_keeps_leadership() {
         Some(mcm),
         "mcm lost leadership and was restarted"
     );
-    end(child, output);
+    up.end();
 }
 
 #[tokio::test]
 async fn a_stop_longer_than_the_lease_ends_leadership_and_mcm_is_restarted() {
     let folder = tempfile::tempdir().unwrap();
-    let (child, mut output, mut printed) = up(folder.path());
-    let mcm = leader(folder.path(), &printed).await;
+    let mut up = Up::start(folder.path(), &[]);
+    let mcm = leader(folder.path(), &up).await;
     stop_for(mcm, 11).await;
-    while !printed.contains("restarting it") {
-        assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
-    }
-    assert!(printed.contains("leadership is lost"), "{printed}");
-    end(child, output);
-}
-
-/// Ends `drydock up` by Ctrl-C.
-fn end(mut child: Child, output: BufReader<ChildStdout>) {
-    signal(&child, Signal::SIGINT);
-    assert!(child.wait().unwrap().success());
-    drop(output);
+    up.prints("restarting it");
+    assert!(up.printed.contains("leadership is lost"), "{}", up.printed);
+    up.end();
 }
 
 #[rstest]

@@ -1,27 +1,17 @@
 //! What a killed `drydock up` leaves behind is removed by the next one and by `drydock doctor --clean`.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Output, Stdio};
+use std::process::{Command, Output};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::drydock::{drydock_program, printed};
+use crate::up::Up;
 
 /// A shell whose child does not end together with the shell.
 const CONTROLLER: [&str; 3] = ["up", "--controller", "sleep 600; true"];
-
-/// A running `drydock up`.
-struct Up {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    /// Its run folder.
-    folder: PathBuf,
-}
 
 /// Folders for temporary files and for each `drydock up`.
 struct Site {
@@ -38,7 +28,7 @@ impl Site {
     }
 
     /// Runs a command in the folder of that name.
-    fn command(&self, name: &str, arguments: &[&str]) -> std::process::Command {
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
         let folder = self.folders.path().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = drydock_program();
@@ -54,40 +44,28 @@ impl Site {
     }
 
     fn up(&self, name: &str, arguments: &[&str]) -> Up {
-        let mut child = self.command(name, arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-        while !printed.contains("Ctrl-C ends everything") {
-            assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
-        }
-        let folder = printed.split("logs are in ").nth(1).unwrap().lines().next().unwrap();
-        let folder = folder.into();
-        Up { child, output, folder }
+        Up::of(&mut self.command(name, arguments))
     }
 
     /// Starts `drydock up` and kills it. Returns its run folder.
     fn killed(&self, name: &str) -> PathBuf {
         let mut up = self.up(name, &CONTROLLER);
-        while programs_of(&up.folder)
-            .iter()
-            .all(|program| !program.contains("sleep 600;"))
-        {
+        let folder = up.run_folder();
+        let shell = |program: &String| program.contains("sleep 600;");
+        while !programs_of(&folder).iter().any(shell) {
             std::thread::yield_now();
         }
         up.child.kill().unwrap();
         up.child.wait().unwrap();
-        up.folder
+        folder
     }
 }
 
-impl Up {
-    /// Ends it by Ctrl-C.
-    fn end(mut self) {
-        let process = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
-        kill(process, Signal::SIGINT).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        drop(self.output);
-        assert!(!self.folder.exists());
-    }
+/// Ends it by Ctrl-C; its folder is removed.
+fn end(up: Up) {
+    let folder = up.run_folder();
+    up.end();
+    assert!(!folder.exists());
 }
 
 /// The command lines of the programs that were started for the run of this folder.
@@ -115,7 +93,7 @@ fn the_next_up_removes_what_a_killed_one_left() {
     let up = site.up("one", &["up", "--without", "mcm"]);
     assert!(!left.exists());
     assert_eq!(programs_of(&left), Vec::<String>::new());
-    up.end();
+    end(up);
     let names = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
     assert_eq!(
         (names(site.temporary.path()), names(&site.folders.path().join("one"))),
@@ -156,11 +134,17 @@ fn the_doctor_lists_and_removes_leftovers_but_nothing_of_a_living_run() {
     let again = printed(&site.output("killed", &["doctor"]));
     assert!(again.contains("leftovers none"), "{again}");
 
-    assert!(living.folder.join("kubeconfig").exists());
+    assert!(living.run_folder().join("kubeconfig").exists());
     assert!(site.folders.path().join("living/.drydock/up.json").exists());
     assert!(precious.join(".drydock-lock").exists());
     assert!(site.temporary.path().join("drydock-x").is_symlink());
-    living.end();
+    end(living);
+}
+
+#[test]
+fn the_doctor_says_when_nothing_runs() {
+    let text = printed(&Site::new().output("empty", &["doctor"]));
+    assert!(text.contains("up        no `drydock up` runs in this folder"), "{text}");
 }
 
 #[test]

@@ -1,57 +1,35 @@
 //! `drydock up --nodes` and `drydock nodes` from a user's perspective: nodes and pods exist when the world is
 //! up, break and recover on demand, and leave nothing behind.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::await_condition;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::drydock::{drydock_program, printed};
+use crate::up::Up;
 
 /// How long a change of a node may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A running world; stopped when dropped.
+/// A running world.
 struct World {
     folder: TempDir,
-    child: Child,
-    // Keep the pipe open, because the process prints to it.
-    _output: BufReader<ChildStdout>,
-    /// The output until it was up.
-    printed: String,
+    up: Up,
 }
 
 impl World {
     fn up(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = drydock_program()
-            .arg("up")
-            .args(arguments)
-            .env("TMPDIR", folder.path())
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (mut output, mut printed) = (BufReader::new(child.stdout.take().unwrap()), String::new());
-        while !printed.contains("Ctrl-C ends everything") {
-            assert!(output.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
-        }
-        Self {
-            folder,
-            child,
-            _output: output,
-            printed,
-        }
+        let up = Up::start(folder.path(), arguments);
+        Self { folder, up }
     }
 
     /// Runs `drydock nodes` in the world's folder.
@@ -76,25 +54,16 @@ impl World {
     }
 
     async fn client(&self) -> kube::Client {
-        let path = self.printed.split("export KUBECONFIG=").nth(1).unwrap();
-        let kubeconfig = Kubeconfig::read_from(path.lines().next().unwrap()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(self.up.kubeconfig()).unwrap();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
         kube::Client::try_from(config.unwrap()).unwrap()
     }
 
     /// Sends Ctrl-C; returns the remaining files.
-    fn end(mut self) -> Vec<std::ffi::OsString> {
-        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGINT).unwrap();
-        assert!(self.child.wait().unwrap().success());
+    fn end(self) -> Vec<std::ffi::OsString> {
+        self.up.end();
         let left = std::fs::read_dir(self.folder.path()).unwrap();
         left.map(|entry| entry.unwrap().file_name()).collect()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -122,8 +91,16 @@ async fn becomes(api: &Api<Node>, name: &str, condition: &'static str, states: &
 #[tokio::test]
 async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_demand() {
     let world = World::up(&["--nodes", "20", "--pods-per-node", "2", "--zones", "near,far"]);
-    assert!(world.printed.contains("20 of 20 nodes Ready in "), "{}", world.printed);
-    assert!(world.printed.contains("40 of 40 pods Running in "), "{}", world.printed);
+    assert!(
+        world.up.printed.contains("20 of 20 nodes Ready in "),
+        "{}",
+        world.up.printed
+    );
+    assert!(
+        world.up.printed.contains("40 of 40 pods Running in "),
+        "{}",
+        world.up.printed
+    );
 
     let all = world.listed(&[]);
     assert_eq!(all.len(), 20);
@@ -201,8 +178,8 @@ async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_dema
 #[test]
 fn a_world_whose_drydock_was_killed_is_reported() {
     let mut world = World::up(&[]);
-    world.child.kill().unwrap();
-    world.child.wait().unwrap();
+    world.up.child.kill().unwrap();
+    world.up.child.wait().unwrap();
     let output = world.nodes(&["list"]);
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(

@@ -1,18 +1,16 @@
 //! Proxy variables of the environment: ignored on loopback, honoured elsewhere.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::drydock::{drydock_program, printed};
+use crate::up::Up;
 
 /// A server name that no resolver knows.
 const NAME: &str = "cluster.example.invalid";
@@ -41,39 +39,14 @@ fn loopback_connections_ignore_the_proxy() {
     assert!(output.status.success(), "{}", printed(&output));
 }
 
-/// An API server on loopback; ended when dropped.
-struct ApiServer(Child);
-
-impl ApiServer {
-    /// Starts it. Returns its port and its kubeconfig.
-    fn start(folder: &Path) -> (Self, u16, Value) {
-        let mut child = drydock_program()
-            .args(["up", "--without", "fakecloud"])
-            .env("TMPDIR", folder)
-            .current_dir(folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut text = String::new();
-        while !text.contains("Ctrl-C ends everything") {
-            assert!(output.read_line(&mut text).unwrap() > 0, "it ended: {text}");
-        }
-        let path = text.split("export KUBECONFIG=").nth(1).unwrap().lines().next().unwrap();
-        let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
-        let kubeconfig = serde_json::to_value(kubeconfig).unwrap();
-        let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap();
-        let port = server.rsplit(':').next().unwrap().parse().unwrap();
-        (Self(child), port, kubeconfig)
-    }
-}
-
-impl Drop for ApiServer {
-    fn drop(&mut self) {
-        let process = Pid::from_raw(i32::try_from(self.0.id()).unwrap());
-        let _ = kill(process, Signal::SIGINT);
-        let _ = self.0.wait();
-    }
+/// Starts an API server on loopback. Returns its port and its kubeconfig.
+fn api_server(folder: &Path) -> (Up, u16, Value) {
+    let up = Up::start(folder, &["--without", "fakecloud"]);
+    let kubeconfig = kube::config::Kubeconfig::read_from(up.kubeconfig()).unwrap();
+    let kubeconfig = serde_json::to_value(kubeconfig).unwrap();
+    let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap();
+    let port = server.rsplit(':').next().unwrap().parse().unwrap();
+    (up, port, kubeconfig)
 }
 
 /// A proxy that connects every name to one port of loopback, and reports the first lines of requests.
@@ -117,7 +90,7 @@ fn copy(mut from: &TcpStream, mut to: &TcpStream) {
 #[test]
 fn a_remote_cluster_is_reached_through_the_proxy_by_all_programs() {
     let folder = tempfile::tempdir().unwrap();
-    let (_server, port, mut kubeconfig) = ApiServer::start(folder.path());
+    let (server, port, mut kubeconfig) = api_server(folder.path());
     let cluster = &mut kubeconfig["clusters"][0]["cluster"];
     cluster["server"] = format!("https://{NAME}:6443").into();
     cluster["tls-server-name"] = "localhost".into();
@@ -143,6 +116,7 @@ fn a_remote_cluster_is_reached_through_the_proxy_by_all_programs() {
     );
     // drydock itself, mcm, and the kubelets of fakecloud.
     assert!(lines.len() >= 3, "{}", lines.len());
+    server.end();
 }
 
 #[test]

@@ -118,18 +118,6 @@ pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, c
     foundation::run::run(client, clock, seed, workers, settings.panics, cancelled).await;
 }
 
-/// Runs one controller that is not built in until the future is dropped. `create` creates it, again after a panic.
-pub async fn run_single<C: Controller + 'static>(
-    client: Client,
-    clock: Clock,
-    seed: Seed,
-    create: impl Fn() -> C + Send + 'static,
-    panics: Panics,
-) {
-    let workers: Vec<Box<dyn AnyWorker>> = vec![Box::new(Worker::new(create))];
-    foundation::run::run(client, clock, seed, workers, panics, CancellationToken::new()).await;
-}
-
 /// The enabled controllers. The order determines who decides first when several are due.
 fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>> {
     let mut workers: Vec<Box<dyn AnyWorker>> = Vec::new();
