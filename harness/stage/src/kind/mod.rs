@@ -11,6 +11,7 @@ mod error;
 mod forward;
 mod images;
 mod limit;
+mod lock;
 mod manifests;
 mod nodes;
 mod pod_state;
