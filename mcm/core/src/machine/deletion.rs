@@ -53,7 +53,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
             failure.action,
             Action::SetTerminatingCondition { .. } | Action::CordonNode { .. }
         )
-        && stage != Stage::Node
+        && (stage != Stage::Node || is_release(&failure.action))
     {
         let reason = Reason::ActionFailed(failure.message.clone());
         return Plan::new(reason).again(failure, &pass.settings.retry);
@@ -170,12 +170,8 @@ fn start(pass: &Pass) -> Plan {
         plan.actions.extend(drain::terminating_condition(pass));
     }
     let why = pass.view.deletion_reason.as_deref();
-    let message = format!(
-        "{} ({}): {}",
-        Reason::DeletionStarted,
-        why.unwrap_or("requested by a user or another process"),
-        Stage::FindVm.phrase()
-    );
+    let why = why.unwrap_or("requested by a user or another process");
+    let message = format!("{} ({why})", Reason::DeletionStarted);
     let plan = plan.act(Action::RecordEvent {
         type_: EventType::Normal,
         reason: "Deleting".to_owned(),
@@ -445,12 +441,7 @@ fn delete_node(pass: &Pass) -> Plan {
     if pass.view.failure.is_some() && defect!(NodeOfMissingVmKept) {
         return next(pass, Stage::Finalizer, None);
     }
-    let failure = pass.view.failure.as_ref();
-    if let Some(failure) = failure.filter(|failure| is_release(&failure.action)) {
-        let reason = Reason::ActionFailed(failure.message.clone());
-        return Plan::new(reason).again(failure, &pass.settings.retry);
-    }
-    if let Some(failure) = failure {
+    if let Some(failure) = &pass.view.failure {
         let (node, error) = (name.to_string(), failure.message.clone());
         let note = match failure.action {
             Action::RemoveNodeFinalizer { .. } => DeletionNote::NodeFinalizerFailed { node, error },

@@ -1,7 +1,5 @@
-//! Combines successive transitions of a deletion, so that a stage with nothing to do costs no status write.
-//!
-//! Each status write is a request, a watch event and another pass of machine, set and deployment. A deletion of a machine
-//! whose node has no pods enters four stages in which nothing is left to wait for.
+//! Combines successive transitions of a deletion, so that a stage with nothing to do costs no status write: that is a
+//! request, a watch event and another pass of machine, set and deployment.
 
 use jiff::Timestamp;
 
@@ -17,27 +15,26 @@ const TRANSITIONS: usize = 6;
 pub fn decide_ahead(view: &View, settings: &Settings, now: Timestamp) -> Plan {
     let mut plan = decide(view, settings, now);
     let is_deleting = view.machine.metadata.deletion_timestamp.is_some();
-    if !is_deleting || view.failure.is_some() || !view.answers.is_empty() || !is_transition(&plan) {
+    if !is_deleting || view.failure.is_some() || !view.answers.is_empty() {
         return plan;
     }
-    let mut ahead = view.clone();
+    let mut ahead = None;
     for _ in 0..TRANSITIONS {
-        if let Some(status) = &plan.status {
-            ahead.machine.status = status.clone();
-        }
+        let Some(status) = plan.status.as_ref().filter(|_| is_transition(&plan)) else {
+            break;
+        };
+        let ahead = ahead.get_or_insert_with(|| view.clone());
+        ahead.machine.status = status.clone();
         if let Some(drain) = &plan.drain {
             ahead.drain = drain.clone();
         }
-        let next = decide(&ahead, settings, now);
+        let next = decide(ahead, settings, now);
         let ends = next.status.is_none() && next.actions.contains(&Action::RemoveFinalizer);
         let continues = next.status.is_some() && next.actions.iter().all(is_preparation);
         if next.after_failure || !(ends || continues) {
             break;
         }
         plan = combined(plan, next);
-        if ends || !is_transition(&plan) {
-            break;
-        }
     }
     plan
 }
@@ -47,13 +44,11 @@ fn is_transition(plan: &Plan) -> bool {
     let is_independent = |action: &Action| {
         is_preparation(action) || matches!(action, Action::DeleteNode { .. } | Action::RemoveNodeFinalizer { .. })
     };
-    plan.status.is_some()
-        && plan.wake.is_some_and(|wake| wake.is_zero())
-        && !plan.after_failure
-        && plan.actions.iter().all(is_independent)
+    let is_immediate = plan.wake.is_some_and(|wake| wake.is_zero());
+    is_immediate && !plan.after_failure && plan.actions.iter().all(is_independent)
 }
 
-/// Whether a later pass repeats the action if it fails, without a status of its own stage.
+/// Whether the next pass repeats the action after a failure, so that no status has to describe it.
 fn is_preparation(action: &Action) -> bool {
     matches!(
         action,
