@@ -113,7 +113,7 @@ pub fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// An IPv6 address as it is written in a URL.
+/// The host in the syntax of URLs: IPv6 addresses are in brackets.
 fn bracketed(host: &str) -> String {
     match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]"),

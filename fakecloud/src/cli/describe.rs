@@ -39,7 +39,7 @@ mod tests {
     #[rstest]
     #[case::driver_address("grpc://h:1", Status::unimplemented(""), "--control-address")]
     #[case::driver_certificate("grpcs://h:1", Status::unavailable("rejected (UnknownCA)"), "--tls-control-ca")]
-    #[case::nobody("grpc://h:1", Status::unavailable("refused"), "start it with `fakecloud serve`")]
+    #[case::not_started("grpc://h:1", Status::unavailable("refused"), "start it with `fakecloud serve`")]
     #[case::encrypted("grpc://h:1", Status::internal("h2 protocol error: http2 error"), "grpcs://")]
     #[case::other("grpc://h:1", Status::not_found("there is no VM x"), "there is no VM x")]
     fn the_error_of_a_call_to_the_wrong_address_names_the_control_address(

@@ -73,7 +73,7 @@ impl Files {
         let lock = lock(folder)?;
         let contents = Contents::read(folder)?;
         let loaded = load(&contents).map_err(|damage| damaged(folder, &contents, damage))?;
-        // Until here nothing is changed: a ledger that no cloud can start with stays as it is.
+        // Nothing has been written yet, so a contradictory ledger stays unchanged.
         if let Some(Loaded { state, .. }) = &loaded {
             state.check().map_err(|error| JournalError::Contradictory {
                 folder: folder.to_owned(),

@@ -149,7 +149,7 @@ pub enum Unrecoverable {
     /// The whole state of an earlier version is one line, which cannot be read.
     #[error("its state is one line; restore the folder from a copy, or start with an empty one")]
     Unreadable,
-    /// No cloud could start with what is left.
+    /// The remaining rows contradict each other, so a cloud cannot start with them.
     #[error(transparent)]
     Contradictory(#[from] StateError),
 }
@@ -157,7 +157,7 @@ pub enum Unrecoverable {
 /// What can be read of the files.
 ///
 /// # Errors
-/// Nothing can be read, or what is left contradicts itself.
+/// Nothing can be read, or the remaining rows contradict each other.
 pub(super) fn salvage(contents: &Contents) -> Result<Salvage, Unrecoverable> {
     let mut salvage = match &contents.ledger {
         Some(ledger) if earlier::is_earlier(ledger) => salvage_earlier(ledger, contents)?,

@@ -150,7 +150,8 @@ pub(super) struct Announced {
 }
 
 impl Announced {
-    /// Writes the file, readable only by this user. `run_folder` belongs to this process. `None`: another `drydock up` runs in `folder` and owns the file.
+    /// Writes the file, readable only by this user. `run_folder` belongs to this process. `None`: another `drydock up`
+    /// runs in `folder` and owns the file.
     ///
     /// # Errors
     /// When the file cannot be read or written.

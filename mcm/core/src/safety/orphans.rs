@@ -272,8 +272,8 @@ fn keep_hidden(plan: &mut Plan, view: &View, vms: &Vms<'_>, now: Timestamp, sett
     due
 }
 
-/// Applies the maximum number of orphans, of which `hidden` are not listed, and the number of VMs that one period collects: a tenth, at least one. If the
-/// collection is wrong, users have time to notice.
+/// Applies the maximum number of orphans, of which `hidden` are not listed, and the number of VMs that one period
+/// collects: a tenth, at least one. If the collection is wrong, users have time to notice.
 fn limit(plan: &mut Plan, hidden: usize, view: &View, vms: &Vms<'_>, now: Timestamp, settings: &Settings) {
     if defect!(
         OrphansCollectedOnFirstSightFromCache
