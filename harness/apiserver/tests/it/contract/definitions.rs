@@ -327,7 +327,7 @@ fn unchanged_invalid_values_are_accepted() {
             .await;
         assert_eq!(changed.code, 200, "{}", changed.body);
         // A real server uses the new schema after a delay.
-        for _ in 0..200 {
+        for _ in 0..600 {
             let probe = site
                 .quietly(
                     "POST",
@@ -500,7 +500,7 @@ fn the_removal_of_a_definition_removes_its_objects() {
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
         watch.expect_brief(1).await;
-        for _ in 0..200 {
+        for _ in 0..600 {
             if site.quietly("GET", &path, &[], Value::Null).await.code == 404
                 && site.quietly("GET", WIDGETS, &[], Value::Null).await.code == 404
             {
@@ -563,10 +563,12 @@ fn an_approval_is_a_condition() {
         for annotation in ["https://example.com/approved", "unapproved, a test"] {
             site.step("POST", DEFINITIONS, in_group("{ns}.k8s.io", Some(annotation)))
                 .await;
-            for _ in 0..200 {
+            for _ in 0..600 {
                 let conditions = site.quietly("GET", &path, &[], Value::Null).await.body["status"]["conditions"].take();
                 let conditions = conditions.as_array().cloned().unwrap_or_default();
-                if conditions.len() < 3 {
+                // On a real server `Established` is False first, with the reason `Installing`.
+                let is_established = |one: &Value| one["type"] == "Established" && one["status"] == "True";
+                if conditions.len() < 3 || !conditions.iter().any(is_established) {
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 }
@@ -583,7 +585,7 @@ fn an_approval_is_a_condition() {
             let headers = [("content-type", "application/merge-patch+json")];
             site.brief("", "PATCH", &path, &headers, patch).await;
             site.quietly("DELETE", &path, &[], Value::Null).await;
-            for _ in 0..200 {
+            for _ in 0..600 {
                 if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
                     break;
                 }
@@ -621,7 +623,7 @@ fn a_definition_does_not_replace_a_built_in_resource() {
         .await;
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
-        for _ in 0..200 {
+        for _ in 0..600 {
             if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
                 break;
             }
@@ -665,7 +667,7 @@ fn a_definition_does_not_add_to_a_built_in_version() {
         .await;
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
-        for _ in 0..200 {
+        for _ in 0..600 {
             if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
                 break;
             }

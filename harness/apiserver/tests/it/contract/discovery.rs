@@ -66,7 +66,7 @@ fn a_group_names_its_versions() {
 /// Repeats a request with the tag of the previous response until the document is unchanged: other cases define
 /// resources.
 async fn request_until_unchanged(site: &super::Site, path: &str, mut tag: String) -> TestResponse {
-    for _ in 0..200 {
+    for _ in 0..600 {
         let headers = [("accept", AGGREGATED), ("if-none-match", tag.as_str())];
         let again = site.quietly("GET", path, &headers, Value::Null).await;
         if again.code != 200 {

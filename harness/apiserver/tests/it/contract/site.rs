@@ -276,7 +276,7 @@ impl Site {
         }
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
         // A real server processes new roles with a delay.
-        for _ in 0..200 {
+        for _ in 0..600 {
             let answer = self.quietly("POST", path, &[], json!({ "spec": spec })).await;
             if answer.body["status"]["allowed"] == allowed {
                 return;
@@ -358,7 +358,7 @@ impl Site {
             while !established(&watch.next().await.unwrap()) {}
         }
         // A real server serves the resource shortly after it reports so.
-        for _ in 0..200 {
+        for _ in 0..600 {
             if self.quietly("GET", WIDGETS, &[], Value::Null).await.code == 200 {
                 return;
             }
