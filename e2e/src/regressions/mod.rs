@@ -50,6 +50,7 @@ mod inplace_transfer_loses_phase;
 mod list_lag_duplicates_vm;
 mod lost_lease_leaks_vms;
 mod missing_class_blocks_deletion;
+mod negative_unavailable;
 mod no_evictions_no_end;
 mod no_phase_17h;
 mod node_finalizer_orphan;
@@ -200,6 +201,7 @@ pub fn regressions() -> Vec<Entry> {
     entries.extend(appendix::entries());
     entries.extend(unique_pod_runs_twice::entries());
     entries.push(foreign_node_claimed::entry());
+    entries.push(negative_unavailable::entry());
     entries.extend(quirks::entries());
     entries
 }

@@ -303,6 +303,8 @@ defects! {
     VolumesDetachedFromRunningVm = "A24",
     /// The VM and the Node that a new machine names are its own, whatever the driver says.
     UnconfirmedVmBelieved = "A25",
+    /// A deployment counts its surplus machines as a negative number of unavailable ones.
+    UnavailableBelowZero = "A26",
 }
 
 impl Defect {

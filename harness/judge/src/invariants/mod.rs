@@ -29,6 +29,7 @@ mod silence;
 mod size;
 mod starvation;
 mod unconfirmed;
+mod valid_status;
 mod victims;
 
 use jiff::Timestamp;
@@ -86,7 +87,7 @@ pub enum Coverage {
 }
 
 /// All invariants, checked in this order.
-pub static ALL: [Invariant; 21] = [
+pub static ALL: [Invariant; 22] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
@@ -214,6 +215,12 @@ pub static ALL: [Invariant; 21] = [
         statement: "no ReadWriteOnce volume is attached to a running VM while a pod on another running VM uses it, because of mcm",
         coverage: Coverage::Partial("what a kubelet, Kubernetes or a user does is theirs"),
         check: || Box::new(one_attachment::OneRunningUser),
+    },
+    Invariant {
+        name: "I22",
+        statement: "no status that mcm writes is refused as invalid",
+        coverage: Coverage::Full,
+        check: || Box::new(valid_status::ValidStatus),
     },
 ];
 

@@ -592,6 +592,20 @@ fn requests_for_one_object_are_limited(#[case] resource: &str, #[case] count: us
 }
 
 #[rstest]
+#[case::a_status("machinedeployments/status", 422, Some("I22"))]
+#[case::a_status_that_conflicts("machinedeployments/status", 409, None)]
+#[case::a_valid_status("machinesets/status", 200, None)]
+#[case::a_node_with_an_invalid_template("nodes", 422, None)]
+fn no_status_is_invalid(#[case] resource: &str, #[case] code: u16, #[case] violated: Option<&str>) {
+    let Seen::Request(patch) = request("patch", resource, "m") else {
+        unreachable!("a request");
+    };
+    Story::new()
+        .observe(Seen::Request(Request { code, ..patch }))
+        .violates(violated);
+}
+
+#[rstest]
 #[case::terminating_without_a_deletion(machine("Terminating"), Some("I19"))]
 #[case::running_without_a_vm(with(machine("Running"), json!({ "spec": { "providerID": "" } })), Some("I19"))]
 #[case::running_without_a_node(with(machine("Running"), json!({ "metadata": { "labels": { "node": "" } } })), Some("I19"))]

@@ -43,7 +43,7 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
         ready_replicas: count(|status| status.ready_replicas),
         available_replicas: available,
         preserved_failed_replicas: preserved,
-        unavailable_replicas: ordered.saturating_sub(available),
+        unavailable_replicas: unavailable(ordered, available),
         failed_machines: (!failed.is_empty()).then_some(failed),
         ..known.clone()
     };
@@ -60,6 +60,16 @@ pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineD
 /// the definition permits.
 fn total(numbers: impl Iterator<Item = i32>) -> i32 {
     numbers.fold(0, |sum, number| sum.saturating_add(number.max(0)))
+}
+
+/// The number of machines that the sets should have and that are not available. During a scale-down more machines are
+/// available than the sets should have.
+fn unavailable(ordered: i32, available: i32) -> i32 {
+    let missing = ordered.saturating_sub(available);
+    if defect!(UnavailableBelowZero) {
+        return missing;
+    }
+    missing.max(0)
 }
 
 /// The condition `Available`: its status, reason and message. Preserved failed machines lower the number that is required,
