@@ -205,6 +205,7 @@ async fn work(
             environment.seed.stream("event names"),
         ),
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
+        created_tokens: Mutex::default(),
         tenure: tenure.clone(),
         guard: guard.clone(),
         claiming: tokio::sync::Mutex::default(),

@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt};
 use mcm_core::machine::{BootstrapToken, TokenOwner};
 
 use super::{ActionExecutor, delete, refused};
-use crate::error::is_already_exists;
+use crate::error::{is_already_exists, is_conflict};
 
 const TOKEN_NAMESPACE: &str = "kube-system";
 
@@ -29,44 +29,63 @@ impl ActionExecutor {
         expiration.is_some_and(|expiration| expiration < token.needed_until)
     }
 
-    /// Returns the secret part of the token, from the existing Secret or from a new one.
+    /// Returns the secret part of the token, from a new Secret or from the existing one.
     pub(super) async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
         let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = token.owner.secret_name();
-        if let Some(secret) = api.get_opt(&name).await? {
-            let part = secret_part(&secret, &token.owner)?;
-            if !self.expires_too_early(&secret, token) {
-                return Ok(part);
-            }
-            let preconditions = Preconditions {
-                uid: secret.uid(),
-                resource_version: None,
-            };
-            delete(&api, &name, preconditions, None).await?;
-        }
         let generated = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
-        match api
-            .create(&PostParams::default(), &token_secret(&name, token, &generated))
-            .await
-        {
-            Ok(_) => Ok(generated),
-            Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?, &token.owner),
-            Err(error) => Err(error),
+        let new = token_secret(&name, token, &generated);
+        // Most machines have none yet: a read first would be a second request.
+        match self.create_token(&api, &new).await {
+            Err(error) if is_already_exists(&error) => {}
+            created => return created.map(|()| generated),
         }
+        let secret = api.get(&name).await?;
+        let part = secret_part(&secret, &token.owner)?;
+        if !self.expires_too_early(&secret, token) {
+            return Ok(part);
+        }
+        delete(&api, &name, same(&secret), None).await?;
+        self.create_token(&api, &new).await.map(|()| generated)
+    }
+
+    async fn create_token(&self, api: &Api<Secret>, new: &Secret) -> kube::Result<()> {
+        let created = api.create(&PostParams::default(), new).await?;
+        let version = Preconditions {
+            uid: created.uid(),
+            resource_version: created.resource_version(),
+        };
+        self.created_tokens.lock().insert(created.name_any(), version);
+        Ok(())
     }
 
     /// Deletes the Secret of that machine's token, if it has one.
     pub(super) async fn delete_token(&self, owner: &TokenOwner) -> kube::Result<()> {
         let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = owner.secret_name();
+        let created = self.created_tokens.lock().get(&name).cloned();
+        if let Some(version) = created {
+            let deleted = delete(&api, &name, version, None).await;
+            // After a conflict the Secret is another one, or changed.
+            let is_known = !deleted.as_ref().is_err_and(is_conflict);
+            if deleted.is_ok() || !is_known {
+                self.created_tokens.lock().remove(&name);
+            }
+            if is_known {
+                return deleted;
+            }
+        }
         let Some(secret) = api.get_opt(&name).await?.filter(|secret| belongs_to(secret, owner)) else {
             return Ok(());
         };
-        let preconditions = Preconditions {
-            uid: secret.uid(),
-            resource_version: None,
-        };
-        delete(&api, &name, preconditions, None).await
+        delete(&api, &name, same(&secret), None).await
+    }
+}
+
+fn same(secret: &Secret) -> Preconditions {
+    Preconditions {
+        uid: secret.uid(),
+        resource_version: None,
     }
 }
 

@@ -12,6 +12,7 @@ mod pods;
 mod preservation_list;
 mod steps;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use clock::{Clock, Stream};
@@ -47,6 +48,8 @@ pub(crate) struct ActionExecutor {
     pub(crate) metrics: Metrics,
     pub(crate) recorder: EventRecorder,
     pub(crate) tokens: Mutex<Stream>,
+    /// The bootstrap tokens that this process created and did not delete yet, by the names of their Secrets.
+    pub(crate) created_tokens: Mutex<BTreeMap<String, Preconditions>>,
     pub(crate) state: ClusterState,
     pub(crate) tenure: Tenure,
     pub(crate) guard: Guard,
