@@ -20,6 +20,7 @@ impl EventRecorder {
         let settings = Settings {
             repetition: None,
             per_version: false,
+            combine_similar: true,
             suffix: |names| format!("{:016x}", names.bits()),
             host: Some(host),
         };

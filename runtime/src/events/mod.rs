@@ -1,5 +1,7 @@
 //! Events of the core group: a repetition increases the count of the existing event.
 
+mod similar;
+
 use std::collections::BTreeMap;
 
 use clock::{Clock, Stream};
@@ -10,6 +12,10 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 
+use self::similar::{COMBINED, SimilarEvents};
+
+/// The time between two writes of a combined event.
+const WRITE_PERIOD: SignedDuration = SignedDuration::from_secs(1);
 /// The maximum number of remembered events; beyond it the least recently repeated one is forgotten.
 const MAX_REMEMBERED: usize = 4096;
 /// The API server refuses longer messages.
@@ -22,6 +28,8 @@ pub struct Settings {
     pub repetition: Option<SignedDuration>,
     /// Whether the same event about another version of the object is a new event.
     pub per_version: bool,
+    /// Whether many events of one object that differ only in their message are combined.
+    pub combine_similar: bool,
     /// Generates the suffix of the event's name.
     pub suffix: fn(&mut Stream) -> String,
     /// The host of `source`, and `reportingInstance`; `None`: none.
@@ -57,6 +65,8 @@ pub enum Record {
         /// The merge patch.
         patch: Value,
     },
+    /// No request: a later one contains the count.
+    Postponed,
 }
 
 /// Remembers recorded events and counts repetitions.
@@ -66,6 +76,7 @@ pub struct Recorder {
     names: Stream,
     settings: Settings,
     recorded: BTreeMap<EventKey, RecordedEvent>,
+    similar: SimilarEvents,
 }
 
 /// The fields that identify repetitions of an event.
@@ -79,11 +90,21 @@ struct EventKey {
     message: String,
 }
 
+impl EventKey {
+    /// The key with an empty message, and the message.
+    fn without_message(&self) -> (Self, String) {
+        let mut key = self.clone();
+        let message = std::mem::take(&mut key.message);
+        (key, message)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct RecordedEvent {
     name: String,
     count: i32,
     last: Timestamp,
+    written: Timestamp,
 }
 
 impl Recorder {
@@ -94,26 +115,43 @@ impl Recorder {
             names,
             settings,
             recorded: BTreeMap::new(),
+            similar: SimilarEvents::default(),
         }
     }
 
     /// Returns the request to [`send`] for an occurrence.
     pub fn record(&mut self, mut occurrence: Occurrence) -> Record {
+        let now = self.clock.now();
         occurrence.message = truncated(occurrence.message);
-        let (now, repetition) = (self.clock.now(), self.settings.repetition);
-        let key = self.key(&occurrence);
-        if let Some(event) = self.recorded.get_mut(&key)
-            && is_repetition(event, now, repetition)
-        {
-            event.count = event.count.saturating_add(1);
-            event.last = now;
-            return Record::Count {
-                namespace: namespace(&occurrence.about),
-                name: event.name.clone(),
-                patch: json!({ "count": event.count, "lastTimestamp": Time(now) }),
-            };
+        let mut key = self.key(&occurrence);
+        let is_combined = self.settings.combine_similar && self.similar.is_combined(&key, now);
+        if is_combined {
+            occurrence.message = truncated(format!("{COMBINED}{}", occurrence.message));
+            COMBINED.clone_into(&mut key.message);
         }
-        self.create(occurrence, key, now)
+        let repetition = self.settings.repetition;
+        let Some(event) = self
+            .recorded
+            .get_mut(&key)
+            .filter(|event| is_repetition(event, now, repetition))
+        else {
+            return self.create(occurrence, key, now);
+        };
+        event.count = event.count.saturating_add(1);
+        event.last = now;
+        if is_combined && now.duration_since(event.written) < WRITE_PERIOD {
+            return Record::Postponed;
+        }
+        event.written = now;
+        let mut patch = json!({ "count": event.count, "lastTimestamp": Time(now) });
+        if is_combined {
+            patch["message"] = json!(occurrence.message);
+        }
+        Record::Count {
+            namespace: namespace(&occurrence.about),
+            name: event.name.clone(),
+            patch,
+        }
     }
 
     /// Returns the request to [`send`] if the event to count does not exist any more: always creates an event.
@@ -134,6 +172,7 @@ impl Recorder {
             name: name.clone(),
             count: 1,
             last: now,
+            written: now,
         };
         self.recorded.insert(key, event);
         Record::Create(Box::new(self.event(name, occurrence, now)))
@@ -244,6 +283,7 @@ pub async fn send(client: &Client, record: &Record) -> kube::Result<()> {
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
             api.patch(name, &parameters, &patch).await.map(drop)
         }
+        Record::Postponed => Ok(()),
     }
 }
 
@@ -258,6 +298,7 @@ mod tests {
         let settings = Settings {
             repetition,
             per_version,
+            combine_similar: false,
             suffix: |names| format!("{:016x}", names.bits()),
             host: None,
         };
@@ -283,6 +324,7 @@ mod tests {
         match record {
             Record::Create(event) => event.count.unwrap().into(),
             Record::Count { patch, .. } => patch["count"].as_i64().unwrap(),
+            Record::Postponed => 0,
         }
     }
 
@@ -317,5 +359,55 @@ mod tests {
         assert_eq!(count(recorder.record(occurrence("1", "1"))), 2);
         assert_eq!(count(recorder.record(occurrence("1", "0"))), 1);
         assert_eq!(recorder.recorded.len(), MAX_REMEMBERED);
+    }
+
+    /// The message and the count after a record; `None`: no request.
+    fn sent(record: Record) -> Option<(String, i64)> {
+        let message = match &record {
+            Record::Create(event) => event.message.clone().unwrap(),
+            Record::Count { patch, .. } => patch["message"].as_str().unwrap_or_default().to_owned(),
+            Record::Postponed => return None,
+        };
+        Some((message, count(record)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_similar_events_become_one_that_is_written_once_a_second() {
+        let mut recorder = recorder(None, false);
+        recorder.settings.combine_similar = true;
+        let clock = recorder.clock.clone();
+        let mut record = |number: usize| sent(recorder.record(occurrence("1", &number.to_string())));
+        for number in 0..10 {
+            assert_eq!(record(number), Some((number.to_string(), 1)));
+        }
+        assert_eq!(record(10), Some((format!("{COMBINED}10"), 1)));
+        assert_eq!(record(11), None);
+        assert_eq!(
+            record(3),
+            Some((String::new(), 2)),
+            "a repetition of one of the first events"
+        );
+        clock.sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(
+            record(12),
+            Some((format!("{COMBINED}12"), 3)),
+            "the postponed one is counted"
+        );
+        clock.sleep(std::time::Duration::from_secs(601)).await;
+        assert_eq!(record(13), Some(("13".to_owned(), 1)), "a later one is separate");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_of_different_objects_and_reasons_are_not_combined() {
+        let mut recorder = recorder(None, false);
+        recorder.settings.combine_similar = true;
+        for number in 0..20 {
+            let mut other = occurrence("1", &number.to_string());
+            other.about.name = Some(format!("n{number}"));
+            assert_eq!(sent(recorder.record(other)), Some((number.to_string(), 1)));
+            let mut other = occurrence("1", &number.to_string());
+            other.reason = format!("Ready{number}");
+            assert_eq!(sent(recorder.record(other)), Some((number.to_string(), 1)));
+        }
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn recorder(clock: Clock, names: Stream) -> events::Recorder {
     let settings = Settings {
         repetition: Some(SignedDuration::from_mins(10)),
         per_version: true,
+        combine_similar: false,
         suffix: |names| names.text(16, b"0123456789abcdef"),
         host: None,
     };

@@ -1,0 +1,59 @@
+//! Combines similar events, as client-go's event correlator does: after some events of one object that differ only in their
+//! message, further ones are one event with a count. A set of a thousand machines does not need a thousand events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{EventKey, MAX_REMEMBERED};
+
+/// The number of events that differ only in their message. The next one is combined with later ones.
+const MAX_SIMILAR: usize = 10;
+/// How long after the last of them events are similar.
+const PERIOD: SignedDuration = SignedDuration::from_mins(10);
+/// The start of the message of a combined event.
+pub(super) const COMBINED: &str = "(combined from similar events): ";
+
+/// The recent messages of events that differ only in their message.
+#[derive(Debug, Default)]
+pub(super) struct SimilarEvents(BTreeMap<EventKey, Messages>);
+
+#[derive(Debug)]
+struct Messages {
+    different: BTreeSet<String>,
+    last: Timestamp,
+}
+
+impl SimilarEvents {
+    /// Whether the event is combined with similar ones.
+    pub(super) fn is_combined(&mut self, key: &EventKey, now: Timestamp) -> bool {
+        let (kind, message) = key.without_message();
+        if !self.0.contains_key(&kind) {
+            self.make_room(now);
+        }
+        let messages = self.0.entry(kind).or_insert_with(|| Messages {
+            different: BTreeSet::new(),
+            last: now,
+        });
+        if now.duration_since(messages.last) > PERIOD {
+            messages.different.clear();
+        }
+        messages.last = now;
+        if messages.different.len() < MAX_SIMILAR {
+            messages.different.insert(message);
+            return false;
+        }
+        !messages.different.contains(&message)
+    }
+
+    fn make_room(&mut self, now: Timestamp) {
+        if self.0.len() >= MAX_REMEMBERED {
+            self.0.retain(|_, messages| now.duration_since(messages.last) <= PERIOD);
+        }
+        if self.0.len() >= MAX_REMEMBERED {
+            let oldest = self.0.iter().min_by_key(|(_, messages)| messages.last);
+            let oldest = oldest.map(|(kind, _)| kind.clone());
+            oldest.map(|oldest| self.0.remove(&oldest));
+        }
+    }
+}
