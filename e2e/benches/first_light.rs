@@ -20,6 +20,8 @@ mod metrics;
 mod objects;
 #[path = "first_light/peer.rs"]
 mod peer;
+#[path = "first_light/pressure.rs"]
+mod pressure;
 #[path = "first_light/process.rs"]
 mod process;
 #[path = "first_light/rollout.rs"]
@@ -47,15 +49,26 @@ const SECTION_LIMIT: Duration = Duration::from_secs(300);
 const ENDURANCE_LIMIT: Duration = Duration::from_mins(120);
 /// The same for rollouts of many machines.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
+/// The same for one run beside a busy process.
+const RUN_LIMIT: Duration = Duration::from_mins(4);
 /// The same for the section that creates machines several times, on both sides.
 const MACHINES_LIMIT: Duration = Duration::from_mins(40);
-const SECTIONS: [&str; 7] = ["start", "api", "sim", "world", "machine", "rollout", "endurance"];
+const SECTIONS: [&str; 8] = [
+    "start",
+    "api",
+    "sim",
+    "world",
+    "machine",
+    "rollout",
+    "pressure",
+    "endurance",
+];
 
 /// Measures start, API, simulation, worlds with many nodes, and machines.
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, endurance
+    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, pressure, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -74,6 +87,10 @@ struct Arguments {
     /// deployment in the section rollout, where 100 are the only one
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
     machines: u32,
+
+    /// Runs in the section pressure
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
 
     /// Skips the peer, even if it is available
     #[arg(long)]
@@ -136,6 +153,10 @@ fn main() -> Result<()> {
             };
             let measured = Box::pin(rollout::measure(&mut figures, &sizes, large));
             bounded("rollout", ROLLOUT_LIMIT, measured).await?;
+        }
+        if chosen("pressure") {
+            let measured = Box::pin(pressure::measure(&mut figures, arguments.runs, arguments.machines));
+            bounded("pressure", RUN_LIMIT * arguments.runs, measured).await?;
         }
         if chosen("endurance") {
             let measured = endurance::measure(&mut figures, arguments.nodes / 2);

@@ -205,16 +205,17 @@ fn is_steady(deployment: &MachineDeployment, size: u32) -> bool {
 }
 
 /// A control plane with mcm and fakecloud.
-struct World {
-    drydock: Drydock,
+pub struct World {
+    pub drydock: Drydock,
     client: Client,
     /// The process of mcm, and its metrics port.
-    mcm: u32,
+    pub mcm: u32,
     port: u16,
 }
 
 impl World {
-    async fn start(machines: u32) -> Result<Self> {
+    /// Starts it, with kubelets for twice as many machines.
+    pub async fn start(machines: u32) -> Result<Self> {
         // A rollout has more machines than the deployment; Leases are renewed as in production.
         let kubelets = format!("--kubelets={}", 2 * machines);
         let mut drydock = Drydock::start_with(&["--boot-delay=0s", &kubelets]).await?;
@@ -294,7 +295,8 @@ impl World {
         Ok(())
     }
 
-    async fn deployment(&self, name: &str, replicas: u32, surge: u32) -> Result<()> {
+    /// Creates a deployment.
+    pub async fn deployment(&self, name: &str, replicas: u32, surge: u32) -> Result<()> {
         let deployment: MachineDeployment = serde_json::from_value(json!({
             "metadata": { "name": name },
             "spec": {
@@ -313,7 +315,7 @@ impl World {
 
     /// Changes the spec. Returns the seconds until exactly the wanted machines exist, and the maximum number of
     /// machines at a time.
-    async fn scaled(&self, clock: &Clock, name: &str, spec: Value, size: u32) -> Result<(f64, usize)> {
+    pub async fn scaled(&self, clock: &Clock, name: &str, spec: Value, size: u32) -> Result<(f64, usize)> {
         let machines: Api<Machine> = Api::namespaced(self.client.clone(), NAMESPACE);
         let (mut there, mut most) = (BTreeSet::new(), 0);
         let mut events = std::pin::pin!(objects::watch(machines));
@@ -366,7 +368,7 @@ impl World {
 }
 
 /// mcm's process among these, and its metrics port.
-fn mcm_of(family: &[u32]) -> Result<(u32, u16)> {
+pub fn mcm_of(family: &[u32]) -> Result<(u32, u16)> {
     for process in family {
         let command = std::fs::read(format!("/proc/{process}/cmdline"))?;
         let arguments: Vec<String> = command
