@@ -3,8 +3,9 @@ CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
 FUZZ_SECONDS ?= 3600
+ATTACKS ?= 1000
 
-.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test product-test test-all real-test fuzz attack mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -68,6 +69,10 @@ real-test:       ## the long tests that need a real control plane
 fuzz:            ## mutated requests, expressions, schemas, messages and files, for FUZZ_SECONDS altogether
 	$(CARGO) build --workspace --bin fuzz
 	target/debug/fuzz run --seconds $(FUZZ_SECONDS)
+
+attack: build    ## hostile requests to a running system: nothing may end, and /healthz must stay fast
+	$(CARGO) build --workspace --bin fuzz
+	target/debug/fuzz attack --inputs $(ATTACKS)
 
 # What is mutated is what decides on preservation; code of planted defects is not in the product.
 MUTANTS = -p mcm-core -f 'mcm/core/src/preservation/*.rs' -f 'mcm/core/src/machine/preserve/*.rs' -e '**/defects.rs'

@@ -2,8 +2,9 @@
 //!
 //! A [`Target`] takes bytes and reports a [`Violation`] of its properties. Inputs are mutations that depend only on target,
 //! corpus, seed and round, so that the input that ended a process is known afterwards. [`campaign`] runs each target in
-//! another process with bounded memory, and watches its progress.
+//! another process with bounded memory, and watches its progress. [`attack`] sends hostile requests to a running system.
 
+pub mod attack;
 pub mod campaign;
 pub mod corpus;
 pub mod mutate;
@@ -13,6 +14,7 @@ pub mod worker;
 
 pub use target::{Outcome, Target, Violation};
 pub use targets::ALL;
+use targets::{encode, is_expected_error, parse_request};
 
 /// The target with that name.
 pub fn target(name: &str) -> Option<&'static Target> {

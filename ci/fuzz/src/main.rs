@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use clock::Clock;
 use fuzz::campaign::{self, Report, Settings};
 use fuzz::worker::{self, Work};
-use fuzz::{ALL, Target, corpus, mutate, target};
+use fuzz::{ALL, Target, attack, corpus, mutate, target};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -43,6 +43,20 @@ enum Action {
         /// The folder for failing inputs.
         #[arg(long, default_value = ".drydock/fuzz")]
         folder: PathBuf,
+    },
+    /// Starts `drydock up` and sends classes of hostile requests to it, while it measures how long `/healthz` takes.
+    Attack {
+        /// The classes. None: all.
+        classes: Vec<String>,
+        /// The number of requests of each class; classes of heavy requests send fewer.
+        #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+        inputs: u64,
+        /// The seed of all requests. Absent: the current time in seconds.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// The program that is attacked, with mcm and fakecloud beside it.
+        #[arg(long, default_value = "target/debug/drydock")]
+        drydock: PathBuf,
     },
     /// Runs one input.
     Replay {
@@ -88,23 +102,30 @@ fn main() -> anyhow::Result<ExitCode> {
             seed,
             folder,
         } => {
-            let targets = if targets.is_empty() {
-                ALL.iter().collect()
-            } else {
-                targets
-                    .iter()
-                    .map(|name| find(name))
-                    .collect::<anyhow::Result<Vec<_>>>()?
-            };
-            let seed = seed.unwrap_or_else(|| Clock::wall().now().as_second().unsigned_abs());
+            let targets = named(targets, &ALL, target, "target", |target| target.name)?;
             let settings = Settings {
-                seed,
+                seed: seed.unwrap_or_else(from_time),
                 time: Duration::from_secs(seconds),
                 rounds,
                 folder,
             };
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(run(targets, settings))
+        }
+        Action::Attack {
+            classes,
+            inputs,
+            seed,
+            drydock,
+        } => {
+            let classes = named(classes, &attack::ALL, attack::class, "class", |class| class.name)?;
+            let settings = attack::Settings {
+                seed: seed.unwrap_or_else(from_time),
+                inputs,
+                drydock,
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(run_attack(classes, &settings))
         }
         Action::Replay { target, file } => {
             let input = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -139,11 +160,54 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
+fn from_time() -> u64 {
+    Clock::wall().now().as_second().unsigned_abs()
+}
+
 fn find(name: &str) -> anyhow::Result<&'static Target> {
-    target(name).with_context(|| {
-        let known: Vec<&str> = ALL.iter().map(|target| target.name).collect();
-        format!("there is no target {name:?}; the targets are {}", known.join(", "))
-    })
+    let found = named(vec![name.to_owned()], &ALL, target, "target", |target| target.name)?;
+    found.first().copied().context("no target")
+}
+
+/// What has these names; all, if there are none.
+fn named<T>(
+    names: Vec<String>,
+    all: &'static [T],
+    find: fn(&str) -> Option<&'static T>,
+    kind: &str,
+    name: fn(&T) -> &str,
+) -> anyhow::Result<Vec<&'static T>> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let found = names.iter().map(|wanted| {
+        find(wanted).with_context(|| {
+            let known: Vec<&str> = all.iter().map(name).collect();
+            format!("there is no {kind} {wanted:?}; known: {}", known.join(", "))
+        })
+    });
+    found.collect()
+}
+
+async fn run_attack(classes: Vec<&'static attack::Class>, settings: &attack::Settings) -> anyhow::Result<ExitCode> {
+    println!(
+        "seed {}; {} requests of each class, fewer of heavy ones",
+        settings.seed, settings.inputs
+    );
+    for class in &classes {
+        println!("  {:<10} {}", class.name, class.tries);
+    }
+    println!("{}", attack::Report::HEADER);
+    let mut passed = true;
+    for class in classes {
+        let report = attack::run(class, settings).await?;
+        println!("{report}");
+        for violation in &report.violations {
+            println!("  {violation}");
+        }
+        passed &= report.is_passed();
+    }
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn run(targets: Vec<&'static Target>, mut settings: Settings) -> anyhow::Result<ExitCode> {

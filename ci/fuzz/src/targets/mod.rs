@@ -10,6 +10,8 @@ mod selectors;
 mod stored;
 mod world;
 
+pub(crate) use self::requests::parse_request;
+pub(crate) use self::world::{encode, is_expected_error};
 use crate::Target;
 use crate::mutate::Form;
 

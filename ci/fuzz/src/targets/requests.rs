@@ -75,7 +75,7 @@ pub(super) fn start() -> Result<Runner, Violation> {
     let mut world = Some(self::world()?);
     Ok(Box::new(move |input| {
         let current = world.take().map_or_else(self::world, Ok)?;
-        let Some(request) = parse(input) else {
+        let Some(request) = parse_request(input) else {
             world = Some(current);
             return Ok(Outcome::Refused);
         };
@@ -136,7 +136,7 @@ fn path_of(method: &http::Method, path: &str, object: &Value) -> Option<String> 
 }
 
 /// A request: `METHOD PATH`, headers, an empty line, the body.
-fn parse(input: &[u8]) -> Option<Request<Bytes>> {
+pub(crate) fn parse_request(input: &[u8]) -> Option<Request<Bytes>> {
     let at = find(input, b"\n\n")?;
     let head = std::str::from_utf8(&input[..at]).ok()?;
     let mut lines = head.lines();
