@@ -23,7 +23,7 @@ impl ActionExecutor {
             return Ok(());
         };
         if let Some(written) = self.patch_node(action, node, &view.machine.name_any()).await? {
-            view.node = NodeView::Present(Box::new(Node::clone(&written)));
+            view.node = NodeView::Present(written);
         }
         Ok(())
     }

@@ -8,7 +8,9 @@ use runtime::timers::Timers;
 /// Keys that are ready, keys that become ready later, and keys that are being processed.
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
+    /// None of these is being processed.
     ready: VecDeque<K>,
+    /// The keys in `ready`, and those that become ready once they are processed.
     queued: BTreeSet<K>,
     later: Timers<K>,
     working: BTreeSet<K>,
@@ -29,7 +31,7 @@ impl<K: Clone + Ord> Queue<K> {
     /// Makes a key ready. A key that is being processed becomes ready again afterwards.
     pub(crate) fn add(&mut self, key: K) {
         self.later.cancel(&key);
-        if self.queued.insert(key.clone()) {
+        if self.queued.insert(key.clone()) && !self.working.contains(&key) {
             self.ready.push_back(key);
         }
     }
@@ -46,8 +48,7 @@ impl<K: Clone + Ord> Queue<K> {
         while let Some(key) = self.later.pop(now) {
             self.add(key);
         }
-        let position = self.ready.iter().position(|key| !self.working.contains(key))?;
-        let key = self.ready.remove(position)?;
+        let key = self.ready.pop_front()?;
         self.queued.remove(&key);
         self.working.insert(key.clone());
         Some(key)
@@ -55,7 +56,9 @@ impl<K: Clone + Ord> Queue<K> {
 
     /// Ends the processing of a key.
     pub(crate) fn done(&mut self, key: &K) {
-        self.working.remove(key);
+        if self.working.remove(key) && self.queued.contains(key) {
+            self.ready.push_back(key.clone());
+        }
     }
 
     /// When the next key that waits becomes ready.

@@ -2,6 +2,8 @@
 
 mod defects;
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineName, MachineStatus, NodeName, Phase, PreservationStage, keys};
@@ -35,14 +37,13 @@ pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, mac
 }
 
 /// The Node whose name the last driver response contains.
-pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<Box<v1::Node>> {
+pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<Arc<v1::Node>> {
     let target = state.target.as_ref()?;
     let vm = match answers.last()? {
         Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm,
         _ => return None,
     };
-    let node = target.nodes.get(&Key::new("", vm.node_name.as_ref()?.as_str()))?;
-    Some(Box::new(v1::Node::clone(&node)))
+    target.nodes.get(&Key::new("", vm.node_name.as_ref()?.as_str()))
 }
 
 fn add_target_state(view: &mut View, state: &ClusterState, target: &TargetState) {
@@ -94,7 +95,7 @@ fn owner(state: &ClusterState, node: &NodeView) -> Option<MachineName> {
 fn node_view(target: &TargetState, name: &NodeName) -> NodeView {
     let key = Key::new("", name.as_str());
     match target.nodes.get(&key) {
-        Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
+        Some(node) => NodeView::Present(node),
         None if target.nodes.was_deleted(&key) => NodeView::Gone,
         None => NodeView::Absent,
     }

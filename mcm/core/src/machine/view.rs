@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -42,7 +43,7 @@ pub struct View {
     /// this machine is wrong.
     pub node_of_other: Option<MachineName>,
     /// The cached Node whose name is in the last answer, if there is one.
-    pub answered_node: Option<Box<Node>>,
+    pub answered_node: Option<Arc<Node>>,
     /// The other machines with the same label `name`, in any order; empty without that label. Includes status writes of
     /// this process that the cache does not show yet.
     pub siblings: Vec<Sibling>,
@@ -106,7 +107,7 @@ pub enum NodeView {
     /// The Node was deleted while this process watched.
     Gone,
     /// The Node exists.
-    Present(Box<Node>),
+    Present(Arc<Node>),
 }
 
 impl NodeView {

@@ -1,5 +1,6 @@
 //! Creation: the next step after each answer of the driver.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -440,7 +441,7 @@ fn with_existing_node(provider_id: &str, created: Timestamp) -> View {
         ..vm()
     };
     let mut view = answered(new_machine(), Answer::Create(Ok(vm)));
-    view.answered_node = Some(Box::new(node));
+    view.answered_node = Some(Arc::new(node));
     view
 }
 
@@ -481,7 +482,7 @@ fn a_vm_that_takes_over_an_older_node_is_deleted_and_the_machine_fails() {
 #[test]
 fn a_node_with_the_machine_name_may_exist_before_the_answer() {
     let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
-    view.answered_node = Some(Box::new(node(&[])));
+    view.answered_node = Some(Arc::new(node(&[])));
     assert_eq!(call(&view).kind, CallKind::Initialize);
 }
 

@@ -1,6 +1,7 @@
 //! Drain: the order and retries of evictions, and the waits for pods and volumes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -22,6 +23,7 @@ fn draining(pods: &[Pod]) -> View {
     conditions.push(condition("Terminating", "True"));
     view = with_conditions(view, &conditions);
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         node.spec.as_mut().unwrap().unschedulable = Some(true);
     }
     view.pods = Some(pods.to_vec());
@@ -174,6 +176,7 @@ impl Drain {
         let conditions = [condition("Ready", "True"), condition("DiskPressure", "True")];
         drain.view = with_conditions(drain.view, &conditions);
         if let NodeView::Present(node) = &mut drain.view.node {
+            let node = Arc::make_mut(node);
             node.spec.get_or_insert_default().taints = Some(vec![taint(keys::PRESERVED_TAINT)]);
             node.metadata.annotations = Some(BTreeMap::from([
                 (keys::SCALE_DOWN_DISABLED_ANNOTATION.to_owned(), "true".to_owned()),
@@ -201,6 +204,7 @@ impl Drain {
         let NodeView::Present(node) = &mut self.view.node else {
             return;
         };
+        let node = Arc::make_mut(node);
         let volume = |id: &&str| AttachedVolume {
             name: format!("kubernetes.io/csi/x^{id}"),
             device_path: String::new(),

@@ -1,6 +1,7 @@
 //! Builders of views, and plans rendered as short texts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -160,7 +161,7 @@ pub fn with_conditions(mut view: View, conditions: &[NodeCondition]) -> View {
 }
 
 pub fn with_node(mut view: View, node: Node) -> View {
-    view.node = NodeView::Present(Box::new(node));
+    view.node = NodeView::Present(Arc::new(node));
     view
 }
 

@@ -1,6 +1,7 @@
 //! In-place update: from the labels of the Node to its condition, the drain, and the machine's phase.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -140,6 +141,7 @@ fn a_selected_node_is_drained_before_its_machine_is_updated() {
     );
     view.machine.status = plan.status.unwrap();
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         node.spec.as_mut().unwrap().unschedulable = Some(true);
         let before = (keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), "false".to_owned());
         node.metadata.annotations = Some([before].into());

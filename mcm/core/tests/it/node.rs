@@ -1,6 +1,7 @@
 //! The Node of a machine: synchronization with the node template, and requests by annotations of the Node.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
@@ -237,6 +238,7 @@ fn the_virtual_capacity_follows_the_class(
         (first.actions.first(), &mut view.node)
     {
         assert_eq!(first.wake, Some(Duration::ZERO));
+        let node = Arc::make_mut(node);
         let current = node.status.as_mut().unwrap().capacity.as_mut().unwrap();
         for (key, value) in capacity {
             match value {

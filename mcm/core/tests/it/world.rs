@@ -1,6 +1,7 @@
 //! Simulates the whole lifecycle of one machine, with its node, its cloud and a controller that may crash between any
 //! two actions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -194,7 +195,7 @@ impl World {
             .any(|(key, _)| key == keys::NODE_LABEL);
         let node = match &node {
             _ if !labelled => NodeView::Unknown,
-            Some(node) => NodeView::Present(Box::new(node.clone())),
+            Some(node) => NodeView::Present(Arc::new(node.clone())),
             None => NodeView::Absent,
         };
         Some(View {

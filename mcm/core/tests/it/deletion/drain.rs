@@ -1,6 +1,7 @@
 //! The drain as a stage of the deletion, and the volume attachments after it.
 
 use super::*;
+use std::sync::Arc;
 
 fn cordon_node() -> Action {
     Action::CordonNode {
@@ -179,6 +180,7 @@ fn after(view: &View, plan: &Plan, outcome: EvictionOutcome) -> View {
 
 fn cordoned(mut view: View) -> View {
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         node.spec.get_or_insert_default().unschedulable = Some(true);
     }
     view

@@ -3,6 +3,7 @@
 //! both.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Node;
@@ -98,7 +99,7 @@ fn lab(cell: &Cell<'_>, dialect: Dialect, well: bool) -> Lab {
     machine.status.current_status.preserve_expiry_time = ends;
     match (&mut lab.view.node, cell.node) {
         (node, "absent") => *node = NodeView::Absent,
-        (NodeView::Present(node), value) => request_by(node, value),
+        (NodeView::Present(node), value) => request_by(Arc::make_mut(node), value),
         _ => {}
     }
     let entry = |kept: &str| PreservationEntry {

@@ -1,6 +1,7 @@
 //! A test fixture that performs the plans of one machine on its view; its API server may refuse actions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
@@ -112,6 +113,7 @@ impl Lab {
                 let NodeView::Present(node) = &mut self.view.node else {
                     return;
                 };
+                let node = Arc::make_mut(node);
                 change(node.metadata.annotations.get_or_insert_default(), &patch.annotations);
                 if let Some(taints) = &patch.taints {
                     node.spec.get_or_insert_default().taints = Some(taints.clone());
@@ -156,6 +158,7 @@ impl Lab {
     pub fn conditions(&mut self, conditions: &[NodeCondition]) {
         self.view.machine.status.conditions = conditions.to_vec();
         if let NodeView::Present(node) = &mut self.view.node {
+            let node = Arc::make_mut(node);
             node.status.get_or_insert_default().conditions = Some(conditions.to_vec());
         }
     }
@@ -173,7 +176,7 @@ impl Lab {
     pub fn annotate(&mut self, kind: &str, key: &str, value: Option<&str>) {
         let changes = BTreeMap::from([(key.to_owned(), value.map(str::to_owned))]);
         let metadata = match (kind, &mut self.view.node) {
-            ("Node", NodeView::Present(node)) => &mut node.metadata,
+            ("Node", NodeView::Present(node)) => &mut Arc::make_mut(node).metadata,
             _ => &mut self.view.machine.metadata,
         };
         change(metadata.annotations.get_or_insert_default(), &changes);

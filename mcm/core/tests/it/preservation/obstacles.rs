@@ -2,6 +2,7 @@
 //! list with other entries, a replaced Node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -84,6 +85,7 @@ fn the_end_of_a_failed_machines_preservation_does_not_wait_for_refused_writes(#[
 fn the_end_of_a_failed_machines_preservation_does_not_wait_for_refused_update_conditions() {
     let mut lab = kept();
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         let labels = node.metadata.labels.get_or_insert_default();
         labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
     }
@@ -148,6 +150,7 @@ fn a_refused_deletion_is_requested_once_per_pass() {
 fn the_deletion_of_a_node_deletes_its_preserved_machine() {
     let mut lab = kept();
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         node.metadata.deletion_timestamp = Some(Time(minute(12)));
     }
     assert_eq!(actions(&lab.decide()), ["delete machine"]);
@@ -183,6 +186,7 @@ fn a_recovered_machine_leaves_the_owners_list_although_node_writes_fail(#[case] 
     assert!(lab.is_entered());
     lab.refuses = refuses;
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         // Ensures that the plan has a Node patch.
         node.metadata
             .annotations
@@ -365,6 +369,7 @@ fn scale_down_stays_disabled_for_a_rollout_when_a_preservation_ends() {
 
 fn uid(lab: &mut Lab, uid: &str) {
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         node.metadata.uid = Some(uid.to_owned());
     }
 }
@@ -461,6 +466,7 @@ fn a_machine_that_failed_without_a_node_stays_preserved_when_a_node_joins() {
         ("Failed:Preserved", "")
     );
     if let NodeView::Present(node) = &mut node {
+        let node = Arc::make_mut(node);
         node.metadata.annotations = None;
     }
     lab.view.node = node;

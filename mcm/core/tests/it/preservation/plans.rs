@@ -1,6 +1,7 @@
 //! Preservation over the lifecycle of a machine: plans are performed on a view until nothing is left to do.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::NodeSpec;
@@ -206,6 +207,7 @@ fn the_scale_down_annotation_of_a_rollout_is_kept() {
 fn a_cordon_is_never_changed() {
     let mut lab = failing();
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         node.spec = Some(NodeSpec {
             unschedulable: Some(true),
             ..NodeSpec::default()

@@ -1,5 +1,6 @@
 //! Precedence of preservation in a machine's plan: it comes last and does not change the actions before it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{NodeCondition, Taint};
@@ -18,6 +19,7 @@ fn draining_for_deletion() -> View {
     conditions.push(condition("Terminating", "True"));
     let mut view = with_conditions(deleting(Stage::Drain.phrase()), &conditions);
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         node.spec.as_mut().unwrap().unschedulable = Some(true);
     }
     let mut ending = pod("web");
@@ -35,6 +37,7 @@ fn deletion_triggered() -> View {
 
 fn annotate_node(view: &mut View, key: &str, value: &str) {
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         let annotations = node.metadata.annotations.get_or_insert_default();
         annotations.insert(key.to_owned(), value.to_owned());
     }
@@ -201,6 +204,7 @@ fn a_vm_is_updated_although_the_preserved_condition_cannot_be_written() {
 fn a_preserved_machine_that_never_ran_stays_failed_until_its_node_is_ready() {
     let mut view = with_conditions(with_vm(Phase::Pending), &healthy());
     if let NodeView::Present(node) = &mut view.node {
+        let node = Arc::make_mut(node);
         node.spec.get_or_insert_default().taints = Some(vec![Taint {
             key: keys::CRITICAL_COMPONENTS_TAINT.to_owned(),
             effect: "NoSchedule".to_owned(),
@@ -221,6 +225,7 @@ fn a_preserved_machine_that_never_ran_stays_failed_until_its_node_is_ready() {
         "the machine is replaced"
     );
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         node.spec.get_or_insert_default().taints = None;
     }
     lab.settle();
@@ -241,6 +246,7 @@ fn a_preserved_failed_machine_is_not_updated_in_place(#[case] reason: &str) {
     all.push(update);
     lab.conditions(&all);
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         let labels = node.metadata.labels.get_or_insert_default();
         labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
         labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());

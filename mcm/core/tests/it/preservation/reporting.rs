@@ -1,6 +1,7 @@
 //! How a preservation is reported: in the record, the Node's condition and the owner's list; and what it does not
 //! change.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeCondition;
@@ -305,6 +306,7 @@ fn foreign_taints_are_kept() {
     };
     let mut lab = failing();
     if let NodeView::Present(node) = &mut lab.view.node {
+        let node = Arc::make_mut(node);
         node.spec.get_or_insert_default().taints = Some(others());
     }
     lab.settle();

@@ -1,5 +1,6 @@
 //! The node of a preserved machine does not answer, and its VM may run: pods that must not run twice stay in the API.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Taint;
@@ -34,6 +35,7 @@ fn silent(pods: Vec<Pod>, taint: &str) -> Lab {
     if !taint.is_empty()
         && let NodeView::Present(node) = &mut lab.view.node
     {
+        let node = Arc::make_mut(node);
         let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
         taints.push(Taint {
             key: taint.to_owned(),
