@@ -172,9 +172,13 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
     }
 }
 
+/// The threads of wall-clock work, also on fewer cores: a large list or a large object occupies one of them for long, and
+/// `/healthz` must be answered meanwhile.
+const WORKERS: usize = 8;
+
 /// Runs asynchronous work on the wall clock.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
-    let runtime = runtime(2)?;
+    let runtime = runtime(WORKERS)?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)

@@ -1,6 +1,7 @@
 //! Sends hostile requests over HTTPS and checks the responses.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -8,6 +9,7 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::classes::{Check, Hostile, User};
@@ -24,6 +26,29 @@ const MAX_BODY: usize = 4 << 20;
 pub(super) struct Client {
     admin: kube::Client,
     anonymous: kube::Client,
+    in_flight: InFlight,
+}
+
+/// Descriptions of the requests that wait for a response. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InFlight(Arc<Mutex<Vec<String>>>);
+
+impl InFlight {
+    fn begin(&self, what: &str) {
+        self.0.lock().push(what.to_owned());
+    }
+
+    fn end(&self, what: &str) {
+        let mut all = self.0.lock();
+        if let Some(at) = all.iter().position(|one| one == what) {
+            all.swap_remove(at);
+        }
+    }
+
+    /// The descriptions.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().clone()
+    }
 }
 
 /// What was sent and answered.
@@ -35,7 +60,7 @@ pub struct Count {
     pub accepted: u64,
     /// Responses 4xx but 429.
     pub refused: u64,
-    /// Responses 429 and 503.
+    /// Responses 429, 503 and 504.
     pub busy: u64,
     /// Descriptions of violated properties.
     pub violations: Vec<String>,
@@ -63,10 +88,21 @@ impl Client {
     pub(super) async fn new(kubeconfig: &Path) -> anyhow::Result<Self> {
         let file = Kubeconfig::read_from(kubeconfig)?;
         let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
+        // Otherwise a refused request is repeated for minutes.
+        config.default_retry = false;
         let admin = kube::Client::try_from(config.clone())?;
         config.auth_info = Default::default();
         let anonymous = kube::Client::try_from(config)?;
-        Ok(Self { admin, anonymous })
+        Ok(Self {
+            admin,
+            anonymous,
+            in_flight: InFlight::default(),
+        })
+    }
+
+    /// The requests that wait for a response.
+    pub(super) fn in_flight(&self) -> InFlight {
+        self.in_flight.clone()
     }
 
     /// Creates an object that the requests of a class refer to.
@@ -83,10 +119,13 @@ impl Client {
         for request in requests {
             let (what, check) = (request.what(), request.check);
             count.inputs += 1;
-            let violation = match self.send(request).await {
+            self.in_flight.begin(&what);
+            let sent = self.send(request).await;
+            self.in_flight.end(&what);
+            let violation = match sent {
                 Ok(answer) => {
                     match answer.code {
-                        429 | 503 => count.busy += 1,
+                        429 | 503 | 504 => count.busy += 1,
                         400..500 => count.refused += 1,
                         _ => count.accepted += 1,
                     }
@@ -159,7 +198,7 @@ impl Client {
 
 fn violation(check: Check, answer: &Answer) -> Option<String> {
     let wrong = match check {
-        _ if answer.code >= 500 && answer.code != 503 => !is_expected_error(&json(&answer.body)),
+        _ if answer.code >= 500 && ![503, 504].contains(&answer.code) => !is_expected_error(&json(&answer.body)),
         Check::Served => false,
         Check::Refused => answer.code < 400,
         Check::OnlyMine => names(&answer.body).iter().any(|name| name != "mine"),
@@ -185,5 +224,5 @@ fn json(body: &[u8]) -> Value {
 }
 
 fn text(body: &[u8]) -> String {
-    String::from_utf8_lossy(body).chars().take(300).collect()
+    String::from_utf8_lossy(body).trim_end().chars().take(300).collect()
 }

@@ -99,7 +99,7 @@ pub async fn run(class: &'static Class, settings: &Settings) -> anyhow::Result<R
     }
     let before = system.processes();
     before.reset_peaks()?;
-    let probe = Probe::start(system.kubeconfig().to_owned());
+    let probe = Probe::start(system.kubeconfig().to_owned(), client.in_flight());
     let (seed, rounds) = (Seed::new(settings.seed).child(class.name), settings.inputs / class.cost);
     let count = stream::iter(0..rounds.max(1))
         .map(|round| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clock::{Clock, LostTime};
 
 use super::LATEST_HEALTH;
-use super::client::Client;
+use super::client::{Client, InFlight};
 
 /// The time between two measurements.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -26,14 +26,14 @@ pub(super) struct Probe {
 type Measured = (Duration, u64, Vec<String>);
 
 impl Probe {
-    /// Starts to measure.
-    pub(super) fn start(kubeconfig: PathBuf) -> Self {
+    /// Starts to measure. A late response is described with the requests that are in flight then.
+    pub(super) fn start(kubeconfig: PathBuf, in_flight: InFlight) -> Self {
         let end = Arc::new(AtomicBool::new(false));
         let thread = std::thread::spawn({
             let end = Arc::clone(&end);
             move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(measure(kubeconfig, &end))
+                runtime.block_on(measure(kubeconfig, &in_flight, &end))
             }
         });
         Self { end, thread }
@@ -54,7 +54,7 @@ impl Probe {
     }
 }
 
-async fn measure(kubeconfig: PathBuf, end: &AtomicBool) -> anyhow::Result<Measured> {
+async fn measure(kubeconfig: PathBuf, in_flight: &InFlight, end: &AtomicBool) -> anyhow::Result<Measured> {
     let client = Client::new(&kubeconfig).await?;
     let (clock, lost) = (Clock::wall(), LostTime::measured());
     let (mut longest, mut probes, mut late) = (Duration::ZERO, 0, Vec::new());
@@ -69,7 +69,11 @@ async fn measure(kubeconfig: PathBuf, end: &AtomicBool) -> anyhow::Result<Measur
         longest = longest.max(took);
         match result {
             Ok(Ok(())) if took <= LATEST_HEALTH => {}
-            Ok(Ok(())) => late.push(format!("/healthz took {} ms", took.as_millis())),
+            Ok(Ok(())) => late.push(format!(
+                "/healthz took {} ms beside {}",
+                took.as_millis(),
+                in_flight.all().join(", ")
+            )),
             Ok(Err(error)) => late.push(error),
             Err(_) => late.push(format!("/healthz took longer than {} s", LIMIT.as_secs())),
         }

@@ -178,6 +178,7 @@ pub(crate) fn is_expected_error(answer: &Value) -> bool {
     let known = [
         "resourceVersion should not be set on objects to be created",
         "does not contain declared merge key",
+        "resourceVersion: Invalid value",
     ];
     let message = answer["message"].as_str().unwrap_or_default();
     known.iter().any(|text| message.contains(text))

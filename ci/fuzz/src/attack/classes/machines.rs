@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Hostile, pick, set};
 
+const API: &str = "machine.sapcloud.io/v1alpha1";
 const GROUP: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default";
 
 pub(super) fn prepare() -> Vec<Hostile> {
@@ -23,7 +24,7 @@ pub(super) fn prepare() -> Vec<Hostile> {
 
 fn class(name: &str, provider_spec: &Value) -> Value {
     json!({
-        "metadata": { "name": name }, "provider": "fakecloud", "providerSpec": provider_spec,
+        "apiVersion": API, "kind": "MachineClass", "metadata": { "name": name }, "provider": "fakecloud", "providerSpec": provider_spec,
         "secretRef": { "name": "small", "namespace": "default" },
     })
 }
@@ -63,9 +64,9 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
         "spec": { "class": { "kind": "MachineClass", "name": "small" }, "nodeTemplate": { "metadata": {}, "spec": {} } },
     });
     let selector = json!({ "matchLabels": { "name": name } });
-    let (plural, mut object, fields): (_, _, &[&str]) = match stream.below(4) {
+    let (kind, mut object, fields): (_, _, &[&str]) = match stream.below(4) {
         0 => (
-            "machines",
+            "Machine",
             json!({ "spec": template["spec"] }),
             &[
                 "/spec/nodeTemplate/metadata/labels/a",
@@ -81,7 +82,7 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
             ],
         ),
         1 => (
-            "machinesets",
+            "MachineSet",
             json!({ "spec": { "replicas": 0, "selector": selector, "template": template } }),
             &[
                 "/spec/replicas",
@@ -94,7 +95,7 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
             ],
         ),
         2 => (
-            "machinedeployments",
+            "MachineDeployment",
             json!({ "spec": { "replicas": 0, "selector": selector, "template": template,
                 "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 1 } } } }),
             &[
@@ -110,7 +111,7 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
             ],
         ),
         _ => (
-            "machineclasses",
+            "MachineClass",
             class("", &json!({})),
             &[
                 "/providerSpec/a",
@@ -122,6 +123,8 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
             ],
         ),
     };
+    object["apiVersion"] = json!(API);
+    object["kind"] = json!(kind);
     object["metadata"]["name"] = json!(name);
     for _ in 0..=stream.below(2) {
         let field = *pick(fields, stream);
@@ -131,6 +134,11 @@ pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
     if object["spec"]["replicas"].as_i64().is_some_and(|replicas| replicas > 2) {
         object["spec"]["replicas"] = json!(2);
     }
+    let plural = format!(
+        "{}{}",
+        kind.to_lowercase(),
+        if kind.ends_with('s') { "es" } else { "s" }
+    );
     let place = format!("{GROUP}/{plural}/{name}");
     let status = json!({ "status": {
         pick(&["replicas", "availableReplicas", "readyReplicas", "observedGeneration", "fullyLabeledReplicas", "currentStatus", "conditions", "lastOperation"], stream).to_string(): hostile(stream),

@@ -188,7 +188,12 @@ impl Hostile {
 
     /// A short description.
     pub(super) fn what(&self) -> String {
-        let mut text = format!("{} {}", self.request.method(), self.request.uri());
+        let mut text = format!(
+            "{} {} ({} bytes)",
+            self.request.method(),
+            self.request.uri(),
+            self.request.body().len()
+        );
         if self.user != User::Admin {
             let _ = write!(text, " as {:?}", self.user);
         }
