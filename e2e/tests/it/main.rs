@@ -16,6 +16,7 @@ mod existing;
 mod files;
 mod inert;
 mod leftovers;
+mod misses;
 mod nodes;
 mod policies;
 mod preservation_consumers;

@@ -34,7 +34,7 @@ fn slower(boot_delay: &DurationExpression) -> DurationExpression {
 fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
     let call = CloudCall::CreateMachine;
     let affects_creations = |step: &Step| match step {
-        Step::Inject(fault) => fault.matches.call.is_none_or(|affected| affected == call),
+        Step::Inject(fault) => fault.rule.matches.call.is_none_or(|affected| affected == call),
         Step::SlowCreation(_) => true,
         _ => false,
     };
@@ -146,6 +146,8 @@ impl CrashCommand {
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
         other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        // The scenario may create no VM.
+        other.plan.may_miss = true;
         let cloud = &mut other.plan.scenario.world.cloud;
         cloud.boot_delay = slower(&cloud.boot_delay);
         let pair = self.run(vec![clean.clone(), other])?;
@@ -250,6 +252,7 @@ pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
             process: Process::Mcm,
             at,
             effect: effect.number,
+            may_miss: false,
         })
     };
     effects.iter().filter(matters).flat_map(both).collect()
@@ -356,6 +359,7 @@ mod tests {
                 process: Process::Mcm,
                 at,
                 effect,
+                may_miss: false,
             });
             let mut job = Job::new(Scenario::new("story", ""), StageKind::Sim, 1);
             job.plan.disturbances = crash.map(Disturbance::Crash).into_iter().collect();

@@ -111,13 +111,15 @@ impl Regressions {
                     1 => case.scenario.clone(),
                     seed => jittered(&case.scenario, seed),
                 };
-                let job = Job {
+                let mut job = Job {
                     reports: self.reports.clone(),
                     // A run with changed times can only be repeated from its plan.
                     from_plan: seed > 1,
                     writes: case.is_pair(),
                     ..Job::new(scenario, StageKind::Sim, seed)
                 };
+                // With other times a fault may hit nothing.
+                job.plan.may_miss = seed > 1;
                 if case.mutant {
                     let mut mutant = Job {
                         reports: self.reports.join("mutants").join(case.id.replace('/', "-")),

@@ -292,6 +292,7 @@ fn parse_crash(text: &str) -> Result<Crash, String> {
             process: Process::Mcm,
             at,
             effect,
+            may_miss: false,
         }),
         _ => Err(wrong()),
     }
