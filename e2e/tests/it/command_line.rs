@@ -42,10 +42,6 @@ current-context: nobody
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nowhere"], "--kubeconfig nowhere: "
 )]
 #[case::no_consent(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
-#[case::an_unreachable_server(
-    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--yes"],
-    "https://127.0.0.1:1 cannot be used"
-)]
 #[case::a_missing_context(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--context", "x"], "it has no context \"x\""
 )]

@@ -13,6 +13,7 @@ mod driver_suite;
 mod drydock;
 mod embedded;
 mod existing;
+mod exits;
 mod files;
 mod inert;
 mod leftovers;
