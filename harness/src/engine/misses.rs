@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use judge::Miss;
+use judge::{Failure, Miss};
 use scenario::step::{Inject, SlowCreation};
 use scenario::{Scenario, Step};
 use stage::Stage;
@@ -19,9 +19,23 @@ impl<S: Stage> Engine<'_, S> {
         self.misses.push(Miss { step, reason });
     }
 
+    /// Adds hits by the cloud's own count. Unlike the calls in its log, it includes those that a killed process did not
+    /// wait for.
+    pub(super) fn count_cloud_hits(&mut self, hits: impl IntoIterator<Item = (String, u64)>) {
+        for (rule, hits) in hits {
+            *self.cloud_hits.entry(rule).or_default() += hits;
+        }
+    }
+
     /// Records the faults of the scenario that hit nothing by its end.
-    pub(super) fn find_missed_faults(&mut self, scenario: &Scenario) {
+    pub(super) async fn find_missed_faults(&mut self, scenario: &Scenario) -> Result<(), Failure> {
         self.count_api_faults();
+        let in_doubt = |step: &Step| !step.may_miss() && self.missed_fault(step).is_some();
+        if scenario.steps.iter().any(in_doubt) {
+            let hits = self.stage.cloud().hits().await;
+            let hits = hits.map_err(|error| self.failed(error))?;
+            self.count_cloud_hits(hits);
+        }
         for (index, step) in scenario.steps.iter().enumerate() {
             let reason = self.missed_fault(step).filter(|_| !step.may_miss());
             if let Some(reason) = reason {
@@ -29,11 +43,13 @@ impl<S: Stage> Engine<'_, S> {
             }
         }
         self.misses.sort_by_key(|miss| miss.step);
+        Ok(())
     }
 
     /// Why the fault of a step hit nothing; `None`: it hit, or the step is no fault.
     fn missed_fault(&self, step: &Step) -> Option<String> {
-        let has_no_hit = |rule: &str| self.world.faults.get(rule).is_none_or(|hits| *hits == 0);
+        let counts = [&self.world.faults, &self.cloud_hits];
+        let has_no_hit = |rule: &str| counts.iter().all(|hits| hits.get(rule).is_none_or(|hits| *hits == 0));
         match step {
             Step::Inject(Inject { rule, .. }) if has_no_hit(&rule.name) => {
                 Some(format!("the fault {:?} hit no {}", rule.name, rule.call_name()))

@@ -80,6 +80,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         narrative: Narrative::new(started),
         armed: Vec::new(),
         misses: Vec::new(),
+        cloud_hits: BTreeMap::new(),
         invariants: Invariants::new(rules),
         disturbances: ActiveDisturbances::default(),
         keep,
@@ -146,6 +147,8 @@ struct Engine<'a, S> {
     armed: Vec<(usize, Armed)>,
     /// The steps without an effect so far.
     misses: Vec<Miss>,
+    /// The hits of removed cloud rules, by the cloud's own count.
+    cloud_hits: BTreeMap<String, u64>,
     invariants: Invariants,
     disturbances: ActiveDisturbances,
     keep: watch::Sender<u32>,
@@ -177,7 +180,7 @@ impl<S: Stage> Engine<'_, S> {
         for (step, armed) in std::mem::take(&mut self.armed) {
             self.met(step, &armed);
         }
-        self.find_missed_faults(scenario);
+        self.find_missed_faults(scenario).await?;
         Ok(())
     }
 

@@ -146,7 +146,7 @@ async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &st
     } = handles;
     match request {
         CloudRequest::Inject(fault) => cloud.inject(fault, timeouts).await,
-        CloudRequest::Lift(rule) => cloud.lift(rule).await,
+        CloudRequest::Lift(rule) => cloud.lift(rule).await.map(drop),
         CloudRequest::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
         CloudRequest::FailZone(fail) => cloud.fail_zone(fail).await,
         CloudRequest::RestoreZone(zone) => cloud.restore_zone(zone).await,

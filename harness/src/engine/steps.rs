@@ -173,6 +173,11 @@ impl<S: Stage> Engine<'_, S> {
             Request::Cloud(CloudRequest::Inject(fault)) if fault.is_byzantine() => {
                 self.invariants.rules.byzantine.insert(fault.name.clone());
             }
+            Request::Cloud(CloudRequest::Lift(rule)) => {
+                let hits = self.stage.cloud().lift(rule).await;
+                self.count_cloud_hits([(rule.to_owned(), hits.map_err(ActionError::from)?)]);
+                return Ok(Hits::Some);
+            }
             Request::AddApiFault(fault) => {
                 self.add_api_fault(fault).await?;
                 return Ok(Hits::Some);
