@@ -76,6 +76,33 @@ pub async fn timed(job: &Job, run: impl Future<Output = StageResult>) -> RunResu
     }
 }
 
+/// Fails a run that passed although a step or a disturbance had no effect, unless the plan permits it.
+fn note_misses(job: &Job, ran: &StageResult, result: &mut RunResult) {
+    let Ok(outcome) = &ran.outcome else { return };
+    if result.failure.is_some() {
+        return;
+    }
+    let plan = &job.plan;
+    let step = outcome.misses.first().filter(|_| !plan.steps_may_miss());
+    let without_hits = plan
+        .disturbances
+        .iter()
+        .zip(&result.disturbances)
+        .find(|(disturbance, counted)| counted.hits == 0 && !plan.may_disturbance_miss(disturbance));
+    let (step, reason) = match (step, without_hits) {
+        (Some(miss), _) => (miss.step, miss.reason.clone()),
+        (None, Some((_, counted))) => (0, format!("the disturbance hit nothing: {}", counted.what)),
+        (None, None) => return,
+    };
+    result.failure = Some(FailureResult {
+        after_seconds: result.stage_seconds,
+        step,
+        invariant: None,
+        expectation: false,
+        reason: format!("{reason}; set `mayMiss: true` if that is intended"),
+    });
+}
+
 /// Adds refused requests to the result: as a failure, or to the reason of an existing failure.
 fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
     if refused.is_empty() {
@@ -123,7 +150,7 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
         result.end = outcome.end.clone();
         result.faults = outcome.world.faults.clone();
         result.occurred = judge::occurred::in_world(&outcome.world);
-        if job.narrate || outcome.failure.is_some() {
+        if job.narrate || !outcome.is_clean() {
             result.narrative = outcome.narrative.lines().iter().map(|line| line.what.clone()).collect();
         }
     }
@@ -136,6 +163,7 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
     result.effects = ran.effects.clone();
     result.writes = ran.writes.clone();
     result.requests = ran.requests.clone();
+    note_misses(job, &ran, &mut result);
     note_refusals(&mut result, &ran.refused);
     if !result.passed() {
         match folder::write(job, &result, &ran) {

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Signals that the parent process chose to ignore, as `nohup` does with SIGHUP, stay ignored.
 #[derive(Debug)]
 pub struct Termination {
-    signals: Vec<Signal>,
+    signals: Vec<(SignalKind, Signal)>,
 }
 
 impl Termination {
@@ -28,20 +28,26 @@ impl Termination {
         let listened = kinds
             .into_iter()
             .filter(|kind| !is_in(ignored, kind.as_raw_value()))
-            .map(signal);
+            .map(|kind| Ok((kind, signal(kind)?)));
         Ok(Self {
             signals: listened.collect::<io::Result<_>>()?,
         })
     }
 
-    /// Waits for the next signal.
-    pub async fn next(&mut self) {
+    /// Waits for the next signal. Returns its number.
+    pub async fn next(&mut self) -> i32 {
         let signals = self.signals.iter_mut();
-        let received: Vec<_> = signals.map(|signal| Box::pin(signal.recv())).collect();
+        let received = signals.map(|(kind, signal)| {
+            Box::pin(async move {
+                signal.recv().await;
+                kind.as_raw_value()
+            })
+        });
+        let received: Vec<_> = received.collect();
         if received.is_empty() {
             return std::future::pending().await;
         }
-        select_all(received).await;
+        select_all(received).await.0
     }
 }
 

@@ -4,7 +4,7 @@
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
 use scenario::builder::{
-    all, budget, delete, deployment, flap, machine_gone, pods, scale_down_empty, seconds, slack, workload,
+    all, budget, delete, deployment, flap, machine_gone, may_miss, pods, scale_down_empty, seconds, slack, workload,
 };
 use scenario::expect::PodState;
 
@@ -43,7 +43,8 @@ fn idle_replacement() -> Scenario {
             seconds(60),
             seconds(60),
         ))
-        .step(scale_down_empty(POOL, seconds(1800), seconds(90 * 60)))
+        // It removes the replacement only if nothing protects it.
+        .step(may_miss(scale_down_empty(POOL, seconds(1800), seconds(90 * 60))))
         .step(delete("PodDisruptionBudget", "web"))
         .eventually(joining() + slack(), all([machine_gone("md-a-1"), ready().exactly(3)]))
         .eventually(seconds(600), at_size(3))

@@ -83,4 +83,6 @@ fn never_joins() -> Scenario {
     .eventually(creation_timeout() + slack() + seconds(120), machine_gone("md-a-1"))
     .step(keep(0))
     .eventually(seconds(120), machine_gone("md-a-2"))
+    // The keeper may stop before it replaces the machine.
+    .may_miss()
 }

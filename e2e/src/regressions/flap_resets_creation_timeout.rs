@@ -50,4 +50,6 @@ fn created_late() -> Scenario {
     .eventually(seconds(1), fault_hits("broken", 10))
     .step(keep(0))
     .eventually(seconds(120), machine_gone("md-a-2"))
+    // The keeper may stop before it replaces the machine.
+    .may_miss()
 }

@@ -49,6 +49,8 @@ pub(super) fn story(name: &str, about: &str) -> Scenario {
         .step(slow_call("slow", CloudCall::UpdateMachine, "m-1", slack()))
         .step(tag(json!("green")))
         .eventually(slack(), operation("Processing"))
+        // The call begins after this status is written.
+        .step(wait(slack() / 10))
         .step(mcm(ProcessAction::Kill))
         .step(lift("slow"))
         .step(tag(json!("blue")))

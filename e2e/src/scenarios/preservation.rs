@@ -53,7 +53,7 @@ fn now() -> Scenario {
         slack(),
         annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true"),
     )
-    .always(preserve_timeout() - 3 * slack(), phase("m-1", Phase::RunningPreserved))
+    .always(preserve_timeout() - 2 * slack(), phase("m-1", Phase::RunningPreserved))
     .eventually(4 * slack(), forgotten("m-1"))
     .eventually(
         slack(),

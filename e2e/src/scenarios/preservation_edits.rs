@@ -67,6 +67,7 @@ fn ends_in(machine: &str, time: DurationExpression) -> Step {
         among: machine.to_owned(),
         nth: 0,
         user_action: UserAction::Expire(time),
+        may_miss: false,
     })
 }
 

@@ -52,6 +52,7 @@ fn over_two_sets() -> Scenario {
             among: format!("{}-*", newest.set()),
             nth: 0,
             user_action,
+            may_miss: false,
         })
     };
     let story = Scenario::new(

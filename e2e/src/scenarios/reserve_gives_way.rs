@@ -2,7 +2,7 @@
 //! machine. A user who sees them pending creates the machine.
 
 use scenario::Scenario;
-use scenario::builder::{all, create_machine, deployment, pods, priority_class, same_pods, slack, vm_count, workload};
+use scenario::builder::{all, create_machine, deployment, pods, priority_class, same_pods, slack, workload};
 use scenario::expect::PodState;
 
 use super::{joining, only_in_a_cluster_of_its_own};
@@ -28,7 +28,6 @@ pub(super) fn scenario() -> Scenario {
             ready("web", "m-1"),
             pods("reserve").on("m-1").exactly(0),
             pods("reserve").are(PodState::Unschedulable).exactly(2),
-            vm_count("m-2", 0),
         ]),
     )
     .throughout(same_pods("web", "m-1"))

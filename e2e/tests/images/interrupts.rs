@@ -21,6 +21,10 @@ const END_LIMIT: Duration = Duration::from_secs(60);
 const REQUIREMENT_LIMIT: Duration = Duration::from_secs(30);
 /// The same when it must try a cluster.
 const TRY_LIMIT: Duration = Duration::from_mins(4);
+/// The exit status of an invalid command line.
+const USAGE: i32 = 2;
+/// The exit status on a machine that cannot run the stage.
+const UNAVAILABLE: i32 = 3;
 /// The environment variable that identifies the processes of one session.
 const MARK: &str = "DRYDOCK_TEST_SESSION";
 
@@ -187,7 +191,7 @@ async fn ctrl_c_in_any_phase_leaves_nothing_behind() {
         tokio::time::sleep(moment).await;
         running.interrupt();
         let (status, printed, error) = running.ends(END_LIMIT).await;
-        assert_eq!(status, Some(2), "{part}: {error}");
+        assert_eq!(status, Some(130), "{part}: {error}");
         assert!(error.ends_with("drydock: interrupted\n"), "{part}: {error}");
         session.assert_nothing_is_left(part, &printed).await;
         clusters.extend(cluster(&printed));
@@ -216,11 +220,13 @@ async fn missing_requirements_fail_fast_with_one_line_and_leave_nothing_behind()
         (
             with(&[]).env("DOCKER_HOST", "unix:///nowhere"),
             REQUIREMENT_LIMIT,
+            UNAVAILABLE,
             "unix:///nowhere",
         ),
         (
             with(&[]).env("DOCKER_HOST", "tcp://127.0.0.1:1"),
             REQUIREMENT_LIMIT,
+            UNAVAILABLE,
             "no socket of this machine",
         ),
         (
@@ -228,29 +234,43 @@ async fn missing_requirements_fail_fast_with_one_line_and_leave_nothing_behind()
                 .env("PATH", without_kind)
                 .env("DRYDOCK_CACHE", folder.path().join("empty")),
             REQUIREMENT_LIMIT,
+            UNAVAILABLE,
             "the program kind",
         ),
-        (with(&["--cluster", "Not_a_name"]), REQUIREMENT_LIMIT, "lower-case"),
+        (
+            with(&["--cluster", "Not_a_name"]),
+            REQUIREMENT_LIMIT,
+            USAGE,
+            "lower-case",
+        ),
         (
             with(&["--kind-config", "nowhere.yaml"]),
             REQUIREMENT_LIMIT,
+            USAGE,
             "--kind-config nowhere.yaml",
         ),
         (
             Session::new(&[&run[..], &["--kind-config", wrong]].concat()),
             REQUIREMENT_LIMIT,
+            USAGE,
             "the cluster cannot be created",
         ),
-        (with(&["--node-image", "nothing:here"]), TRY_LIMIT, "nothing:here"),
+        (
+            with(&["--node-image", "nothing:here"]),
+            TRY_LIMIT,
+            USAGE,
+            "nothing:here",
+        ),
         (
             with(&absent),
             REQUIREMENT_LIMIT,
+            USAGE,
             "the Docker engine has no image nothing:here",
         ),
     ];
-    for (mut session, limit, expected) in cases {
+    for (mut session, limit, exit_status, expected) in cases {
         let (status, printed, error) = session.start().ends(limit).await;
-        assert_eq!(status, Some(2), "{expected}: {error}");
+        assert_eq!(status, Some(exit_status), "{expected}: {error}");
         assert!(error.contains(expected), "{expected}: {error}");
         assert_eq!(error.lines().count(), 1, "{expected}: {error}");
         session.assert_nothing_is_left(expected, &printed).await;

@@ -121,9 +121,10 @@ fn an_interrupted_campaign_reports_its_partial_results() {
     assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is reported");
     kill(Pid::from_raw(i32::try_from(campaign.id()).unwrap()), Signal::SIGINT).unwrap();
     let rest: Vec<String> = lines.collect();
-    assert_eq!(campaign.wait().unwrap().code(), Some(1), "{rest:?}");
+    assert_eq!(campaign.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest.iter().any(|line| line.starts_with("interrupted: ")), "{rest:?}");
-    assert!(document(folder.path())["failed"].as_u64().unwrap() > 0);
+    let document = document(folder.path());
+    assert!(document["failed"].as_u64().unwrap() > 0 && document["interrupted"] == true);
 }
 
 #[test]

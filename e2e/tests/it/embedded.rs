@@ -165,7 +165,7 @@ fn interrupted_run_leaves_nothing(stage: &str, log: &str, interrupt: Signal) {
     }
     send(interrupt, &child);
     let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(2), "{stage} {log}");
+    assert_eq!(status.code(), Some(128 + interrupt as i32), "{stage} {log}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert!(left.is_empty(), "{stage} {log}: {left:?}");
     assert_eq!(processes_of(folder.path()), Vec::<String>::new(), "{stage} {log}");

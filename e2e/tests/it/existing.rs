@@ -144,10 +144,10 @@ fn five_ports() -> u16 {
     }
 }
 
-/// Asserts one line and exit status 2.
+/// Asserts one line and exit status 3: the stage is not available.
 fn assert_refused(output: &Output, because: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{}", printed(output));
+    assert_eq!(output.status.code(), Some(3), "{}", printed(output));
     assert!(stderr.contains(because), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
@@ -167,7 +167,7 @@ async fn a_cluster_has_one_session_at_a_time_and_sessions_leave_nothing_behind()
 
     kill(Pid::from_raw(i32::try_from(interrupted.id()).unwrap()), Signal::SIGINT).unwrap();
     let output = interrupted.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    assert_eq!(output.status.code(), Some(130), "{}", printed(&output));
     assert_eq!(cluster.objects().await, before);
 
     let output = cluster.run("lifecycle").wait_with_output().unwrap();

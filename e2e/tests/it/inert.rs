@@ -172,6 +172,7 @@ fn deferred(called: &str, of: &str, user_action: UserAction) -> Step {
         among: format!("{of}-*"),
         nth: 0,
         user_action,
+        may_miss: false,
     })
 }
 

@@ -98,10 +98,18 @@ fn a_failed_run_leaves_its_plan_and_a_replay_line() {
 }
 
 #[test]
-fn a_disturbance_without_a_hit_causes_a_warning() {
+fn a_disturbance_without_a_hit_fails_the_run_unless_it_may_miss() {
     let folder = tempfile::tempdir().unwrap();
     let plan = "base: lifecycle\ndisturbances:\n- crash: {process: mcm, at: before, effect: 100000}\n";
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
+    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("the disturbance hit nothing: crash mcm before effect 100000"),
+        "{}",
+        printed(&output)
+    );
+    std::fs::write(folder.path().join("plan.yaml"), format!("{plan}mayMiss: true\n")).unwrap();
     let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
     let printed = printed(&output);
     assert!(output.status.success(), "{printed}");
@@ -128,8 +136,8 @@ fn a_runaway_run_reports_the_exceeded_limit(#[case] limits: &str, #[case] expect
 }
 
 #[rstest]
-#[case::an_unknown_word("base: lifecycle\ndisturbances:\n- crahs: {}\n", &["plan.yaml: ", "line 3", "crahs"])]
-#[case::an_unknown_scenario("base: lifecicle\n", &["plan.yaml: base: ", "lifecicle"])]
+#[case::an_unknown_word("base: lifecycle\ndisturbances:\n- crahs: {}\n", &["plan.yaml:3:", "disturbances[0].crahs: ", "did you mean \"crash\"?"])]
+#[case::an_unknown_scenario("base: lifecicle\n", &["plan.yaml:1:7: base: ", "lifecicle", "did you mean \"lifecycle\"?"])]
 fn an_invalid_plan_fails_with_one_line_and_status_2(#[case] plan: &str, #[case] expected: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use scenario::expect::{Condition, EventCount, Expectation, FieldIs, FieldOf, History, Temporal};
+use jiff::Timestamp;
+use scenario::expect::{Condition, EventCount, FieldIs, FieldOf, History};
 use scenario::{PhaseChange, Timeouts};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
 }
 
 /// Replaces conditions such as `unchanged` by ones that contain the state at the start of the expectation.
-fn resolved(condition: &Condition, world: &WorldState) -> Condition {
+pub(crate) fn resolved(condition: &Condition, world: &WorldState) -> Condition {
     let all = |list: &[Condition]| list.iter().map(|part| resolved(part, world)).collect();
     match condition {
         Condition::Unchanged(FieldOf { kind, name, field }) => {
@@ -76,7 +76,7 @@ fn resolved(condition: &Condition, world: &WorldState) -> Condition {
     }
 }
 
-fn call_count(world: &WorldState, call: &str, machine: &str) -> u64 {
+pub(crate) fn call_count(world: &WorldState, call: &str, machine: &str) -> u64 {
     world
         .calls
         .get(&(call.to_owned(), machine.to_owned()))
@@ -84,7 +84,7 @@ fn call_count(world: &WorldState, call: &str, machine: &str) -> u64 {
         .unwrap_or_default()
 }
 
-fn event_count(expected: &EventCount, world: &WorldState) -> usize {
+pub(crate) fn event_count(expected: &EventCount, world: &WorldState) -> usize {
     let matches_event = |event: &&Value| {
         let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
         of("/reason") == expected.reason
@@ -96,7 +96,7 @@ fn event_count(expected: &EventCount, world: &WorldState) -> usize {
     usize::try_from(all).unwrap_or(usize::MAX)
 }
 
-fn hit_count(fault: &str, world: &WorldState) -> u64 {
+pub(crate) fn hit_count(fault: &str, world: &WorldState) -> u64 {
     world.faults.get(fault).copied().unwrap_or_default()
 }
 
@@ -245,150 +245,3 @@ pub fn short(duration: Duration) -> String {
         (hours, minutes, seconds) => format!("{hours}h{minutes:02}m{seconds:02}s"),
     }
 }
-
-/// The state of an expectation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Undecided: evaluate again at every observation, and at this time at the latest.
-    Pending(Timestamp),
-    /// Met.
-    Met,
-    /// Missed, with the reason.
-    Missed(String),
-}
-
-/// An expectation that is being evaluated.
-#[derive(Clone, Debug)]
-pub struct Armed {
-    expectation: Expectation,
-    /// Its condition, resolved when it started.
-    that: Condition,
-    since: Timestamp,
-    holding_since: Option<Timestamp>,
-    /// Since when the world contradicts the expectation.
-    contradicted_since: Option<Timestamp>,
-    count: u64,
-    count_before: u64,
-}
-
-impl Armed {
-    /// Starts the expectation.
-    pub fn new(expectation: Expectation, now: Timestamp, world: &WorldState) -> Self {
-        let count_before = match &expectation.that {
-            Condition::Calls(calls) => call_count(world, calls.call.rpc(), &calls.machine),
-            _ => 0,
-        };
-        Self {
-            that: resolved(&expectation.that, world),
-            expectation,
-            since: now,
-            holding_since: None,
-            contradicted_since: None,
-            count: 0,
-            count_before,
-        }
-    }
-
-    /// The expectation.
-    pub fn expectation(&self) -> &Expectation {
-        &self.expectation
-    }
-
-    /// Whether the expectation ends only with the scenario.
-    pub fn is_throughout(&self) -> bool {
-        self.expectation.holds == Temporal::Throughout
-    }
-
-    /// Evaluates the expectation; called at every observation and at the time of `Pending`.
-    pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
-        let that = &self.that;
-        let holds = holds(that, world, timeouts);
-        let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
-        let deadline = |limit: Duration| timeouts.deadline(self.since, limit);
-        let description_now = || describe(that, world);
-        match &self.expectation.holds {
-            Temporal::Eventually(within) => match deadline(within.value(timeouts)) {
-                deadline if holds && now <= deadline => Verdict::Met,
-                deadline if now < deadline => Verdict::Pending(deadline),
-                _ => Verdict::Missed(description_now()),
-            },
-            Temporal::Always(time) => {
-                let until = until(time.value(timeouts));
-                self.steady(now, holds, until, world, timeouts)
-            }
-            Temporal::Throughout => self.steady(now, holds, Timestamp::MAX, world, timeouts),
-            Temporal::Never(time) => {
-                let until = until(time.value(timeouts));
-                self.steady(now, !holds, until, world, timeouts)
-            }
-            Temporal::ForAtLeast(form) => {
-                let deadline = deadline(form.within.value(timeouts));
-                self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
-                let met_at = self.holding_since.map(|since| {
-                    since
-                        .saturating_add(signed(form.time.value(timeouts)))
-                        .unwrap_or(Timestamp::MAX)
-                });
-                match met_at {
-                    Some(met_at) if now >= met_at && met_at <= deadline => Verdict::Met,
-                    _ if now >= deadline => Verdict::Missed(description_now()),
-                    Some(met_at) => Verdict::Pending(met_at.min(deadline)),
-                    None => Verdict::Pending(deadline),
-                }
-            }
-            Temporal::AtMost(form) => {
-                let deadline = until(form.within.value(timeouts));
-                match that {
-                    Condition::Calls(calls) => {
-                        self.count = call_count(world, calls.call.rpc(), &calls.machine) - self.count_before;
-                    }
-                    _ if holds && self.holding_since.is_none() => self.count += 1,
-                    _ => {}
-                }
-                self.holding_since = holds.then_some(now);
-                match self.count {
-                    count if count > form.times => {
-                        Verdict::Missed(format!("it occurred {count} times; {}", description_now()))
-                    }
-                    _ if now >= deadline => Verdict::Met,
-                    _ => Verdict::Pending(deadline),
-                }
-            }
-        }
-    }
-}
-
-impl Armed {
-    /// The state of an expectation that requires `satisfied` until a time: it is missed when the world contradicts it
-    /// for longer than watches may disagree.
-    fn steady(
-        &mut self,
-        now: Timestamp,
-        satisfied: bool,
-        until: Timestamp,
-        world: &WorldState,
-        timeouts: &Timeouts,
-    ) -> Verdict {
-        if satisfied {
-            self.contradicted_since = None;
-            return if now >= until {
-                Verdict::Met
-            } else {
-                Verdict::Pending(until)
-            };
-        }
-        let since = *self.contradicted_since.get_or_insert(now);
-        match timeouts.deadline(since, timeouts.skew) {
-            over if now < over => Verdict::Pending(over),
-            _ => Verdict::Missed(describe(&self.that, world)),
-        }
-    }
-}
-
-fn signed(duration: Duration) -> SignedDuration {
-    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
-}
-
-#[cfg(test)]
-#[path = "evaluate_tests.rs"]
-mod tests;

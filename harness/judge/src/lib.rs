@@ -3,8 +3,10 @@
 //! Everything here is pure: no client, no transport, no waiting. `harness` collects the observations, and `stage` runs
 //! the components.
 
+pub mod armed;
 pub mod end;
 pub mod evaluate;
+mod grounds;
 pub mod interest;
 pub mod invariants;
 pub mod narrative;
@@ -12,7 +14,8 @@ pub mod object;
 pub mod occurred;
 mod outcome;
 pub mod preserved;
+mod readings;
 mod workloads;
 pub mod world;
 
-pub use self::outcome::{Failure, ScenarioOutcome};
+pub use self::outcome::{Failure, Miss, ScenarioOutcome};

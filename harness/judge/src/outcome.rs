@@ -18,8 +18,26 @@ pub struct ScenarioOutcome {
     pub end: BTreeMap<String, String>,
     /// Why it failed; `None`: every expectation is met and no invariant is violated.
     pub failure: Option<Failure>,
+    /// The steps without an effect: they test nothing. The plan of the run decides whether it fails.
+    pub misses: Vec<Miss>,
     /// Duration of the run by the stage's clock.
     pub lasted: Duration,
+}
+
+impl ScenarioOutcome {
+    /// Whether the run did not fail, and every step had an effect.
+    pub fn is_clean(&self) -> bool {
+        self.failure.is_none() && self.misses.is_empty()
+    }
+}
+
+/// A step that had no effect and may not miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// Number of the step, from 1.
+    pub step: usize,
+    /// Why it had no effect, in one sentence.
+    pub reason: String,
 }
 
 /// Why a scenario failed.

@@ -52,11 +52,15 @@ pub(super) fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> 
     conditions.iter().find(|condition| condition["type"] == name)
 }
 
+/// The pods of a workload on a node.
+pub(super) fn on_node<'a>(on: &'a PodsOn, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+    pods_of(&on.of, world).filter(|pod| text(pod, "/spec/nodeName") == on.on)
+}
+
 /// The condition that the current pods stay the same; false if there are none.
 pub(super) fn unchanged_pods(on: &PodsOn, world: &WorldState) -> Condition {
-    let current = pods_of(&on.of, world).filter(|pod| text(pod, "/spec/nodeName") == on.on);
     let mut unchanged_pods = Vec::new();
-    for pod in current {
+    for pod in on_node(on, world) {
         let has = |field: &str, is: Value| {
             Condition::Field(FieldIs {
                 kind: "Pod".to_owned(),

@@ -6,7 +6,8 @@ use scenario::{Scenario, Step, Timeouts, kinds};
 use serde_json::json;
 
 use super::*;
-use crate::evaluate::{Armed, Verdict, holds};
+use crate::armed::{Armed, Verdict};
+use crate::evaluate::holds;
 
 fn seen(world: &mut WorldState, kind: &str, object: Value) {
     world.absorb(&Observation {

@@ -9,6 +9,7 @@ use mcm_api::keys;
 use scenario::cloud::{CloudEvent, Vm, VmState};
 use scenario::kinds::{self, Kind};
 use scenario::observation::{Observation, Seen};
+use scenario::workload::APP;
 use serde_json::Value;
 
 use crate::interest::Interest;
@@ -39,6 +40,10 @@ pub struct WorldState {
     pub leadership: Option<Leadership>,
     /// Number of preservation events by kind.
     pub preserved: PreservationCounts,
+    /// The names of all objects that ever existed, by kind; without Events.
+    names: BTreeMap<&'static str, BTreeSet<String>>,
+    /// The workloads of all pods that ever existed: the values of their label `app`.
+    pub(crate) workloads: BTreeSet<String>,
 }
 
 /// Content of the controllers' Lease.
@@ -99,6 +104,7 @@ impl WorldState {
                 None
             }
             Seen::Applied(kind, object) => {
+                self.record_name(kind, object);
                 if kind.kind == "Machine" {
                     self.record_machine(observation.at, object);
                 }
@@ -142,6 +148,26 @@ impl WorldState {
     pub fn count(&mut self, events: impl IntoIterator<Item = String>) {
         for event in events {
             *self.preserved.entry(event).or_default() += 1;
+        }
+    }
+
+    /// Whether an object of that kind and name ever existed.
+    pub(crate) fn has_seen(&self, kind: &str, name: &str) -> bool {
+        self.names.get(kind).is_some_and(|names| names.contains(name))
+    }
+
+    fn record_name(&mut self, kind: &'static Kind, object: &Value) {
+        if kind.kind == "Event" {
+            return;
+        }
+        let insert = |names: &mut BTreeSet<String>, name: &str| {
+            if !names.contains(name) {
+                names.insert(name.to_owned());
+            }
+        };
+        insert(self.names.entry(kind.kind).or_default(), text(object, "/metadata/name"));
+        if kind.kind == "Pod" {
+            insert(&mut self.workloads, label(object, APP));
         }
     }
 

@@ -158,7 +158,17 @@ impl Scenario {
             that,
             holds,
             meanwhile: false,
+            may_miss: false,
         }))
+    }
+
+    /// Lets the last step have no effect, see [`may_miss`].
+    #[must_use]
+    pub fn may_miss(mut self) -> Self {
+        if let Some(step) = self.steps.last_mut() {
+            step.let_miss();
+        }
+        self
     }
 
     /// Lets the last expectation run during the steps that follow.
@@ -168,6 +178,12 @@ impl Scenario {
         }
         self
     }
+}
+
+/// Lets a step have no effect: the run passes even if its fault hits nothing, or its expectation could never fail.
+pub fn may_miss(mut step: Step) -> Step {
+    step.let_miss();
+    step
 }
 
 /// See [`Named::HealthTimeout`].
@@ -396,12 +412,13 @@ pub fn crash_mcm(at: Moment, effect: u64) -> Step {
         process: Process::Mcm,
         at,
         effect,
+        may_miss: false,
     })
 }
 
 /// The `nth` matching call (from 1) for a machine fails with `code`, once.
 pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Code) -> Step {
-    Step::Inject(
+    inject(
         Fault::of(name, call)
             .machine(machine)
             .skip(nth.saturating_sub(1).into())
@@ -412,18 +429,18 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
 
 /// Every matching call for a machine fails with `code`, until the rule is removed.
 pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Step {
-    Step::Inject(Fault::of(name, call).machine(machine).code(code))
+    inject(Fault::of(name, call).machine(machine).code(code))
 }
 
 /// Every matching call for a machine takes longer by `latency`.
 pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<DurationExpression>) -> Step {
     let latency: DurationExpression = latency.into();
-    Step::Inject(Fault::of(name, call).machine(machine).latency(latency))
+    inject(Fault::of(name, call).machine(machine).latency(latency))
 }
 
 /// Adds a fault rule to the cloud.
 pub fn inject(fault: Fault) -> Step {
-    Step::Inject(fault)
+    Step::Inject(fault.into())
 }
 
 /// Removes a fault rule from the cloud.

@@ -9,6 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::closest::suggestion;
+
 /// How long the attach-detach controller waits for an unhealthy node to unmount a volume: a Kubernetes constant, the
 /// same on all stages.
 const FORCED_DETACH: Duration = Duration::from_mins(6);
@@ -261,7 +263,7 @@ enum Atom {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// A word is neither a number, a name nor a literal.
-    #[error("{word:?} in {text:?} is neither a duration such as 90s nor one of {}", names())]
+    #[error("{word:?} in {text:?} is neither a duration such as 90s nor a name; {}", hint(word))]
     Word {
         /// The whole expression.
         text: String,
@@ -278,8 +280,8 @@ pub enum DurationError {
     },
 }
 
-fn names() -> String {
-    Named::ALL.map(Named::name).join(", ")
+fn hint(word: &str) -> String {
+    suggestion(word, Named::ALL.map(Named::name))
 }
 
 impl DurationExpression {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duration::DurationExpression;
+use crate::Problem;
 use crate::object_reference::ObjectReference;
 use fakecloud_api::CloudCall;
 
@@ -21,6 +22,9 @@ pub struct Expectation {
     /// Whether the next steps run while it is evaluated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub meanwhile: bool,
+    /// Whether it may be met although nothing that its condition names ever existed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 /// When a condition must hold, relative to the start of the expectation.
@@ -326,7 +330,7 @@ pub struct FaultHits {
 }
 
 impl Expectation {
-    pub(super) fn validate(&self) -> Result<(), (String, String)> {
+    pub(super) fn validate(&self) -> Result<(), Problem> {
         if let (Temporal::AtMost(_), Condition::Calls(calls)) = (&self.holds, &self.that)
             && (calls.at_least.is_some() || calls.at_most.is_some())
         {
@@ -346,7 +350,7 @@ impl Expectation {
 }
 
 impl Condition {
-    fn validate(&self, path: &str, counted: bool) -> Result<(), (String, String)> {
+    fn validate(&self, path: &str, counted: bool) -> Result<(), Problem> {
         let wrong = |field: &str, message: &str| Err((format!("{path}.{field}"), message.to_owned()));
         match self {
             Self::Calls(calls) if !counted && calls.at_least.is_none() && calls.at_most.is_none() => {

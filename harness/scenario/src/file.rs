@@ -1,10 +1,15 @@
 //! Reads scenario and plan files, and reports errors in them.
 
+mod syntax;
+
 use std::path::Path;
 
 use fakecloud_api::Deprecations;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::Problem;
+use crate::document::{Document, Position};
 
 /// The deprecated field that contains the rule.
 pub(crate) const FAULT: &str = "fault";
@@ -23,6 +28,12 @@ const RENAMED_CONDITIONS: [(&str, &str); 3] = [
     ("told", "eventCount"),
 ];
 
+/// The old name of a renamed step or condition.
+fn old_name(name: &str) -> Option<&'static str> {
+    let renamed = RENAMED_STEPS.into_iter().chain(RENAMED_CONDITIONS);
+    renamed.into_iter().find(|(_, new)| *new == name).map(|(old, _)| old)
+}
+
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -34,35 +45,30 @@ pub enum FileError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The text cannot be parsed.
-    #[error("{origin}: {message}")]
-    Syntax {
-        /// The file.
+    /// The text cannot be parsed, or a field has an invalid value.
+    #[error("{}", described(origin, *position, field, message))]
+    Invalid {
+        /// The file, or the scenario that is built in.
         origin: String,
-        /// Line, column, field and the fix.
-        message: String,
-    },
-    /// A field has an invalid value.
-    #[error("{origin}: {field}: {message}")]
-    Field {
-        /// The file or scenario.
-        origin: String,
-        /// Path of the field.
+        /// Where it is in the file; `None`: it is unknown, or there is no file.
+        position: Option<Position>,
+        /// Path of the field, such as `steps[3].deferred.among`; empty: the whole document.
         field: String,
-        /// The problem and the fix.
+        /// The error with the value and the fix.
         message: String,
     },
 }
 
-impl FileError {
-    /// An invalid field.
-    pub(crate) fn field(origin: &str, field: &str, message: impl Into<String>) -> Self {
-        Self::Field {
-            origin: origin.to_owned(),
-            field: field.to_owned(),
-            message: message.into(),
-        }
+/// For instance `story.yaml:5:12: steps[1].vm.machine: the scenario creates no machine "m-7"`.
+fn described(origin: &str, position: Option<Position>, field: &str, message: &str) -> String {
+    let mut text = origin.to_owned();
+    if let Some(Position { line, column }) = position {
+        text += &format!(":{line}:{column}");
     }
+    if !field.is_empty() {
+        text += &format!(": {field}");
+    }
+    format!("{text}: {message}")
 }
 
 /// The text of a file, and its name in errors.
@@ -74,12 +80,42 @@ pub(crate) fn text(path: &Path) -> Result<(String, String), FileError> {
     }
 }
 
-/// Parses YAML, which includes JSON; `origin` is its name in errors.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    serde_saphyr::from_str(text).map_err(|error| FileError::Syntax {
-        origin: origin.to_owned(),
-        message: one_line(&error),
-    })
+/// A text with its name in errors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) origin: &'a str,
+}
+
+impl Source<'_> {
+    /// Parses YAML, which includes JSON.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, FileError> {
+        serde_saphyr::from_str(self.text).map_err(|error| {
+            let (position, name, message) = syntax::explain(&error);
+            let document = position.and_then(|position| Some((Document::parse(self.text)?, position)));
+            let field = document.and_then(|(document, position)| document.field_at(position, name.as_deref()));
+            FileError::Invalid {
+                origin: self.origin.to_owned(),
+                position,
+                field: field.unwrap_or_default(),
+                message,
+            }
+        })
+    }
+
+    /// The error of an invalid field, with its position.
+    pub(crate) fn invalid(&self, (field, message): Problem) -> FileError {
+        let (position, field) = match Document::parse(self.text) {
+            Some(document) => document.locate(&field, old_name),
+            None => (None, field),
+        };
+        FileError::Invalid {
+            origin: self.origin.to_owned(),
+            position,
+            field,
+            message,
+        }
+    }
 }
 
 /// Records the deprecated spellings in a valid scenario or plan.
@@ -128,17 +164,5 @@ fn collect_renamed_conditions(value: &Value, origin: &str, found: &mut Deprecati
             }
         }
         _ => {}
-    }
-}
-
-/// The parser's message after its position, on one line.
-pub(crate) fn one_line(error: &serde_saphyr::Error) -> String {
-    let message = error.without_snippet().to_string();
-    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    match error.location() {
-        Some(location) if !message.contains("line ") => {
-            format!("line {}, column {}: {message}", location.line(), location.column())
-        }
-        _ => message,
     }
 }

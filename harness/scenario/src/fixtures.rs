@@ -7,6 +7,9 @@ pub const CLASS: &str = "class-a";
 /// Its Secret.
 pub const SECRET: &str = "class-a-secret";
 
+/// The zone of the class.
+pub const ZONE: &str = "z1";
+
 /// The provider of the class.
 pub const PROVIDER: &str = "fakecloud";
 
@@ -23,14 +26,14 @@ pub fn machine(name: &str, namespace: &str) -> Value {
     })
 }
 
-/// The class: a small VM in zone `z1`.
+/// The class: a small VM in [`ZONE`].
 pub fn class(namespace: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineClass",
         "metadata": { "name": CLASS, "namespace": namespace },
         "provider": PROVIDER,
-        "providerSpec": { "machineType": "small", "image": "linux-1", "zone": "z1", "tags": fixture_tags() },
+        "providerSpec": { "machineType": "small", "image": "linux-1", "zone": ZONE, "tags": fixture_tags() },
         "secretRef": { "name": SECRET, "namespace": namespace },
     })
 }

@@ -1,5 +1,7 @@
 //! The object kinds that scenarios use and the engine watches.
 
+use crate::closest::suggestion;
+
 /// A kind and its API.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
@@ -269,21 +271,20 @@ pub fn watched() -> impl Iterator<Item = &'static Kind> {
 
 /// A kind that scenarios cannot use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind {name:?}; known kinds are {}", known())]
+#[error("unknown kind {name:?}; {}", hint(name))]
 pub struct UnknownKind {
     /// Its name.
     pub name: String,
 }
 
-fn known() -> String {
-    let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
-    known.join(", ")
+fn hint(name: &str) -> String {
+    suggestion(name, KINDS.iter().map(|kind| kind.kind))
 }
 
 /// The kind of that name.
 ///
 /// # Errors
-/// [`UnknownKind`], which lists the known kinds.
+/// [`UnknownKind`], which names the closest known kind.
 pub fn find(name: &str) -> Result<&'static Kind, UnknownKind> {
     let found = KINDS.iter().find(|kind| kind.kind == name);
     found.ok_or_else(|| UnknownKind { name: name.to_owned() })

@@ -4,7 +4,10 @@
 //! `harness` performs steps, `judge` evaluates expectations, and `stage` runs the components.
 
 pub mod builder;
+mod check;
+pub mod closest;
 pub mod cloud;
+mod document;
 pub mod duration;
 pub mod expect;
 pub mod file;
@@ -14,6 +17,7 @@ pub mod keeper;
 pub mod kinds;
 mod latency;
 mod length;
+mod names;
 mod object_reference;
 pub mod observation;
 pub mod occurred;
@@ -32,6 +36,7 @@ pub use apiserver::faults as api_faults;
 pub use fakecloud_api::{Deprecations, FaultRule};
 use serde::{Deserialize, Serialize};
 
+pub use self::document::Position;
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
 pub use self::latency::Latency;
@@ -39,8 +44,12 @@ pub use self::occurred::Occurred;
 pub use self::preservation::{PreservationDialect, PreserveFencing};
 pub use self::stage_kind::StageKind;
 pub use self::step::Step;
-use crate::file::FileError;
+use crate::check::Checker;
+use crate::file::{FileError, Source};
 use crate::process::Process;
+
+/// Path of an invalid field, and the error with the value and the fix.
+pub(crate) type Problem = (String, String);
 
 /// A test: a world, and steps and expectations in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -194,8 +203,9 @@ impl Scenario {
     /// # Errors
     /// See [`FileError`].
     pub fn from_yaml(text: &str, origin: &str) -> Result<Self, FileError> {
-        let scenario: Self = file::parse(text, origin)?;
-        scenario.validate()?;
+        let source = Source { text, origin };
+        let scenario: Self = source.parse()?;
+        scenario.check().map_err(|problem| source.invalid(problem))?;
         Ok(scenario)
     }
 
@@ -207,16 +217,32 @@ impl Scenario {
         serde_saphyr::to_string(self)
     }
 
-    /// Checks rules that the types do not express.
+    /// Checks rules that the types do not express: see `docs/using/scenarios.md`.
     ///
     /// # Errors
     /// The first invalid field.
     pub fn validate(&self) -> Result<(), FileError> {
-        let origin = format!("scenario {}", self.name);
-        let wrong = |field: &str, message: &str| FileError::field(&origin, field, message);
+        self.check().map_err(|(field, message)| FileError::Invalid {
+            origin: format!("scenario {}", self.name),
+            position: None,
+            field,
+            message,
+        })
+    }
+
+    /// The first invalid field.
+    fn check(&self) -> Result<(), Problem> {
+        self.check_fields()?;
+        Checker::new(self).check()
+    }
+
+    /// Checks rules of single fields.
+    pub(crate) fn check_fields(&self) -> Result<(), Problem> {
+        let wrong = |field: &str, message: &str| (field.to_owned(), message.to_owned());
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if self.name.is_empty() || !self.name.chars().all(named) {
-            return Err(wrong("name", "use lower-case letters, digits, - and _"));
+            let message = format!("{:?} is not a name: use lower-case letters, digits, - and _", self.name);
+            return Err(wrong("name", &message));
         }
         if self.steps.is_empty() {
             return Err(wrong("steps", "a scenario needs at least one step"));

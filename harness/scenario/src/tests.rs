@@ -29,7 +29,7 @@ fn everything() -> Scenario {
         .step(Step::Patch(step::Patch {
             kind: "Machine".to_owned(),
             name: "m-1".to_owned(),
-            namespace: Some("named".to_owned()),
+            namespace: Some("team".to_owned()),
             merge: serde_json::json!({ "spec": { "drainTimeout": "1m" } }),
             status: false,
         }))
@@ -79,6 +79,7 @@ fn a_scenario_may_contain_every_field_of_a_fault() {
     let fault = "\
 - inject:
     name: all
+    mayMiss: true
     match: {call: createMachine, machine: 'm-*', class: a, zone: b, client: c, skip: 1, times: 2, probability: 0.5,
       window: {from: slack, until: healthTimeout - 1m}, throttle: {perSecond: 2, burst: 3}}
     action: {code: Internal, message: text, latency: 1s-3s, at: afterCommit}
@@ -91,6 +92,13 @@ fn a_scenario_may_contain_every_field_of_a_fault() {
 - inject: {name: calls, match: {call: getMachineStatus}, action: {stale: {calls: 2}}}
 - inject: {name: lie, match: {call: getVolumeIDs}, action: {lie: true}}
 - inject: {name: nameless, match: {call: createMachine}, action: {nameless: true}}
+- apply: {machine: m-1}
+- apply:
+    object:
+      apiVersion: machine.sapcloud.io/v1alpha1
+      kind: MachineClass
+      metadata: {name: a}
+      providerSpec: {zone: b}
 ";
     let scenario = Scenario::from_yaml(&format!("{HEAD}{fault}"), "story.yaml").unwrap();
     let yaml = scenario.to_yaml().unwrap();
@@ -98,7 +106,8 @@ fn a_scenario_may_contain_every_field_of_a_fault() {
     let Step::Inject(fault) = &scenario.steps[0] else {
         panic!("{scenario:?}");
     };
-    let rule = step::resolve(fault, &Timeouts::production());
+    assert!(fault.may_miss);
+    let rule = step::resolve(&fault.rule, &Timeouts::production());
     let window = rule.matches.window.unwrap();
     assert_eq!(window.from.unwrap().0, Duration::from_mins(1));
     assert_eq!(window.until.unwrap().0, Duration::from_mins(9));
@@ -121,9 +130,11 @@ fn deprecations(text: &str) -> Vec<String> {
     "latency: 5s, code: Internal, message: text"
 )]
 fn a_fault_in_the_deprecated_spelling_is_equivalent(#[case] old: &str, #[case] new: &str) {
-    let old = format!("{HEAD}- inject: {{name: q, call: createMachine, machine: m-1, skip: 1, times: 2, {old}}}\n");
+    let applied = "- apply: {machine: m-1}\n";
+    let old =
+        format!("{HEAD}{applied}- inject: {{name: q, call: createMachine, machine: m-1, skip: 1, times: 2, {old}}}\n");
     let matches = "{call: createMachine, machine: m-1, skip: 1, times: 2}";
-    let new = format!("{HEAD}- inject: {{name: q, match: {matches}, action: {{{new}}}}}\n");
+    let new = format!("{HEAD}{applied}- inject: {{name: q, match: {matches}, action: {{{new}}}}}\n");
     let scenario = Scenario::from_yaml(&old, "old").unwrap();
     assert_eq!(scenario, Scenario::from_yaml(&new, "new").unwrap());
     assert!(deprecations(&old).len() >= 5, "{:?}", deprecations(&old));
@@ -152,8 +163,10 @@ fn renamed_steps_and_conditions_are_equivalent_and_give_warnings() {
     let story = |names: [&str; 6]| {
         let [create, restore, deferred, description, hits, events] = names;
         format!(
-            "{HEAD}- {create}: {{machine: m-1, tagged: true}}\n\
-             - {restore}: local-1\n\
+            "{HEAD}- apply: {{machine: m-1}}\n\
+             - inject: {{name: q, action: {{code: Internal}}}}\n\
+             - {create}: {{machine: m-1, tagged: true}}\n\
+             - {restore}: z1\n\
              - {deferred}: {{called: a, among: 'm-*', do: scaleDown}}\n\
              - expect:\n    holds: {{eventually: slack}}\n    that:\n      all:\n        \
              - {description}: {{machine: m-1, text: quota}}\n        \
@@ -186,8 +199,14 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
 #[case::an_unknown_duration("- wait: helthTimeout\n", "healthTimeout")]
 #[case::an_unknown_code("- inject: {name: q, action: {code: Broken}}\n", "Broken")]
 #[case::a_fault_that_does_nothing("- inject: {name: q, match: {call: createMachine}}\n", "steps[0].inject")]
-#[case::a_fault_without_a_name("- inject: {match: {call: createMachine}, action: {code: Internal}}\n", "line 4")]
-#[case::an_unknown_field_of_a_fault("- inject:\n    name: q\n    action: {cod: Internal}\n", "line 6")]
+#[case::a_fault_without_a_name(
+    "- inject: {match: {call: createMachine}, action: {code: Internal}}\n",
+    "story.yaml:4:"
+)]
+#[case::an_unknown_field_of_a_fault(
+    "- inject:\n    name: q\n    action: {cod: Internal}\n",
+    "story.yaml:6:14: steps[0].inject.action.cod: unknown field \"cod\"; did you mean \"code\"?"
+)]
 #[case::a_misspelled_field_of_a_fault("- inject: {name: q, mach: {}}\n", "mach")]
 #[case::an_invalid_fault(
     "- inject: {name: q, match: {call: listMachines}, action: {stuck: true}}\n",
@@ -242,11 +261,11 @@ fn drivers_register_on_every_stage_but_kind_and_effects_are_then_counted_in_sim_
 }
 
 #[test]
-fn a_syntax_error_names_file_line_and_field() {
+fn an_unknown_field_has_its_file_line_column_path_and_the_closest_one() {
     let text = "name: story\nabout: A story.\nsteps:\n- wait: 10s\n- vm: {machine: m-1, doo: kill}\n";
     let error = Scenario::from_yaml(text, "story.yaml").unwrap_err().to_string();
     assert!(
-        error.starts_with("story.yaml: ") && error.contains("line 5") && error.contains("doo"),
+        error.starts_with("story.yaml:5:22: steps[1].vm.doo: unknown field \"doo\"; did you mean \"do\"?"),
         "{error}"
     );
 }

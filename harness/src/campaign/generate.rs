@@ -76,6 +76,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
         seed: number,
         mutant: mutant.map(str::to_owned),
         disturbances,
+        may_miss: true,
         limits: Limits {
             virtual_time: GoDuration(VIRTUAL_LIMIT),
             events: EVENT_LIMIT,

@@ -19,7 +19,7 @@ use stage::run_folder::RunFolder;
 use super::jobs::{self, at_once};
 use super::output::{self, say};
 use super::progress::CampaignProgress;
-use super::{Ended, Interrupts, Outcome, Usage, block_on};
+use super::{Ended, Interrupt, Interrupts, Outcome, Stop, block_on};
 use crate::campaign::generate;
 use crate::campaign::groups::{self, FailureGroup};
 use crate::campaign::suite::{self, SUITES, Suite};
@@ -89,6 +89,7 @@ struct Document<'a> {
     seeds: usize,
     passed: usize,
     failed: usize,
+    interrupted: bool,
     wall_seconds: f64,
     seeds_per_minute: f64,
     groups: &'a [FailureGroup],
@@ -104,7 +105,7 @@ struct Campaign {
     tally: Tally,
     groups: Vec<FailureGroup>,
     took: Duration,
-    interrupted: bool,
+    interrupt: Option<Interrupt>,
 }
 
 impl ChaosCommand {
@@ -114,7 +115,7 @@ impl ChaosCommand {
             let plan = self.plan_of(&suites, self.from);
             let yaml = plan
                 .to_yaml()
-                .map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
+                .map_err(|error| Stop::Usage(format!("the plan has no YAML form: {error}")))?;
             output::print(&yaml)?;
             return Ok(Outcome::Passed);
         }
@@ -123,22 +124,23 @@ impl ChaosCommand {
         print(&campaign, &rare);
         self.write(&suites, &campaign, &rare)?;
         let passed = campaign.results.iter().all(RunResult::passed);
-        Ok(if passed && rare.is_empty() {
+        let outcome = if passed && rare.is_empty() {
             Outcome::Passed
         } else {
             Outcome::Failed
-        })
+        };
+        Ok(outcome.or_interrupted(campaign.interrupt))
     }
 
-    fn check(&self) -> Result<Vec<&'static Suite>, Usage> {
+    fn check(&self) -> Result<Vec<&'static Suite>, Stop> {
         if self.stage != StageKind::Sim {
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "--stage {}: random plans run in virtual time only, with --stage sim",
                 self.stage
             )));
         }
         if self.seeds == Some(0) || self.r#for.is_some_and(|time| time.0.is_zero()) {
-            return Err(Usage(
+            return Err(Stop::Usage(
                 "no seeds: --seeds must be at least 1, and --for above zero".to_owned(),
             ));
         }
@@ -147,7 +149,8 @@ impl ChaosCommand {
         for name in &self.suites {
             let known = || SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
             suites.push(
-                suite::find(name).ok_or_else(|| Usage(format!("there is no suite {name:?}; there is {}", known())))?,
+                suite::find(name)
+                    .ok_or_else(|| Stop::Usage(format!("there is no suite {name:?}; there is {}", known())))?,
             );
         }
         if suites.is_empty() {
@@ -168,7 +171,7 @@ impl ChaosCommand {
         }
     }
 
-    async fn run(&self, suites: &[&Suite]) -> Result<Campaign, Usage> {
+    async fn run(&self, suites: &[&Suite]) -> Result<Campaign, Stop> {
         let count = match (self.seeds, self.r#for) {
             (Some(seeds), _) => Some(seeds),
             (None, None) => Some(SEEDS),
@@ -198,14 +201,14 @@ impl ChaosCommand {
             tally: Tally::default(),
             groups: Vec::new(),
             took: Duration::ZERO,
-            interrupted: false,
+            interrupt: None,
         };
         let mut failures = 0;
         loop {
             let result = tokio::select! {
                 biased;
-                () = interrupts.next() => {
-                    campaign.interrupted = true;
+                interrupt = interrupts.next() => {
+                    campaign.interrupt = Some(interrupt);
                     break;
                 }
                 () = &mut time_is_up => break,
@@ -224,16 +227,17 @@ impl ChaosCommand {
         drop(runs);
         campaign.took = between(started, clock.now());
         campaign.results.sort_by_key(|result| result.seed);
-        if !campaign.interrupted {
+        if campaign.interrupt.is_none() {
             campaign.groups = self.group(suites, &campaign.results).await?;
         }
         Ok(campaign)
     }
 
     /// Compares failures with the undisturbed runs of their plans.
-    async fn group(&self, suites: &[&Suite], results: &[RunResult]) -> Result<Vec<FailureGroup>, Usage> {
+    async fn group(&self, suites: &[&Suite], results: &[RunResult]) -> Result<Vec<FailureGroup>, Stop> {
         let failed = results.iter().filter(|result| !result.passed()).take(MOST_COMPARED);
-        let scratch = RunFolder::new().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
+        let scratch =
+            RunFolder::new().map_err(|error| Stop::Usage(format!("cannot create a temporary folder: {error}")))?;
         let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
             .map(|result| {
                 let plan = Plan {
@@ -253,8 +257,8 @@ impl ChaosCommand {
         Ok(groups::group(&compared))
     }
 
-    fn write(&self, suites: &[&Suite], campaign: &Campaign, rare: &[Line]) -> Result<(), Usage> {
-        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+    fn write(&self, suites: &[&Suite], campaign: &Campaign, rare: &[Line]) -> Result<(), Stop> {
+        let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
             junit::write(path, &campaign.results).map_err(|error| cannot(path, error))?;
         }
@@ -265,6 +269,7 @@ impl ChaosCommand {
                 seeds: campaign.results.len(),
                 passed: campaign.results.len() - failures.len(),
                 failed: failures.len(),
+                interrupted: campaign.interrupt.is_some(),
                 wall_seconds: campaign.took.as_secs_f64(),
                 seeds_per_minute: campaign.seeds_per_minute(),
                 groups: &campaign.groups,
@@ -273,7 +278,7 @@ impl ChaosCommand {
                 failures,
             };
             let text = serde_json::to_vec_pretty(&document)
-                .map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
+                .map_err(|error| Stop::Usage(format!("the result has no JSON form: {error}")))?;
             folder::write_file(path, &text).map_err(|error| cannot(path, error))?;
         }
         Ok(())
@@ -346,7 +351,7 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         });
         say!("{with_hits} of {all} disturbances have hits");
     }
-    let early = if campaign.interrupted { "interrupted: " } else { "" };
+    let early = campaign.interrupt.map_or("", |_| "interrupted: ");
     say!(
         "{early}{} passed, {failed} failed in {} groups; {} for {seeds} seeds: {:.0} a minute",
         seeds - failed,

@@ -19,7 +19,7 @@ use super::files::read_scenario;
 use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
-use super::{Ended, Usage, jobs, named};
+use super::{Ended, Stop, jobs, named};
 use crate::campaign::mask::Mask;
 use crate::report::{json, junit};
 
@@ -34,7 +34,7 @@ fn slower(boot_delay: &DurationExpression) -> DurationExpression {
 fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
     let call = CloudCall::CreateMachine;
     let affects_creations = |step: &Step| match step {
-        Step::Inject(fault) => fault.matches.call.is_none_or(|affected| affected == call),
+        Step::Inject(fault) => fault.rule.matches.call.is_none_or(|affected| affected == call),
         Step::SlowCreation(_) => true,
         _ => false,
     };
@@ -88,21 +88,29 @@ pub(super) struct CrashCommand {
 impl CrashCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let mut results = Vec::new();
+        let mut interrupt = None;
         for (scenario, file) in self.choose(scenarios)? {
-            self.crash_everywhere(scenario, file, &mut results)?;
+            match self.crash_everywhere(scenario, file, &mut results) {
+                Ok(()) => {}
+                Err(Stop::Interrupted(by)) => {
+                    interrupt = Some(by);
+                    break;
+                }
+                Err(stop) => return Err(stop),
+            }
         }
-        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+        let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
             junit::write(path, &results).map_err(|error| cannot(path, error))?;
         }
         if let Some(path) = &self.json {
-            json::write(path, &results).map_err(|error| cannot(path, error))?;
+            json::write(path, &results, interrupt.is_some()).map_err(|error| cannot(path, error))?;
         }
-        Ok(summarise(&results))
+        Ok(summarise(&results, 0).or_interrupted(interrupt))
     }
 
     /// The scenarios of those names, and those of suites that can run in virtual time.
-    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
+    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
         let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(StageKind::Sim))?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
@@ -111,7 +119,7 @@ impl CrashCommand {
         }
         for (scenario, _) in &chosen {
             if let Some(reason) = scenario.why_not_on(StageKind::Sim) {
-                return Err(Usage(format!(
+                return Err(Stop::Usage(format!(
                     "scenario {} does not run on stage sim: {reason}",
                     scenario.name
                 )));
@@ -120,8 +128,18 @@ impl CrashCommand {
         Ok(chosen)
     }
 
-    fn run(&self, plans: Vec<Job>) -> Result<Vec<RunResult>, Usage> {
-        jobs::run(plans, self.jobs, &StageArguments::default())
+    /// Runs the jobs. After an interrupt, the results are added to `results`, which are reported.
+    fn run(&self, plans: Vec<Job>, results: &mut Vec<RunResult>) -> Result<Vec<RunResult>, Stop> {
+        let finished = jobs::run(plans, self.jobs, &StageArguments::default())?;
+        let interrupt = finished.interrupt;
+        let performed = finished.performed();
+        match interrupt {
+            None => Ok(performed),
+            Some(interrupt) => {
+                results.extend(performed);
+                Err(Stop::Interrupted(interrupt))
+            }
+        }
     }
 
     fn crash_everywhere(
@@ -129,7 +147,7 @@ impl CrashCommand {
         scenario: Scenario,
         file: Option<PathBuf>,
         results: &mut Vec<RunResult>,
-    ) -> Result<(), Usage> {
+    ) -> Result<(), Stop> {
         let clock = Clock::wall();
         let started = clock.now();
         let name = scenario.name.clone();
@@ -146,9 +164,11 @@ impl CrashCommand {
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
         other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        // The scenario may create no VM.
+        other.plan.may_miss = true;
         let cloud = &mut other.plan.scenario.world.cloud;
         cloud.boot_delay = slower(&cloud.boot_delay);
-        let pair = self.run(vec![clean.clone(), other])?;
+        let pair = self.run(vec![clean.clone(), other], results)?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
         };
@@ -167,7 +187,7 @@ impl CrashCommand {
         print_mask(&mask, self.seed);
         let points = crash_points(&undisturbed.effects, 0);
         if points.is_empty() {
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "mcm has no effects in scenario {name}, and therefore no crash points"
             )));
         }
@@ -177,14 +197,14 @@ impl CrashCommand {
             job.plan.disturbances = crashes.iter().copied().map(Disturbance::Crash).collect();
             job
         };
-        let once = self.run(points.iter().map(|point| plan(&[*point])).collect())?;
+        let once = self.run(points.iter().map(|point| plan(&[*point])).collect(), results)?;
         let mut disturbed = self.judge(&mask, undisturbed, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
             let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
                 let second = crash_points(&result.effects, first.effect);
                 second.into_iter().map(move |second| [*first, second])
             });
-            let twice = self.run(pairs.map(|pair| plan(&pair)).collect())?;
+            let twice = self.run(pairs.map(|pair| plan(&pair)).collect(), results)?;
             disturbed.extend(self.judge(&mask, undisturbed, twice));
         } else if self.pairs {
             say!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
@@ -250,6 +270,7 @@ pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
             process: Process::Mcm,
             at,
             effect: effect.number,
+            may_miss: false,
         })
     };
     effects.iter().filter(matters).flat_map(both).collect()
@@ -356,6 +377,7 @@ mod tests {
                 process: Process::Mcm,
                 at,
                 effect,
+                may_miss: false,
             });
             let mut job = Job::new(Scenario::new("story", ""), StageKind::Sim, 1);
             job.plan.disturbances = crash.map(Disturbance::Crash).into_iter().collect();

@@ -1,14 +1,12 @@
 //! `drydock doctor`: reports which stages can run here, and what is missing for the others.
 
-use std::net::TcpListener;
-
 use clap::Args;
+use scenario::StageKind;
+use stage::kind;
 use stage::plane::envtest;
-use stage::run_folder::RunFolder;
-use stage::{child, kind};
 
 use super::output::say;
-use super::{Ended, Outcome, block_on, health, leftovers};
+use super::{Ended, Outcome, availability, block_on, health, leftovers};
 
 #[derive(Args, Debug)]
 pub(super) struct Doctor {
@@ -34,16 +32,7 @@ fn check_stages() -> Ended {
         "replay is not exact on this platform"
     };
     say!("sim       ready; {exact}");
-    let mut problems = Vec::new();
-    for program in ["mcm", "fakecloud"] {
-        problems.extend(child::beside(program).err().map(|error| error.to_string()));
-    }
-    if let Err(error) = TcpListener::bind(("127.0.0.1", 0)) {
-        problems.push(format!("cannot open a port on the loopback address: {error}"));
-    }
-    if let Err(error) = RunFolder::new() {
-        problems.push(format!("cannot create a temporary folder: {error}; set TMPDIR"));
-    }
+    let problems = availability::problems(StageKind::Embedded)?;
     if problems.is_empty() {
         say!("embedded  ready");
     }

@@ -10,11 +10,12 @@ use mcm::DriverTlsOptions;
 use mcm_api::GoDuration;
 use mcm_driver::channel::check_connection;
 use mcm_driver::client::GrpcDriver;
+use scenario::closest::similar;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
 use super::output::say;
-use super::{Ended, Outcome, Usage, block_on, interrupted, near};
+use super::{Ended, Interrupt, Outcome, Stop, block_on, interrupted};
 use crate::report::driver::write;
 
 /// The maximum length of `--prefix`: a machine name with it must fit into a label.
@@ -32,7 +33,7 @@ enum Action {
     ///
     /// Each case checks one rule of docs/using/writing-a-driver.md, and deletes the VMs that it creates, also after a
     /// failure and after Ctrl-C. Exit status: 0 all rules hold, 1 a case failed or a VM is left over, 2 the suite
-    /// cannot run.
+    /// cannot run, 130 or 143 it was interrupted.
     Test(Test),
 }
 
@@ -105,21 +106,23 @@ impl Test {
         let report = block_on(async {
             let driver = self.connect(&address).await?;
             let session = Session::new(Arc::new(driver), inputs, limits, prefix)?;
-            Ok::<_, Usage>(run(&session, &cases).await)
+            Ok::<_, Stop>(run(&session, &cases).await)
         })??;
+        let (report, interrupt) = report;
         summarise(&report);
         if let Some(file) = &self.junit {
-            let error = |error| Usage(format!("--junit {}: cannot write the file: {error}", file.display()));
+            let error = |error| Stop::Usage(format!("--junit {}: cannot write the file: {error}", file.display()));
             write(file, &report).map_err(error)?;
         }
-        Ok(if report.is_green() {
+        let outcome = if report.is_green() {
             Outcome::Passed
         } else {
             Outcome::Failed
-        })
+        };
+        Ok(outcome.or_interrupted(interrupt))
     }
 
-    fn prefix(&self) -> Result<String, Usage> {
+    fn prefix(&self) -> Result<String, Stop> {
         let Some(prefix) = &self.prefix else {
             return Ok(random_prefix()?);
         };
@@ -128,16 +131,19 @@ impl Test {
         if begins && prefix.len() <= LONGEST_PREFIX && prefix.bytes().all(known) {
             return Ok(prefix.clone());
         }
-        Err(Usage(format!(
+        Err(Stop::Usage(format!(
             "--prefix {prefix:?} cannot begin a machine name: use up to {LONGEST_PREFIX} lower-case letters, digits and \
              dashes, beginning with a letter"
         )))
     }
 
-    async fn connect(&self, address: &str) -> Result<GrpcDriver<Channel>, Usage> {
-        let tls = self.tls.validate(address).map_err(|error| Usage(error.0.join("; ")))?;
+    async fn connect(&self, address: &str) -> Result<GrpcDriver<Channel>, Stop> {
+        let tls = self
+            .tls
+            .validate(address)
+            .map_err(|error| Stop::Usage(error.0.join("; ")))?;
         check_connection(address, tls.clone()).await.map_err(|error| {
-            Usage(format!(
+            Stop::Usage(format!(
                 "--driver {address} cannot be reached: {error}: start the driver, or correct the address"
             ))
         })?;
@@ -149,10 +155,10 @@ impl Test {
 }
 
 /// The cases of these names, in the order in which they run; without names all.
-fn selected(names: &[String]) -> Result<Vec<Case>, Usage> {
+fn selected(names: &[String]) -> Result<Vec<Case>, Stop> {
     if let Some(unknown) = names.iter().find(|name| CASES.iter().all(|case| case.name != **name)) {
-        let near = near(CASES.iter().map(|case| case.name), unknown);
-        return Err(Usage(match near.as_slice() {
+        let near = similar(unknown, CASES.iter().map(|case| case.name));
+        return Err(Stop::Usage(match near.as_slice() {
             [] => format!("--only: there is no case {unknown:?}; `drydock driver test --list` lists them"),
             near => format!("--only: there is no case {unknown:?}; near it are: {}", near.join(", ")),
         }));
@@ -163,25 +169,32 @@ fn selected(names: &[String]) -> Result<Vec<Case>, Usage> {
     Ok(cases.copied().collect())
 }
 
-fn positive(flag: &str, duration: GoDuration) -> Result<Duration, Usage> {
+fn positive(flag: &str, duration: GoDuration) -> Result<Duration, Stop> {
     match duration.0 {
-        Duration::ZERO => Err(Usage(format!("--{flag} must be longer than 0s, for example 60s"))),
+        Duration::ZERO => Err(Stop::Usage(format!("--{flag} must be longer than 0s, for example 60s"))),
         duration => Ok(duration),
     }
 }
 
 /// Runs the cases; Ctrl-C ends the run after its cleanup.
-async fn run(session: &Session, cases: &[Case]) -> Report {
+async fn run(session: &Session, cases: &[Case]) -> (Report, Option<Interrupt>) {
     let stop = CancellationToken::new();
-    let interrupt = stop.clone();
+    let cancel = stop.clone();
     let waiting = tokio::spawn(async move {
-        interrupted().await;
+        let interrupt = interrupted().await;
         eprintln!("stopping: the VMs of this run are deleted first");
-        interrupt.cancel();
+        cancel.cancel();
+        interrupt
     });
     let report = driver_suite::run(session, cases, &stop, print).await;
-    waiting.abort();
-    report
+    let interrupt = match stop.is_cancelled() {
+        true => waiting.await.ok(),
+        false => {
+            waiting.abort();
+            None
+        }
+    };
+    (report, interrupt)
 }
 
 fn list(cases: &[Case]) {

@@ -9,12 +9,13 @@ use apiserver::faults::{Rule, Status, parse};
 use clap::{Args, Subcommand, ValueEnum};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use runtime::error::brief;
 use runtime::kube_config;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::output::print;
-use super::{Ended, Usage, block_on, running_world};
+use super::{Ended, Stop, block_on, running_world};
 
 /// The path of the fault rules on the server.
 const FAULTS_PATH: &str = "/drydock/faults";
@@ -91,7 +92,7 @@ impl Faults {
             let server = FaultsClient::connect(kubeconfig).await?;
             match command {
                 Command::Add(_) => {
-                    let body = serde_json::to_vec(&added).map_err(|error| Usage(error.to_string()))?;
+                    let body = serde_json::to_vec(&added).map_err(|error| Stop::Usage(error.to_string()))?;
                     let answer = server.send(Request::post(FAULTS_PATH), body).await?;
                     print(&report("added", &answer.rules))
                 }
@@ -119,11 +120,11 @@ impl Faults {
 
 impl Add {
     /// The rules of all files.
-    fn rules(&self) -> Result<Vec<Rule>, Usage> {
+    fn rules(&self) -> Result<Vec<Rule>, Stop> {
         let mut rules = Vec::new();
         for file in &self.files {
-            let text = read(file).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
-            let read = parse(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))?;
+            let text = read(file).map_err(|error| Stop::Usage(format!("cannot read {}: {error}", file.display())))?;
+            let read = parse(&text).map_err(|error| Stop::Usage(format!("{}: {error}", file.display())))?;
             rules.extend(read);
         }
         Ok(rules)
@@ -140,8 +141,8 @@ fn read(file: &Path) -> std::io::Result<String> {
 }
 
 impl List {
-    fn text(&self, rules: &[Status]) -> Result<String, Usage> {
-        let unwritten = |error: String| Usage(format!("cannot serialize the rules: {error}"));
+    fn text(&self, rules: &[Status]) -> Result<String, Stop> {
+        let unwritten = |error: String| Stop::Usage(format!("cannot serialize the rules: {error}"));
         match self.output {
             Output::Table => Ok(table(rules)),
             Output::Json => {
@@ -201,8 +202,8 @@ struct FaultsClient {
 }
 
 impl FaultsClient {
-    async fn connect(kubeconfig: Option<PathBuf>) -> Result<Self, Usage> {
-        let unusable = |reason: String| Usage(format!("the kubeconfig is not usable: {reason}"));
+    async fn connect(kubeconfig: Option<PathBuf>) -> Result<Self, Stop> {
+        let unusable = |reason: String| Stop::Usage(format!("the kubeconfig is not usable: {reason}"));
         let read = match kubeconfig {
             Some(path) => Kubeconfig::read_from(path).map_err(|error| unusable(error.to_string()))?,
             None => match Kubeconfig::from_env().map_err(|error| unusable(error.to_string()))? {
@@ -219,39 +220,41 @@ impl FaultsClient {
         Ok(Self { client, address })
     }
 
-    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> Result<Answer, Usage> {
+    async fn send(&self, request: http::request::Builder, body: Vec<u8>) -> Result<Answer, Stop> {
         let request = request.header("content-type", "application/json").body(body);
-        let request = request.map_err(|error| Usage(format!("invalid rule name: {error}")))?;
+        let request = request.map_err(|error| Stop::Usage(format!("invalid rule name: {error}")))?;
         let answer = tokio::time::timeout(LIMIT, self.client.request::<Value>(request)).await;
-        let answer = answer.map_err(|_| Usage(format!("the API server at {} does not answer", self.address)))?;
+        let answer = answer.map_err(|_| Stop::Usage(format!("the API server at {} does not answer", self.address)))?;
         match answer {
             Ok(answer) => serde_json::from_value(answer).map_err(|error| {
-                Usage(format!(
+                Stop::Usage(format!(
                     "the API server at {} has another version: {error}",
                     self.address
                 ))
             }),
             Err(kube::Error::Api(status)) if status.code == 404 && !status.message.contains("fault rule") => {
-                Err(Usage(format!(
+                Err(Stop::Usage(format!(
                     "the API server at {} does not support fault rules: it is not one of drydock (stage embedded)",
                     self.address
                 )))
             }
-            Err(kube::Error::Api(status)) => Err(Usage(status.message.clone())),
-            Err(error) => Err(Usage(format!(
-                "the API server at {} does not answer: {error}",
-                self.address
+            Err(kube::Error::Api(status)) => Err(Stop::Usage(status.message.clone())),
+            Err(error) => Err(Stop::Usage(format!(
+                "the API server at {} does not answer: {}",
+                self.address,
+                brief(&error)
             ))),
         }
     }
 }
 
 /// The kubeconfig of the world that `drydock up` runs in this folder.
-fn of_this_folder() -> Result<PathBuf, Usage> {
-    let folder = std::env::current_dir().map_err(|error| Usage(format!("the current folder is unknown: {error}")))?;
+fn of_this_folder() -> Result<PathBuf, Stop> {
+    let folder =
+        std::env::current_dir().map_err(|error| Stop::Usage(format!("the current folder is unknown: {error}")))?;
     let world = running_world::find(&folder).ok();
     world.and_then(|world| world.kubeconfig).ok_or_else(|| {
-        Usage(
+        Stop::Usage(
             "no `drydock up` runs in this folder: start one here, set --kubeconfig FILE, or set KUBECONFIG as \
              `drydock up` prints it"
                 .to_owned(),
@@ -304,11 +307,12 @@ twice  byzantine         3         1  duplicateEvent
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules.yaml");
         std::fs::write(&file, "{name: a, action: {fail: {code: 418}}}").unwrap();
-        let Usage(error) = Add {
+        let error = Add {
             files: vec![file.clone()],
         }
         .rules()
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
         assert!(
             error.starts_with(&format!("{}: fault rule \"a\": action.fail.code", file.display())),
             "{error}"
@@ -316,7 +320,7 @@ twice  byzantine         3         1  duplicateEvent
         let missing = Add {
             files: vec![folder.path().join("none")],
         };
-        assert!(missing.rules().unwrap_err().0.starts_with("cannot read"));
+        assert!(missing.rules().unwrap_err().to_string().starts_with("cannot read"));
     }
 
     /// A running server of drydock, with kubeconfig files of its administrator and of a user without rights.
@@ -346,12 +350,17 @@ twice  byzantine         3         1  duplicateEvent
             report("added", &added.rules),
             "added lose: drop afterCommit of create, 1 times (legal)\nadded twice: duplicateEvent (byzantine)\n"
         );
-        let Usage(twice) = server.send(Request::post(FAULTS_PATH), body).await.unwrap_err();
+        let twice = server
+            .send(Request::post(FAULTS_PATH), body)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(twice.contains("there is a rule of that name"), "{twice}");
-        let Usage(missing) = server
+        let missing = server
             .send(Request::delete(format!("{FAULTS_PATH}/none")), Vec::new())
             .await
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("there is no fault rule \"none\""), "{missing}");
         let removed = server
             .send(Request::delete(format!("{FAULTS_PATH}/lose")), Vec::new())
@@ -363,7 +372,11 @@ twice  byzantine         3         1  duplicateEvent
         assert_eq!(left.rules.len(), 1);
 
         let server = FaultsClient::connect(Some(user)).await.unwrap();
-        let Usage(refused) = server.send(Request::get(FAULTS_PATH), Vec::new()).await.unwrap_err();
+        let refused = server
+            .send(Request::get(FAULTS_PATH), Vec::new())
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("system:masters"), "{refused}");
     }
 }

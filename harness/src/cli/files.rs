@@ -5,20 +5,20 @@ use std::path::Path;
 use scenario::plan::Plan;
 use scenario::{Deprecations, Scenario};
 
-use super::Usage;
+use super::Stop;
 
 /// Reads the scenario of a file.
-pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Usage> {
+pub(super) fn read_scenario(file: &Path) -> Result<Scenario, Stop> {
     let mut deprecations = Deprecations::default();
-    let scenario = Scenario::read(file, &mut deprecations).map_err(|error| Usage(error.to_string()))?;
+    let scenario = Scenario::read(file, &mut deprecations).map_err(|error| Stop::Usage(error.to_string()))?;
     warn(&deprecations);
     Ok(scenario)
 }
 
 /// Reads the plan of a file, which may reference one of `scenarios`.
-pub(super) fn read_plan(file: &Path, scenarios: &[Scenario]) -> Result<Plan, Usage> {
+pub(super) fn read_plan(file: &Path, scenarios: &[Scenario]) -> Result<Plan, Stop> {
     let mut deprecations = Deprecations::default();
-    let plan = Plan::read(file, scenarios, &mut deprecations).map_err(|error| Usage(error.to_string()))?;
+    let plan = Plan::read(file, scenarios, &mut deprecations).map_err(|error| Stop::Usage(error.to_string()))?;
     warn(&deprecations);
     Ok(plan)
 }

@@ -9,7 +9,7 @@ use stage::controller_metrics::{PANICS, RESTARTS};
 
 use super::output::say;
 use super::running_world::{self, World};
-use super::{Outcome, Usage, block_on};
+use super::{Outcome, Stop, block_on};
 
 /// The metric of panics of request handlers.
 const REQUEST_PANICS: &str = "drydock_request_panics";
@@ -17,7 +17,7 @@ const REQUEST_PANICS: &str = "drydock_request_panics";
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Prints the panics of the world of this folder. Fails if there were any: each is a bug.
-pub(super) fn report() -> Result<Outcome, Usage> {
+pub(super) fn report() -> Result<Outcome, Stop> {
     let Ok(world) = running_world::find(Path::new(".")) else {
         say!("up        no `drydock up` runs in this folder");
         return Ok(Outcome::Passed);

@@ -47,7 +47,9 @@ impl Idle {
             limits,
             ..Plan::new(scenario, self.seed)
         };
-        let results = jobs::run(vec![Job::of(plan, StageKind::Sim)], None, &StageArguments::default())?;
+        let finished = jobs::run(vec![Job::of(plan, StageKind::Sim)], None, &StageArguments::default())?;
+        let (interrupt, left) = (finished.interrupt, finished.left());
+        let results = finished.performed();
         if let Some(result) = results.first() {
             say!(
                 "{:.1} virtual hours in {:.2} s: {:.0} times as fast as the wall clock",
@@ -56,6 +58,6 @@ impl Idle {
                 result.stage_seconds / result.wall_seconds.max(0.001)
             );
         }
-        Ok(summarise(&results))
+        Ok(summarise(&results, left).or_interrupted(interrupt))
     }
 }

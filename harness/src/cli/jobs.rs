@@ -30,7 +30,7 @@ use super::output::say;
 use super::progress::Progress;
 use super::session::{ConfirmedClusters, Session, Start};
 use super::stage::StageArguments;
-use super::{Interrupts, Usage, durations, open_files, runtime};
+use super::{Interrupt, Interrupts, Stop, availability, durations, open_files, runtime};
 use crate::runner::{self, Shared};
 
 /// Number of parallel scenarios per core on the wall clock, where they mostly wait. `make e2e` is fastest with it.
@@ -46,9 +46,11 @@ const BUSY: Duration = Duration::from_secs(1);
 const STARVED: f64 = 0.4;
 
 /// Number of parallel jobs if each keeps a core busy: the requested number, or one for each core.
-pub(super) fn at_once(requested: Option<usize>) -> Result<usize, Usage> {
+pub(super) fn at_once(requested: Option<usize>) -> Result<usize, Stop> {
     match requested {
-        Some(0) => Err(Usage("--jobs 0 would run nothing; use a number from 1".to_owned())),
+        Some(0) => Err(Stop::Usage(
+            "--jobs 0 would run nothing; use a number from 1".to_owned(),
+        )),
         Some(requested) => Ok(requested),
         None => Ok(cores()),
     }
@@ -59,7 +61,7 @@ fn cores() -> usize {
 }
 
 /// Number of workers: the requested number, or a default for the stage and the host.
-fn workers(requested: Option<usize>, job: &Job, arguments: &StageArguments) -> Result<usize, Usage> {
+fn workers(requested: Option<usize>, job: &Job, arguments: &StageArguments) -> Result<usize, Stop> {
     if job.stage == StageKind::Sim {
         return at_once(requested);
     }
@@ -106,19 +108,36 @@ struct Work<'a> {
     lost: LostTime,
 }
 
-/// Runs all jobs and shows their progress. The results are in the order of `jobs`.
+/// The results of jobs.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    /// In the order of the jobs; `None`: the job was not performed, because of an interrupt.
+    pub(super) results: Vec<Option<RunResult>>,
+    /// The interrupt.
+    pub(super) interrupt: Option<Interrupt>,
+}
+
+impl Finished {
+    /// The results of the performed jobs.
+    pub(super) fn performed(self) -> Vec<RunResult> {
+        self.results.into_iter().flatten().collect()
+    }
+
+    /// The number of jobs that were not performed.
+    pub(super) fn left(&self) -> usize {
+        self.results.iter().filter(|result| result.is_none()).count()
+    }
+}
+
+/// Runs all jobs and shows their progress. An interrupt ends the running jobs.
 ///
 /// # Errors
-/// An invalid number of jobs, a stage that cannot be used, or an interrupt. In all cases everything that was created is
-/// removed.
-pub(super) fn run(
-    jobs: Vec<Job>,
-    requested: Option<usize>,
-    arguments: &StageArguments,
-) -> Result<Vec<RunResult>, Usage> {
+/// An invalid number of jobs, or a stage that cannot be used. In all cases everything that was created is removed.
+pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArguments) -> Result<Finished, Stop> {
     let Some(first) = jobs.first() else {
-        return Ok(Vec::new());
+        return Ok(Finished::default());
     };
+    availability::check([Some(first.stage), first.target].into_iter().flatten())?;
     let workers = workers(requested, first, arguments)?.min(jobs.len());
     // Asks before the signal handlers are installed, so that Ctrl-C ends the question.
     let confirmed = ConfirmedClusters::ask(first, arguments)?;
@@ -143,7 +162,7 @@ pub(super) fn run(
         let _context = runtime.enter();
         Interrupts::new()?
     };
-    let results = std::thread::scope(|scope| {
+    let finished = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|worker| {
                 let (work, events) = (&work, events.clone());
@@ -151,46 +170,60 @@ pub(super) fn run(
             })
             .collect();
         drop(events);
-        let results = runtime.block_on(async {
-            let mut results: Vec<Option<RunResult>> = jobs.iter().map(|_| None).collect();
+        let finished = runtime.block_on(async {
+            let mut finished = Finished {
+                results: jobs.iter().map(|_| None).collect(),
+                interrupt: None,
+            };
             loop {
                 tokio::select! {
                     biased;
-                    () = interrupts.next() => {
+                    interrupt = interrupts.next() => {
                         if work.stop.is_cancelled() {
                             eprintln!("drydock: the removal is still in progress; wait");
                         }
+                        finished.interrupt.get_or_insert(interrupt);
                         work.stop.cancel();
                     }
                     event = seen.recv() => match event {
                         Some(Event::Started { worker, index }) => progress.started(worker, &jobs[index]),
                         Some(Event::Finished { worker, index, result }) => {
                             progress.finished(worker, &result);
-                            results[index] = Some(*result);
+                            finished.results[index] = Some(*result);
                         }
-                        None => return results,
+                        None => return finished,
                     },
                 }
             }
         });
+        let mut stopped = Vec::new();
         for thread in threads {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(Usage("a worker panicked; its message is above".to_owned())))?;
+            let panicked = |_| Err(Stop::Usage("a worker panicked; its message is above".to_owned()));
+            stopped.extend(thread.join().unwrap_or_else(panicked).err());
         }
-        // A job without a result was not performed because its worker was stopped.
-        let results: Option<Vec<RunResult>> = results.into_iter().collect();
-        results.ok_or_else(|| Usage("interrupted".to_owned()))
+        stopped.retain(|stop| !matches!(stop, Stop::Cancelled));
+        match (stopped.into_iter().next(), finished.interrupt) {
+            (None, _) => Ok(finished),
+            // The partial results are reported in any case.
+            (Some(stop), Some(_)) => {
+                eprintln!("drydock: {stop}");
+                Ok(finished)
+            }
+            (Some(stop), None) => Err(stop),
+        }
     });
     runtime.shutdown_background();
-    let results = results?;
+    let finished = finished?;
     drop(progress);
+    if finished.interrupt.is_some() {
+        return Ok(finished);
+    }
     let took = between(started, clock.now());
     durations::note(first.stage, jobs.len(), took);
     if first.stage != StageKind::Sim {
         report_lost_time(lost.since(started), took);
     }
-    Ok(results)
+    Ok(finished)
 }
 
 /// Prints a note if the host was too busy for a representative run.
@@ -207,7 +240,7 @@ fn report_lost_time(lost: Duration, took: Duration) {
 
 impl Work<'_> {
     /// Runs one worker: performs jobs one after another until the queue is empty or the run is stopped.
-    fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
+    fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Stop> {
         let runtime = runtime(1)?;
         let done = runtime.block_on(Box::pin(self.perform_jobs(worker, events)));
         runtime.shutdown_background();
@@ -217,7 +250,7 @@ impl Work<'_> {
         done
     }
 
-    async fn perform_jobs(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
+    async fn perform_jobs(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Stop> {
         let start = Start {
             job: &self.jobs[0],
             arguments: self.arguments,
@@ -359,7 +392,7 @@ mod tests {
 
     #[test]
     fn zero_jobs_are_refused_with_the_valid_numbers() {
-        let refused = at_once(Some(0)).unwrap_err().0;
+        let refused = at_once(Some(0)).unwrap_err().to_string();
         assert!(refused.contains("--jobs 0") && refused.contains("from 1"), "{refused}");
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use scenario::{Scenario, StageKind};
 
 use super::output::print;
-use super::{Ended, Usage};
+use super::{Ended, Stop};
 
 /// The width of the column with all stages.
 const COLUMN: usize = 40;
@@ -20,7 +20,7 @@ impl List {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         if let Some(name) = &self.yaml {
             let yaml = super::find(scenarios, name)?.to_yaml();
-            let yaml = yaml.map_err(|error| Usage(format!("scenario {name} has no YAML form: {error}")))?;
+            let yaml = yaml.map_err(|error| Stop::Usage(format!("scenario {name} has no YAML form: {error}")))?;
             return print(&yaml);
         }
         let mut list = String::new();

@@ -2,6 +2,7 @@
 //!
 //! These modules parse arguments, print output and set the exit status.
 
+mod availability;
 mod chaos;
 mod crash;
 mod doctor;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use ::runtime::signals::Termination;
 use clap::{Parser, Subcommand};
 use scenario::Scenario;
+use scenario::closest::similar;
 use tokio::runtime::Runtime;
 
 use crate::regression::Entry;
@@ -40,7 +42,7 @@ use crate::regression::Entry;
 /// Starts a Kubernetes control plane, a fake cloud and a machine controller, and breaks things until the
 /// controller is trusted.
 #[derive(Debug, Parser)]
-#[command(name = "drydock", version, about, propagate_version = true)]
+#[command(name = "drydock", version, about, propagate_version = true, after_help = EXIT_STATUS)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -110,21 +112,86 @@ enum Outcome {
     Passed,
     /// Exit status 1.
     Failed,
+    /// It was interrupted, and has reported its partial results.
+    Interrupted(Interrupt),
 }
 
-/// An invalid command line, or an environment in which it cannot be executed: exit status 2.
-#[derive(Debug)]
-struct Usage(String);
+impl Outcome {
+    /// The outcome of an interrupted command, if it was interrupted.
+    fn or_interrupted(self, interrupt: Option<Interrupt>) -> Self {
+        interrupt.map_or(self, Self::Interrupted)
+    }
 
-impl<E: std::error::Error> From<E> for Usage {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
+    fn status(self) -> u8 {
+        match self {
+            Self::Passed => 0,
+            Self::Failed => 1,
+            Self::Interrupted(interrupt) => interrupt.status(),
+        }
     }
 }
 
-type Ended = Result<Outcome, Usage>;
+/// Why a command has no outcome.
+#[derive(Debug)]
+enum Stop {
+    /// An invalid command line or file, or an environment in which the command cannot be executed: exit status 2.
+    Usage(String),
+    /// This machine cannot run the stage: exit status 3.
+    Unavailable(String),
+    /// It was interrupted before it had a result.
+    Interrupted(Interrupt),
+    /// Its work was cancelled, because of an interrupt or of an error elsewhere.
+    Cancelled,
+}
 
-/// Parses and executes the command line. Exit status: 0 all passed, 1 a failure, 2 usage.
+impl Stop {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Unavailable(_) => 3,
+            Self::Interrupted(interrupt) => interrupt.status(),
+            Self::Cancelled => Interrupt::CTRL_C.status(),
+        }
+    }
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Usage(message) | Self::Unavailable(message) => f.write_str(message),
+            Self::Interrupted(_) | Self::Cancelled => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+type Ended = Result<Outcome, Stop>;
+
+/// A signal that ends a program, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interrupt(i32);
+
+impl Interrupt {
+    /// SIGINT.
+    const CTRL_C: Self = Self(2);
+
+    /// The exit status of a program that such a signal ends: 130 after Ctrl-C, 143 after SIGTERM.
+    fn status(self) -> u8 {
+        u8::try_from(128 + self.0).unwrap_or(130)
+    }
+}
+
+/// Explains the exit status in `--help`.
+const EXIT_STATUS: &str = "Exit status: 0 passed, 1 failures, 2 wrong usage, 3 stage not available, 130 or 143 \
+                           interrupted";
+
+/// Parses and executes the command line. Exit status: 0 passed, 1 failures, 2 wrong usage, 3 stage not available,
+/// 128 + N interrupted by signal N.
 ///
 /// `corpus` returns the known bugs, whose scenarios can be run by name like others. Both functions are called only if
 /// needed.
@@ -160,14 +227,18 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Idle(idle) => idle.execute(),
         Command::Perform(perform) => perform.execute(),
-        Command::Tether(tether) => Err(Usage(tether.become_it())),
+        Command::Tether(tether) => Err(Stop::Usage(tether.become_it())),
     };
     match ended {
-        Ok(Outcome::Passed) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::from(1),
-        Err(Usage(message)) => {
-            eprintln!("drydock: {message}");
-            ExitCode::from(2)
+        Ok(outcome) => {
+            if let Outcome::Interrupted(_) = outcome {
+                eprintln!("drydock: interrupted");
+            }
+            ExitCode::from(outcome.status())
+        }
+        Err(stop) => {
+            eprintln!("drydock: {stop}");
+            ExitCode::from(stop.status())
         }
     }
 }
@@ -177,7 +248,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
 const WORKERS: usize = 8;
 
 /// Runs asynchronous work on the wall clock.
-fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Stop> {
     let runtime = runtime(WORKERS)?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
@@ -185,14 +256,14 @@ fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
 }
 
 /// A runtime with that number of threads in addition to the calling one.
-fn runtime(threads: usize) -> Result<Runtime, Usage> {
+fn runtime(threads: usize) -> Result<Runtime, Stop> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let built = builder.worker_threads(threads).enable_all().build();
-    built.map_err(|error| Usage(format!("cannot start the runtime: {error}")))
+    built.map_err(|error| Stop::Usage(format!("cannot start the runtime: {error}")))
 }
 
 /// Returns on Ctrl-C and the other signals that end a program.
-async fn interrupted() {
+async fn interrupted() -> Interrupt {
     match Interrupts::new() {
         Ok(mut interrupts) => interrupts.next().await,
         Err(_) => std::future::pending().await,
@@ -203,22 +274,22 @@ async fn interrupted() {
 struct Interrupts(Termination);
 
 impl Interrupts {
-    fn new() -> Result<Self, Usage> {
+    fn new() -> Result<Self, Stop> {
         let listening = Termination::listen();
         listening
             .map(Self)
-            .map_err(|error| Usage(format!("cannot listen for Ctrl-C: {error}")))
+            .map_err(|error| Stop::Usage(format!("cannot listen for Ctrl-C: {error}")))
     }
 
     /// Waits for the next interrupt.
-    async fn next(&mut self) {
-        self.0.next().await;
+    async fn next(&mut self) -> Interrupt {
+        Interrupt(self.0.next().await)
     }
 }
 
 /// The scenarios and suites of these names, each scenario once. Scenarios of suites for which `runs` is false are left
 /// out.
-fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> bool) -> Result<Vec<Scenario>, Usage> {
+fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> bool) -> Result<Vec<Scenario>, Stop> {
     let mut chosen: Vec<Scenario> = Vec::new();
     for name in names {
         let mut suite = scenarios
@@ -230,7 +301,9 @@ fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> b
             Some(_) => suite.filter(|scenario| runs(scenario)).cloned().collect(),
         };
         if matching.is_empty() {
-            return Err(Usage(format!("no scenario of the suite {name:?} runs on that stage")));
+            return Err(Stop::Usage(format!(
+                "no scenario of the suite {name:?} runs on that stage"
+            )));
         }
         for scenario in matching {
             if chosen.iter().all(|known| known.name != scenario.name) {
@@ -242,63 +315,32 @@ fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> b
 }
 
 /// The scenario of that name.
-fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Usage> {
+fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Stop> {
     if let Some(scenario) = scenarios.iter().find(|scenario| scenario.name == name) {
         return Ok(scenario.clone());
     }
-    let near = near(scenarios.iter().map(|scenario| scenario.name.as_str()), name);
-    Err(Usage(match near.as_slice() {
+    let near = similar(name, scenarios.iter().map(|scenario| scenario.name.as_str()));
+    Err(Stop::Usage(match near.as_slice() {
         [] => format!("there is no scenario {name:?}; `drydock list` lists them"),
         near => format!("there is no scenario {name:?}; near it are: {}", near.join(", ")),
     }))
 }
 
-/// Up to three names that are similar to `name`.
-fn near<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Vec<&'a str> {
-    let mut near: Vec<(usize, &str)> = names
-        .map(|existing| (distance(existing, name), existing))
-        .filter(|(distance, existing)| *distance <= existing.len().max(name.len()) / 2)
-        .collect();
-    near.sort_unstable();
-    near.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// The edit distance of two words: the number of letters to add, remove or replace.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, facing) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *facing);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
-
     use super::*;
 
-    #[rstest]
-    #[case("lifecycle", "lifecycle", 0)]
-    #[case("lifecicle", "lifecycle", 1)]
-    #[case("vmdies", "vm_dies", 1)]
-    #[case("", "abc", 3)]
-    fn the_distance_counts_changed_letters(#[case] one: &str, #[case] other: &str, #[case] expected: usize) {
-        assert_eq!(distance(one, other), expected);
-    }
-
     #[test]
-    fn a_mistyped_name_has_similar_names() {
-        let names = || ["lifecycle", "vm_dies"].into_iter();
-        assert_eq!(near(names(), "lifecycel"), ["lifecycle"]);
-        assert_eq!(near(names(), "zzzzzzzz"), Vec::<&str>::new());
+    fn each_end_of_a_command_has_its_exit_status() {
+        let ends = [
+            Outcome::Passed.status(),
+            Outcome::Failed.status(),
+            Stop::Usage(String::new()).status(),
+            Stop::Unavailable(String::new()).status(),
+            Outcome::Interrupted(Interrupt::CTRL_C).status(),
+            Outcome::Passed.or_interrupted(Some(Interrupt(15))).status(),
+        ];
+        assert_eq!(ends, [0, 1, 2, 3, 130, 143]);
     }
 
     #[test]

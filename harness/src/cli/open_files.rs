@@ -2,7 +2,7 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::Usage;
+use super::Stop;
 
 /// Open files of this process without jobs: the program, its terminal, signals, the runtimes.
 const BASE: u64 = 40;
@@ -13,7 +13,7 @@ const PER_JOB: u64 = 100;
 ///
 /// # Errors
 /// When the limit does not allow one job.
-pub(super) fn limit_jobs(desired: usize) -> Result<usize, Usage> {
+pub(super) fn limit_jobs(desired: usize) -> Result<usize, Stop> {
     let maximum = maximum(limit());
     if maximum == 0 {
         check_jobs(1)
@@ -26,8 +26,8 @@ pub(super) fn limit_jobs(desired: usize) -> Result<usize, Usage> {
 ///
 /// # Errors
 /// One line with the limit and the fix.
-pub(super) fn check_jobs(jobs: usize) -> Result<usize, Usage> {
-    refusal(jobs, limit()).map_or(Ok(jobs), |reason| Err(Usage(reason)))
+pub(super) fn check_jobs(jobs: usize) -> Result<usize, Stop> {
+    refusal(jobs, limit()).map_or(Ok(jobs), |reason| Err(Stop::Usage(reason)))
 }
 
 fn refusal(jobs: usize, limit: u64) -> Option<String> {

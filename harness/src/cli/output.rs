@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::io::{self, ErrorKind};
 
-use super::{Ended, Outcome, Usage};
+use super::{Ended, Outcome, Stop};
 
 /// Writes a line to standard output. Ignores a closed pipe (`| head`), because the command still has to clean up its
 /// world.
@@ -23,7 +23,7 @@ pub(super) fn line(text: fmt::Arguments<'_>) {
 /// Prints a text. A reader such as `head` may close the pipe early.
 pub(super) fn print(text: &str) -> Ended {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Usage(format!("cannot print: {error}"))),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Stop::Usage(format!("cannot print: {error}"))),
         _ => Ok(Outcome::Passed),
     }
 }

@@ -8,7 +8,7 @@ use scenario::job::Job;
 use stage::child::end_with_parent;
 use stage::logs;
 
-use super::{Ended, Outcome, Usage};
+use super::{Ended, Outcome, Stop};
 use crate::runner;
 
 #[derive(Args, Debug)]
@@ -29,18 +29,19 @@ impl Perform {
 
 fn perform() -> Ended {
     let job: Job = serde_json::from_reader(std::io::stdin().lock())
-        .map_err(|error| Usage(format!("standard input does not contain a job: {error}")))?;
+        .map_err(|error| Stop::Usage(format!("standard input does not contain a job: {error}")))?;
     if job.stage != StageKind::Sim {
-        return Err(Usage("only simulated jobs run in a separate process".to_owned()));
+        return Err(Stop::Usage("only simulated jobs run in a separate process".to_owned()));
     }
     logs::keep();
     let mut result = runner::run_simulated(&job);
     result.occurred.reasons = logs::reasons();
-    let text = serde_json::to_vec(&result).map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
+    let text =
+        serde_json::to_vec(&result).map_err(|error| Stop::Usage(format!("the result has no JSON form: {error}")))?;
     std::io::stdout()
         .lock()
         .write_all(&text)
-        .map_err(|error| Usage(format!("cannot write the result: {error}")))?;
+        .map_err(|error| Stop::Usage(format!("cannot write the result: {error}")))?;
     Ok(if result.passed() {
         Outcome::Passed
     } else {

@@ -17,7 +17,7 @@ use kube::runtime::watcher::{self, Event};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::Usage;
+use super::Stop;
 use super::output::say;
 use super::running_world::World;
 
@@ -64,13 +64,13 @@ impl Population {
     }
 
     /// Refuses arguments that need nodes, without nodes.
-    pub(super) fn check(&self) -> Result<(), Usage> {
+    pub(super) fn check(&self) -> Result<(), Stop> {
         let stray = [
             ("--pods-per-node", self.pods_per_node > 0),
             ("--zones", !self.zones.is_empty()),
         ];
         match stray.into_iter().find(|(_, given)| *given && self.nodes == 0) {
-            Some((flag, _)) => Err(Usage(format!("{flag} needs nodes: add --nodes COUNT"))),
+            Some((flag, _)) => Err(Stop::Usage(format!("{flag} needs nodes: add --nodes COUNT"))),
             None => Ok(()),
         }
     }
@@ -79,14 +79,14 @@ impl Population {
     ///
     /// # Errors
     /// When a creation fails, or nodes or pods are not ready in time.
-    pub(super) async fn settle(&self, world: &World, namespace: &str) -> Result<(), Usage> {
+    pub(super) async fn settle(&self, world: &World, namespace: &str) -> Result<(), Stop> {
         if self.nodes == 0 {
             return Ok(());
         }
         let client = world
             .client()
             .await?
-            .ok_or_else(|| Usage("the API server is unknown".to_owned()))?;
+            .ok_or_else(|| Stop::Usage("the API server is unknown".to_owned()))?;
         let clock = Clock::wall();
         let names = self.create_nodes(world, &clock, &client).await?;
         if self.pods_per_node > 0 {
@@ -95,7 +95,7 @@ impl Population {
         Ok(())
     }
 
-    async fn create_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Usage> {
+    async fn create_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Stop> {
         let mut count = Count::new("nodes Ready", self.nodes as usize, clock);
         let request = CreateNodesRequest {
             count: self.nodes,
@@ -107,7 +107,7 @@ impl Population {
         };
         let created = world.controls()?.create_nodes(request).await;
         let created =
-            created.map_err(|status| Usage(format!("cannot create nodes: {}", world.describe_error(&status))))?;
+            created.map_err(|status| Stop::Usage(format!("cannot create nodes: {}", world.describe_error(&status))))?;
         let names = created.into_inner().nodes;
         let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let ready = |node: &Node| {
@@ -127,12 +127,12 @@ impl Population {
         namespace: &str,
         clock: &Clock,
         nodes: usize,
-    ) -> Result<(), Usage> {
+    ) -> Result<(), Stop> {
         let pods = nodes * self.pods_per_node as usize;
         let mut count = Count::new("pods Running", pods, clock);
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let cannot = |reason: String| {
-            Usage(format!(
+            Stop::Usage(format!(
                 "cannot create the Deployment {namespace}/{DEPLOYMENT}: {reason}"
             ))
         };
@@ -239,7 +239,7 @@ impl<'a> Count<'a> {
         changes: impl Stream<Item = watcher::Result<Event<K>>>,
         is_ready: impl Fn(&K) -> bool,
         limit: Duration,
-    ) -> Result<(), Usage> {
+    ) -> Result<(), Stop> {
         let counting = async {
             let mut changes = std::pin::pin!(changes);
             while let Some(change) = changes.next().await {
@@ -255,7 +255,7 @@ impl<'a> Count<'a> {
         let counted = tokio::time::timeout(limit, counting).await;
         counted.map_err(|_| {
             let last_error = self.last_error.take().map(|error| format!(" ({error})"));
-            Usage(format!(
+            Stop::Usage(format!(
                 "only {} of {} {} after {:.0} s{}; see `drydock nodes list --broken` and `kubectl get events`",
                 self.ready.len(),
                 self.total,
@@ -374,10 +374,11 @@ mod tests {
         let one: watcher::Result<Event<Node>> = Ok(Event::Apply(node(0)));
         let lost = Err(watcher::Error::NoResourceVersion);
         let changes = futures::stream::iter([one, lost]).chain(futures::stream::pending());
-        let Usage(error) = count
+        let error = count
             .wait_for_all(changes, |_| true, Duration::from_secs(61))
             .await
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("only 1 of 2 pods Running after 61 s ("), "{error}");
     }
 
@@ -408,7 +409,7 @@ mod tests {
             zones: zones.iter().map(|&zone| zone.to_owned()).collect(),
             machine_type: "medium".to_owned(),
         };
-        let error = population.check().err().map(|error| error.0);
+        let error = population.check().err().map(|error| error.to_string());
         assert_eq!(error.is_some(), expected.is_some(), "{error:?}");
         assert!(error.unwrap_or_default().starts_with(expected.unwrap_or_default()));
     }

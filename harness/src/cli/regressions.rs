@@ -11,7 +11,7 @@ use scenario::result::{FailureResult, RunResult};
 
 use super::output::say;
 use super::stage::StageArguments;
-use super::{Ended, Outcome, Usage, jobs};
+use super::{Ended, Outcome, Stop, jobs};
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
 
 /// The variant of a run of a case.
@@ -51,20 +51,25 @@ pub(super) struct Regressions {
 impl Regressions {
     pub(super) fn execute(self, corpus: &[Entry]) -> Ended {
         if self.seeds == 0 {
-            return Err(Usage("--seeds 0 would run nothing; use a number from 1".to_owned()));
+            return Err(Stop::Usage(
+                "--seeds 0 would run nothing; use a number from 1".to_owned(),
+            ));
         }
         let entries = self.chosen(corpus)?;
         let planned = self.plan(&entries);
         let all: Vec<Job> = planned.iter().map(|(.., job)| job.clone()).collect();
-        let results = jobs::run(all, self.jobs, &StageArguments::default())?;
+        let finished = jobs::run(all, self.jobs, &StageArguments::default())?;
+        let results = &finished.results;
         let mut cases = Vec::new();
         for case in entries.iter().flat_map(|entry| &entry.cases) {
+            let runs = planned.iter().zip(results).filter(|((id, ..), _)| *id == case.id);
+            if runs.clone().any(|(_, result)| result.is_none()) {
+                // Interrupted: the case has no verdict.
+                continue;
+            }
             let of = |wanted: Variant| -> Vec<RunResult> {
-                let matching = planned.iter().zip(&results);
-                matching
-                    .filter(|((id, variant, _), _)| *id == case.id && *variant == wanted)
-                    .map(|(_, result)| result.clone())
-                    .collect()
+                let matching = runs.clone().filter(|((_, variant, _), _)| *variant == wanted);
+                matching.filter_map(|(_, result)| result.clone()).collect()
             };
             let without = of(Variant::NoPreservation);
             let (product, mutant) = (
@@ -82,21 +87,22 @@ impl Regressions {
             say!("{line}");
         }
         self.write(&entries, &verdicts)?;
-        Ok(if verdicts.is_well() && reduced.is_empty() {
+        let outcome = if verdicts.is_well() && reduced.is_empty() {
             Outcome::Passed
         } else {
             Outcome::Failed
-        })
+        };
+        Ok(outcome.or_interrupted(finished.interrupt))
     }
 
-    fn chosen(&self, corpus: &[Entry]) -> Result<Vec<Entry>, Usage> {
+    fn chosen(&self, corpus: &[Entry]) -> Result<Vec<Entry>, Stop> {
         if self.ids.is_empty() {
             return Ok(corpus.to_vec());
         }
         let find = |id: &String| {
             let entry = corpus.iter().find(|entry| entry.id.eq_ignore_ascii_case(id));
             let known: Vec<&str> = corpus.iter().map(|entry| entry.id).collect();
-            let unknown = || Usage(format!("there is no entry {id:?}; there are {}", known.join(", ")));
+            let unknown = || Stop::Usage(format!("there is no entry {id:?}; there are {}", known.join(", ")));
             entry.cloned().ok_or_else(unknown)
         };
         self.ids.iter().map(find).collect()
@@ -111,13 +117,15 @@ impl Regressions {
                     1 => case.scenario.clone(),
                     seed => jittered(&case.scenario, seed),
                 };
-                let job = Job {
+                let mut job = Job {
                     reports: self.reports.clone(),
                     // A run with changed times can only be repeated from its plan.
                     from_plan: seed > 1,
                     writes: case.is_pair(),
                     ..Job::new(scenario, StageKind::Sim, seed)
                 };
+                // With other times a fault may hit nothing.
+                job.plan.may_miss = seed > 1;
                 if case.mutant {
                     let mut mutant = Job {
                         reports: self.reports.join("mutants").join(case.id.replace('/', "-")),
@@ -142,14 +150,15 @@ impl Regressions {
     }
 
     /// Describes the cases whose share is smaller than the recorded one.
-    fn reduced_shares(&self, verdicts: &Verdicts) -> Result<Vec<String>, Usage> {
+    fn reduced_shares(&self, verdicts: &Verdicts) -> Result<Vec<String>, Stop> {
         let Some(path) = &self.shares else {
             return Ok(Vec::new());
         };
         let shown = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| Usage(format!("cannot read {shown}: {error}")))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Stop::Usage(format!("cannot read {shown}: {error}")))?;
         let recorded: std::collections::BTreeMap<String, f64> =
-            serde_json::from_str(&text).map_err(|error| Usage(format!("{shown}: {error}")))?;
+            serde_json::from_str(&text).map_err(|error| Stop::Usage(format!("{shown}: {error}")))?;
         let reduction = |case: &CaseVerdict| {
             let before = recorded.get(&case.id).copied()?;
             (case.share() < before).then(|| {
@@ -164,13 +173,13 @@ impl Regressions {
         Ok(verdicts.cases.iter().filter_map(reduction).collect())
     }
 
-    fn write(&self, entries: &[Entry], verdicts: &Verdicts) -> Result<(), Usage> {
+    fn write(&self, entries: &[Entry], verdicts: &Verdicts) -> Result<(), Stop> {
         let write = |path: &PathBuf, text: String| {
-            std::fs::write(path, text).map_err(|error| Usage(format!("cannot write {}: {error}", path.display())))
+            std::fs::write(path, text).map_err(|error| Stop::Usage(format!("cannot write {}: {error}", path.display())))
         };
         if let Some(path) = &self.json {
             let text = serde_json::to_string_pretty(verdicts)
-                .map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
+                .map_err(|error| Stop::Usage(format!("the result has no JSON form: {error}")))?;
             write(path, text)?;
         }
         match &self.document {

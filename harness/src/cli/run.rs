@@ -13,7 +13,7 @@ use scenario::{Scenario, StageKind};
 use super::files::{read_plan, read_scenario};
 use super::output::say;
 use super::stage::StageArguments;
-use super::{Ended, Outcome, Usage, jobs, named};
+use super::{Ended, Outcome, Stop, jobs, named};
 use crate::report::{json, junit};
 
 #[derive(Args, Debug)]
@@ -122,9 +122,16 @@ impl Run {
                 });
             }
         }
-        let results = jobs::run(jobs, self.jobs, &self.on)?;
-        self.write(&results)?;
-        Ok(summarise(&results))
+        self.perform(jobs)
+    }
+
+    /// Runs the jobs, and reports their results, also after an interrupt.
+    fn perform(&self, jobs: Vec<Job>) -> Ended {
+        let finished = jobs::run(jobs, self.jobs, &self.on)?;
+        let (interrupt, left) = (finished.interrupt, finished.left());
+        let results = finished.performed();
+        self.write(&results, interrupt.is_some())?;
+        Ok(summarise(&results, left).or_interrupted(interrupt))
     }
 
     fn run_plans(&self, scenarios: &[Scenario]) -> Ended {
@@ -132,10 +139,13 @@ impl Run {
         for file in &self.plans {
             let plan = read_plan(file, scenarios)?;
             if let Some(reason) = self.why_not(&plan.scenario) {
-                return Err(Usage(format!("{}: {reason}", file.display())));
+                return Err(Stop::Usage(format!("{}: {reason}", file.display())));
             }
             if let Some((number, reason)) = plan.why_not_on(self.stage) {
-                return Err(Usage(format!("{}: disturbances[{number}]: {reason}", file.display())));
+                return Err(Stop::Usage(format!(
+                    "{}: disturbances[{number}]: {reason}",
+                    file.display()
+                )));
             }
             jobs.push(Job {
                 reports: self.report.clone(),
@@ -144,45 +154,43 @@ impl Run {
                 ..Job::of(plan, self.stage)
             });
         }
-        let results = jobs::run(jobs, self.jobs, &self.on)?;
-        self.write(&results)?;
-        Ok(summarise(&results))
+        self.perform(jobs)
     }
 
-    fn check(&self) -> Result<(), Usage> {
+    fn check(&self) -> Result<(), Stop> {
         self.on.check(self.stage, self.target_stage)?;
         if let Some(reason) = self.target_stage.and_then(|target| self.stage.why_no_target(target)) {
-            return Err(Usage(format!("--target-stage: {reason}")));
+            return Err(Stop::Usage(format!("--target-stage: {reason}")));
         }
         let sim = self.stage == StageKind::Sim;
         let shared = self.stage.shared_of(self.target_stage);
         if let Some(stage) = shared.filter(|_| !self.on.may_have_several(self.stage, self.target_stage))
             && self.jobs.is_some_and(|jobs| jobs > 1)
         {
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "--jobs {}: scenarios run one after another in one cluster, because nodes have no namespace; on stage \
                  kind, without --cluster and --keep, each job has its own cluster (the stage is {stage})",
                 self.jobs.unwrap_or_default(),
             )));
         }
         if self.controller.is_some() && self.stage == StageKind::Kind && self.target_stage.is_none() {
-            return Err(Usage(
+            return Err(Stop::Usage(
                 "--controller replaces a process, and on stage kind mcm is a Deployment; use --stage embedded, \
                  envtest or kubeconfig"
                     .into(),
             ));
         }
         if self.controller.is_some() && sim {
-            return Err(Usage(
+            return Err(Stop::Usage(
                 "--controller needs a wall clock: virtual time is exact only inside this process; use --stage embedded"
                     .into(),
             ));
         }
         if let Some(reason) = self.crash.and_then(|crash| self.stage.why_no_gate(crash.process)) {
-            return Err(Usage(format!("--crash: {reason}")));
+            return Err(Stop::Usage(format!("--crash: {reason}")));
         }
         if self.mutant.is_some() && !sim {
-            return Err(Usage("--mutant needs --stage sim".into()));
+            return Err(Stop::Usage("--mutant needs --stage sim".into()));
         }
         Ok(())
     }
@@ -194,7 +202,7 @@ impl Run {
         reason.or_else(|| self.target_stage.and_then(on_target))
     }
 
-    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
+    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
         let by_name = named(scenarios, &self.names, |scenario| self.why_not(scenario).is_none())?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
@@ -203,7 +211,7 @@ impl Run {
         }
         for (scenario, _) in &chosen {
             if let Some(reason) = self.why_not(scenario) {
-                return Err(Usage(format!(
+                return Err(Stop::Usage(format!(
                     "scenario {} does not run on stage {}: {reason}",
                     scenario.name, self.stage
                 )));
@@ -216,13 +224,13 @@ impl Run {
         Ok(chosen)
     }
 
-    fn write(&self, results: &[RunResult]) -> Result<(), Usage> {
-        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+    fn write(&self, results: &[RunResult], interrupted: bool) -> Result<(), Stop> {
+        let cannot = |path: &PathBuf, error| Stop::Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
             junit::write(path, results).map_err(|error| cannot(path, error))?;
         }
         if let Some(path) = &self.json {
-            json::write(path, results).map_err(|error| cannot(path, error))?;
+            json::write(path, results, interrupted).map_err(|error| cannot(path, error))?;
         }
         Ok(())
     }
@@ -232,8 +240,8 @@ impl Run {
 const FEWEST_LISTED: usize = 10;
 
 /// Prints the failed runs with their reasons, in the order of the command line, and the totals in a form that test
-/// runners parse.
-pub(super) fn summarise(results: &[RunResult]) -> Outcome {
+/// runners parse. `left` is the number of runs that were not performed, because of an interrupt.
+pub(super) fn summarise(results: &[RunResult], left: usize) -> Outcome {
     let passed = results.iter().filter(|result| result.passed()).count();
     let disturbances = results.iter().flat_map(|result| &result.disturbances);
     let without_hits = disturbances.filter(|disturbance| disturbance.hits == 0).count();
@@ -250,7 +258,14 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
             }
         }
     }
-    say!("{passed} passed, {} failed{warning}", results.len() - passed);
+    let (early, left) = match left {
+        0 => ("", String::new()),
+        left => ("interrupted: ", format!(", {left} not run")),
+    };
+    say!(
+        "{early}{passed} passed, {} failed{left}{warning}",
+        results.len() - passed
+    );
     if passed == results.len() {
         Outcome::Passed
     } else {
@@ -292,6 +307,7 @@ fn parse_crash(text: &str) -> Result<Crash, String> {
             process: Process::Mcm,
             at,
             effect,
+            may_miss: false,
         }),
         _ => Err(wrong()),
     }

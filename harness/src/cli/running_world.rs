@@ -16,7 +16,7 @@ use stage::leftovers::has_owner;
 use stage::plane::{FileError, KubeconfigProblem, private_file};
 use tonic::transport::Channel;
 
-use super::Usage;
+use super::Stop;
 
 /// The file that `drydock up` writes, relative to its folder.
 const FILE: &str = ".drydock/up.json";
@@ -255,7 +255,7 @@ pub(super) struct Where {
 
 impl Where {
     /// The selected world.
-    pub(super) fn world(self, folder: &Path) -> Result<World, Usage> {
+    pub(super) fn world(self, folder: &Path) -> Result<World, Stop> {
         let files = (self.tls_ca, self.tls_cert, self.tls_key);
         let tls = match files {
             (Some(ca), Some(cert), Some(key)) => Some(TlsPaths {
@@ -266,7 +266,7 @@ impl Where {
             }),
             (None, None, None) => None,
             _ => {
-                return Err(Usage(
+                return Err(Stop::Usage(
                     "--tls-ca, --tls-cert and --tls-key belong together: mutual TLS requires all of them".to_owned(),
                 ));
             }
@@ -277,7 +277,7 @@ impl Where {
                 ("--kubeconfig", self.kubeconfig.is_some()),
             ];
             if let Some((what, _)) = stray.into_iter().find(|(_, given)| *given) {
-                return Err(Usage(format!(
+                return Err(Stop::Usage(format!(
                     "{what} without --cloud: specify the address of fakecloud, too"
                 )));
             }
@@ -419,12 +419,17 @@ mod tests {
             tls_ca: path(),
             ..Where::default()
         };
-        assert!(half.world(folder.path()).unwrap_err().0.contains("belong together"));
+        assert!(
+            half.world(folder.path())
+                .unwrap_err()
+                .to_string()
+                .contains("belong together")
+        );
         let stray = Where {
             kubeconfig: path(),
             ..Where::default()
         };
-        let error = stray.world(folder.path()).unwrap_err().0;
+        let error = stray.world(folder.path()).unwrap_err().to_string();
         assert!(error.contains("--kubeconfig without --cloud"), "{error}");
     }
 }

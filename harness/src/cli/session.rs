@@ -12,7 +12,7 @@ use stage::plane::existing::{self, Access};
 use stage::role::Role;
 use tokio_util::sync::CancellationToken;
 
-use super::Usage;
+use super::Stop;
 use super::stage::StageArguments;
 use crate::engine::ScenarioEngine;
 
@@ -36,7 +36,7 @@ pub(super) struct Start<'a> {
 impl Session {
     /// Starts a session; `None`: jobs of the stage share no cluster. If it is stopped, it removes everything that it
     /// created.
-    pub(super) async fn start(start: Start<'_>, stop: &CancellationToken) -> Result<Option<Self>, Usage> {
+    pub(super) async fn start(start: Start<'_>, stop: &CancellationToken) -> Result<Option<Self>, Stop> {
         let (stage, target) = (start.job.stage, start.job.target);
         if stage.shared_of(target).is_none() {
             return Ok(None);
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Removes everything that is not kept; `interrupted`: prints what it removes.
-    pub(super) async fn end(self, interrupted: bool) -> Result<(), Usage> {
+    pub(super) async fn end(self, interrupted: bool) -> Result<(), Stop> {
         if interrupted {
             eprintln!("drydock: interrupted; removing {}", self.leaves());
         }
@@ -113,7 +113,7 @@ async fn ground(
     role: Role,
     access: Option<&Access>,
     stop: &CancellationToken,
-) -> Result<Ground, Usage> {
+) -> Result<Ground, Stop> {
     if let Some(access) = access {
         return Ok(Ground::There(Box::new(connected(access, role, stop).await?)));
     }
@@ -136,26 +136,30 @@ async fn ground(
 }
 
 /// Creates a kind cluster. If it is stopped, the incomplete cluster is dropped.
-async fn created(options: &KindOptions, progress: Progress, stop: &CancellationToken) -> Result<kind::Cluster, Usage> {
+async fn created(options: &KindOptions, progress: Progress, stop: &CancellationToken) -> Result<kind::Cluster, Stop> {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Err(Usage("interrupted".to_owned())),
+        () = stop.cancelled() => Err(Stop::Cancelled),
         cluster = kind::Cluster::start(options, progress) => Ok(cluster?),
     }
 }
 
 /// Starts a session with an existing cluster. If it is stopped, the start completes within seconds, and the session is
 /// ended to remove what it created.
-async fn connected(access: &Access, role: Role, stop: &CancellationToken) -> Result<existing::Session, Usage> {
+async fn connected(access: &Access, role: Role, stop: &CancellationToken) -> Result<existing::Session, Stop> {
     let mut starting = std::pin::pin!(existing::Session::start(access, role));
     tokio::select! {
         biased;
         () = stop.cancelled() => {
             Box::pin(starting.await?.end()).await?;
-            Err(Usage("interrupted".to_owned()))
+            Err(Stop::Cancelled)
         }
-        session = &mut starting => Ok(session?),
+        session = &mut starting => session.map_err(unavailable),
     }
+}
+
+fn unavailable(error: impl std::error::Error) -> Stop {
+    Stop::Unavailable(error.to_string())
 }
 
 /// The existing clusters whose use the user confirmed.
@@ -170,7 +174,7 @@ impl ConfirmedClusters {
     ///
     /// # Errors
     /// When the cluster cannot be read, or the user does not confirm.
-    pub(super) fn ask(job: &Job, arguments: &StageArguments) -> Result<Self, Usage> {
+    pub(super) fn ask(job: &Job, arguments: &StageArguments) -> Result<Self, Stop> {
         let control = (job.stage == StageKind::Kubeconfig).then(|| arguments.confirmed_cluster());
         let target = (job.target == Some(StageKind::Kubeconfig)).then(|| arguments.confirmed_target());
         Ok(Self {

@@ -12,7 +12,7 @@ use stage::run_folder::RunFolder;
 
 use super::files::read_plan;
 use super::output::say;
-use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
+use super::{Ended, Outcome, Stop, block_on, interrupted, jobs};
 use crate::campaign::groups;
 use crate::report::folder;
 use crate::shrink::{Shrunk, Trial, shrink};
@@ -34,12 +34,13 @@ impl ShrinkCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let plan = read_plan(&self.plan, scenarios)?;
         let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
-        let scratch = RunFolder::new().map_err(|error| Usage(format!("cannot create a temporary folder: {error}")))?;
+        let scratch =
+            RunFolder::new().map_err(|error| Stop::Usage(format!("cannot create a temporary folder: {error}")))?;
         let work = Box::pin(find(plan, scratch.path()));
         let found = block_on(async {
             tokio::select! {
                 biased;
-                () = interrupted() => Err(Usage("interrupted".to_owned())),
+                interrupt = interrupted() => Err(Stop::Interrupted(interrupt)),
                 found = work => Ok(found),
             }
         })??;
@@ -49,7 +50,7 @@ impl ShrinkCommand {
         };
         let text = file(&plan, &last, &output)?;
         folder::write_file(&output, text.as_bytes())
-            .map_err(|error| Usage(format!("cannot write {}: {error}", output.display())))?;
+            .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
         say!(
             "{broken} after {trials} runs: {} and {} left",
             count(plan.scenario.steps.len(), "step"),
@@ -102,10 +103,10 @@ async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)>
 }
 
 /// The text of a plan file that begins with the narrative as a comment.
-fn file(plan: &Plan, result: &RunResult, path: &Path) -> Result<String, Usage> {
+fn file(plan: &Plan, result: &RunResult, path: &Path) -> Result<String, Stop> {
     let yaml = plan
         .to_yaml()
-        .map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
+        .map_err(|error| Stop::Usage(format!("the plan has no YAML form: {error}")))?;
     let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
     let mut lines = vec![
         reason.unwrap_or_default().to_owned(),

@@ -9,7 +9,7 @@ use stage::kind::{ImageNames, KindOptions};
 use stage::plane::existing::Access;
 use stage::role::Role;
 
-use super::Usage;
+use super::Stop;
 
 /// Arguments that apply to single stages.
 #[derive(Args, Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) struct StageArguments {
 
 impl StageArguments {
     /// Refuses arguments that do not apply to the stage and the target stage.
-    pub(super) fn check(&self, stage: StageKind, target: Option<StageKind>) -> Result<(), Usage> {
+    pub(super) fn check(&self, stage: StageKind, target: Option<StageKind>) -> Result<(), Stop> {
         use StageKind::{Kind, Kubeconfig};
         let is = |wanted| stage == wanted || target == Some(wanted);
         let flags = [
@@ -100,10 +100,10 @@ impl StageArguments {
         ];
         if let Some((flag, _, of, _)) = flags.iter().find(|(_, given, _, fits)| *given && !fits) {
             let target = target.map_or_else(String::new, |target| format!(", that of the target {target}"));
-            return Err(Usage(format!("{flag} is for {of}; the stage is {stage}{target}")));
+            return Err(Stop::Usage(format!("{flag} is for {of}; the stage is {stage}{target}")));
         }
         let no_cluster =
-            |of: &str, flag: &str| Usage(format!("{of} kubeconfig needs {flag} FILE: it has no default cluster"));
+            |of: &str, flag: &str| Stop::Usage(format!("{of} kubeconfig needs {flag} FILE: it has no default cluster"));
         if stage == Kubeconfig && self.kubeconfig.is_none() {
             return Err(no_cluster("--stage", "--kubeconfig"));
         }
@@ -148,16 +148,16 @@ impl StageArguments {
     }
 
     /// The existing cluster, after the user confirmed its use.
-    pub(super) fn confirmed_cluster(&self) -> Result<Access, Usage> {
+    pub(super) fn confirmed_cluster(&self) -> Result<Access, Stop> {
         self.confirmed(&self.kubeconfig, &self.context)
     }
 
     /// The existing cluster that nodes join, after the user confirmed its use.
-    pub(super) fn confirmed_target(&self) -> Result<Access, Usage> {
+    pub(super) fn confirmed_target(&self) -> Result<Access, Stop> {
         self.confirmed(&self.target_kubeconfig, &self.target_context)
     }
 
-    fn confirmed(&self, kubeconfig: &Option<PathBuf>, context: &Option<String>) -> Result<Access, Usage> {
+    fn confirmed(&self, kubeconfig: &Option<PathBuf>, context: &Option<String>) -> Result<Access, Stop> {
         let access = Access {
             kubeconfig: kubeconfig.clone().unwrap_or_default(),
             context: context.clone(),
@@ -192,9 +192,9 @@ impl StageArguments {
 }
 
 /// Asks for confirmation on a terminal, and fails without one.
-fn confirm(cluster: &str) -> Result<(), Usage> {
+fn confirm(cluster: &str) -> Result<(), Stop> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Usage(format!(
+        return Err(Stop::Usage(format!(
             "cannot ask for confirmation to use {cluster} without a terminal: say --yes to run scenarios there"
         )));
     }
@@ -204,6 +204,6 @@ fn confirm(cluster: &str) -> Result<(), Usage> {
     let read = std::io::stdin().lock().read_line(&mut answer);
     match read {
         Ok(_) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-        _ => Err(Usage("not confirmed; nothing was changed".to_owned())),
+        _ => Err(Stop::Usage("not confirmed; nothing was changed".to_owned())),
     }
 }

@@ -14,7 +14,7 @@ use super::output::say;
 use super::populate::Population;
 use super::running_world::{Announced, World};
 use super::stage::StageArguments;
-use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
+use super::{Ended, Interrupts, Outcome, Stop, availability, block_on, interrupted};
 
 /// The default namespace of kubectl, which the examples use.
 const NAMESPACE: &str = "default";
@@ -84,20 +84,21 @@ impl Up {
         self.on.check(self.stage, None)?;
         self.population.check()?;
         if alone && self.population.nodes() > 0 {
-            return Err(Usage(
+            return Err(Stop::Usage(
                 "--nodes needs fakecloud: without fakecloud there are none".to_owned(),
             ));
         }
         if self.stage == StageKind::Kind {
             if controller != Controller::Mcm {
-                return Err(Usage(
+                return Err(Stop::Usage(
                     "--without and --controller are for stages of processes; on stage kind mcm is a Deployment".into(),
                 ));
             }
+            availability::check([StageKind::Kind])?;
             return block_on(stay_up_in_kind(&self.on, &self.population))?;
         }
         if self.port != 0 && self.stage != StageKind::Embedded {
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "--port is for --stage embedded; the stage is {}",
                 self.stage
             )));
@@ -121,10 +122,11 @@ impl Up {
             fencing: scenario::PreserveFencing::default(),
         };
         let (stage, port, population) = (self.stage, self.port, self.population);
+        availability::check([stage])?;
         block_on(async {
             tokio::select! {
                 biased;
-                () = interrupted() => Ok(Outcome::Passed),
+                _ = interrupted() => Ok(Outcome::Passed),
                 ended = stay_up(stage, port, plan, alone, population) => ended,
             }
         })?
@@ -161,12 +163,12 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
     let options = on.kind_options(Path::new(REPORTS));
     let cluster = tokio::select! {
         biased;
-        () = interrupts.next() => return Ok(Outcome::Passed),
+        _ = interrupts.next() => return Ok(Outcome::Passed),
         cluster = Cluster::start(&options, Arc::new(|line| say!("{line}"))) => cluster?,
     };
     let broken = tokio::select! {
         biased;
-        () = interrupts.next() => None,
+        _ = interrupts.next() => None,
         reason = deployed(&cluster, population) => Some(reason),
     };
     let mut ending = std::pin::pin!(cluster.end());
@@ -174,13 +176,13 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
         tokio::select! {
             biased;
             ended = &mut ending => break ended,
-            () = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
+            _ = interrupts.next() => eprintln!("drydock: the removal of the cluster is still in progress; wait"),
         }
     };
     ended?;
     match broken {
         None => Ok(Outcome::Passed),
-        Some(reason) => Err(Usage(reason)),
+        Some(reason) => Err(Stop::Usage(reason)),
     }
 }
 
@@ -231,9 +233,9 @@ fn announce(world: &World, run_folder: &Path) -> Option<Announced> {
 }
 
 /// Prints an error. If nodes or pods are not ready in time, the world continues to run for inspection.
-fn print_error(settled: Result<(), Usage>) {
-    if let Err(Usage(reason)) = settled {
-        eprintln!("drydock: {reason}");
+fn print_error(settled: Result<(), Stop>) {
+    if let Err(stop) = settled {
+        eprintln!("drydock: {stop}");
     }
 }
 
@@ -249,7 +251,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
             Plane::Envtest(Box::new(plane))
         }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "drydock up starts its own cluster, on stage embedded, envtest or kind; stage {stage} is for drydock run"
             )));
         }
@@ -257,7 +259,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
     if alone {
         print_up(plane.kubeconfig());
         print_end();
-        return Err(Usage(plane.trouble().await));
+        return Err(Stop::Usage(plane.trouble().await));
     }
     let without_mcm = plan.controller == Controller::None;
     let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
@@ -287,7 +289,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, populatio
     };
     tokio::select! {
         biased;
-        reason = stage.keep_running(|exit| say!("{exit}")) => Err(Usage(reason)),
+        reason = stage.keep_running(|exit| say!("{exit}")) => Err(Stop::Usage(reason)),
         never = settle => never,
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use apiserver::faults::Invalid;
 use judge::evaluate::short;
+use runtime::error::brief;
 use scenario::kinds::UnknownKind;
 use stage::cloud::CloudError;
 use stage::clusters::UserNameError;
@@ -31,7 +32,7 @@ pub(super) enum ActionError {
     #[error(transparent)]
     User(#[from] UserNameError),
     /// A request to the API server failed.
-    #[error("cannot {attempt}: {source}")]
+    #[error("cannot {attempt}: {}", brief(source))]
     Api {
         /// Description of the request, which follows "cannot".
         attempt: String,

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use mcm_api::keys;
+use runtime::error::brief;
 use serde_json::json;
 
 use super::observe::Raw;
@@ -32,7 +33,10 @@ pub(super) fn run(client: kube::Client, clock: Clock) -> BoxStream<'static, Raw>
             let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(labels)).await;
             notes.push(match written {
                 Ok(_) => Raw::Note(format!("the agent on node {name} reports a successful update")),
-                Err(error) => Raw::Note(format!("the agent on node {name} cannot report its update: {error}")),
+                Err(error) => Raw::Note(format!(
+                    "the agent on node {name} cannot report its update: {}",
+                    brief(&error)
+                )),
             });
         }
         Some((futures::stream::iter(notes), (api, selected, clock)))

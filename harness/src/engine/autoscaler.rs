@@ -58,8 +58,9 @@ impl Empty {
 }
 
 impl Actor {
-    /// Removes nodes until the end of the step.
-    pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<(), ActionError> {
+    /// Removes nodes until the end of the step. Returns their number.
+    pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<u64, ActionError> {
+        let mut removed = 0;
         let lasts = SignedDuration::try_from(step.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
         let end = self.clock.now().saturating_add(lasts).unwrap_or(Timestamp::MAX);
         let idle = step.idle.value(timeouts);
@@ -71,13 +72,14 @@ impl Actor {
             let next = empty.next(&nodes, &busy, self.clock.now(), idle);
             if let Some(machine) = next.and_then(|node| machines.get(&node)) {
                 self.scale_down(&step.deployment, machine).await?;
+                removed += 1;
                 let _ = self
                     .notes
                     .unbounded_send(format!("cluster-autoscaler lists {machine}, which is empty"));
             }
             self.clock.sleep(PERIOD).await;
         }
-        Ok(())
+        Ok(removed)
     }
 
     /// The deployment's machines that are not being deleted, by node name.

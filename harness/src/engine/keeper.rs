@@ -9,6 +9,7 @@ use futures::stream::{BoxStream, StreamExt, unfold};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::runtime::watcher;
 use mcm_api::keys;
+use runtime::error::brief;
 use scenario::fixtures;
 use scenario::keeper::Keeper;
 use scenario::kinds::{self, UnknownKind};
@@ -201,7 +202,7 @@ impl Actor {
                     self.known.deleted.insert(name.clone());
                 }
                 (
-                    done.map(drop).map_err(|error| error.to_string()),
+                    done.map(drop).map_err(|error| brief(&error)),
                     format!("the keeper deletes {name}"),
                 )
             }

@@ -11,6 +11,7 @@ mod autoscaler;
 mod evictor;
 mod flap;
 mod keeper;
+mod misses;
 pub mod observe;
 mod perform;
 mod quiet;
@@ -28,11 +29,12 @@ use std::time::Duration;
 use clock::Clock;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
-use judge::evaluate::{self, Armed, Verdict, describe, short};
+use judge::armed::{Armed, Verdict};
+use judge::evaluate::{self, describe, short};
 use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
-use judge::{Failure, ScenarioOutcome, end, preserved};
+use judge::{Failure, Miss, ScenarioOutcome, end, preserved};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{self, Side, UnknownKind};
@@ -77,6 +79,8 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         scope,
         narrative: Narrative::new(started),
         armed: Vec::new(),
+        misses: Vec::new(),
+        cloud_hits: BTreeMap::new(),
         invariants: Invariants::new(rules),
         disturbances: ActiveDisturbances::default(),
         keep,
@@ -99,7 +103,8 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         ended,
         match &failure {
             Some(failure) => format!("FAILED: {}", failure.reason),
-            None => "passed".to_owned(),
+            None if engine.misses.is_empty() => "passed".to_owned(),
+            None => "the end; some steps had no effect".to_owned(),
         },
     );
     ScenarioOutcome {
@@ -107,6 +112,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         world: engine.world,
         end,
         failure,
+        misses: engine.misses,
         lasted: evaluate::between(started, ended),
     }
 }
@@ -139,6 +145,10 @@ struct Engine<'a, S> {
     scope: Scope,
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
+    /// The steps without an effect so far.
+    misses: Vec<Miss>,
+    /// The hits of removed cloud rules, by the cloud's own count.
+    cloud_hits: BTreeMap<String, u64>,
     invariants: Invariants,
     disturbances: ActiveDisturbances,
     keep: watch::Sender<u32>,
@@ -168,9 +178,9 @@ impl<S: Stage> Engine<'_, S> {
         .await?;
         // The remaining expectations hold throughout. They were evaluated after every observation and were not missed.
         for (step, armed) in std::mem::take(&mut self.armed) {
-            let shown = describe(&armed.expectation().that, &self.world);
-            self.note(format!("step {step}: met ({shown})"));
+            self.met(step, &armed);
         }
+        self.find_missed_faults(scenario).await?;
         Ok(())
     }
 
@@ -304,6 +314,9 @@ impl<S: Stage> Engine<'_, S> {
         if let Some(violation) = violation {
             return Err(self.broken(&violation));
         }
+        for (_, armed) in &mut self.armed {
+            armed.record(observation.at, &self.world);
+        }
         self.judge()
     }
 
@@ -337,31 +350,49 @@ impl<S: Stage> Engine<'_, S> {
         }
         let timeouts = self.stage.timeouts();
         let mut missed = None;
-        let (world, narrative) = (&self.world, &mut self.narrative);
-        self.armed
-            .retain_mut(|(step, armed)| match armed.judge(now, world, timeouts) {
-                Verdict::Pending(_) => true,
-                Verdict::Met => {
-                    narrative.push(
-                        now,
-                        format!("step {step}: met ({})", describe(&armed.expectation().that, world)),
-                    );
-                    false
-                }
+        let mut pending = Vec::with_capacity(self.armed.len());
+        let mut met = Vec::new();
+        for (step, mut armed) in std::mem::take(&mut self.armed) {
+            match armed.judge(now, &self.world, timeouts) {
+                Verdict::Pending(_) => pending.push((step, armed)),
+                Verdict::Met => met.push((step, armed)),
                 Verdict::Missed(shown) => {
-                    missed = missed
-                        .take()
-                        .or(Some((*step, format!("expected {}; but {shown}", armed.expectation()))));
-                    true
+                    let reason = format!("expected {}; but {shown}", armed.expectation());
+                    missed.get_or_insert((step, reason, armed.readings(self.started)));
+                    pending.push((step, armed));
                 }
-            });
-        match missed {
-            Some((step, reason)) => Err(Failure {
-                step,
-                expectation: true,
-                ..self.failed(reason)
-            }),
-            None => Ok(()),
+            }
+        }
+        self.armed = pending;
+        for (step, armed) in met {
+            self.met(step, &armed);
+        }
+        let Some((step, reason, readings)) = missed else {
+            return Ok(());
+        };
+        self.note_readings(step, readings);
+        Err(Failure {
+            step,
+            expectation: true,
+            ..self.failed(reason)
+        })
+    }
+
+    /// Records an expectation that is met.
+    fn met(&mut self, step: usize, armed: &Armed) {
+        let shown = describe(&armed.expectation().that, &self.world);
+        self.note(format!("step {step}: met ({shown})"));
+        self.note_readings(step, armed.readings(self.started));
+        let reason = armed.ungrounded(&self.world);
+        if let Some(reason) = reason.filter(|_| !armed.expectation().may_miss) {
+            self.miss(step, format!("the expectation could not fail: {reason}"));
+        }
+    }
+
+    /// Adds the values that an expectation read to the narrative.
+    fn note_readings(&mut self, step: usize, readings: Vec<String>) {
+        for reading in readings {
+            self.note(format!("step {step}: {reading}"));
         }
     }
 

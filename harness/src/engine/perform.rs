@@ -45,11 +45,29 @@ pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, ActionE
     }
 }
 
+/// Whether a request changed anything. Most do, or fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hits {
+    /// It changed nothing.
+    None,
+    /// It changed something.
+    Some,
+}
+
+impl Hits {
+    fn of(count: u64) -> Self {
+        match count {
+            0 => Self::None,
+            _ => Self::Some,
+        }
+    }
+}
+
 /// Performs the request of `step` on its [`subject`].
 ///
 /// # Errors
 /// Why it cannot be performed.
-pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<(), ActionError> {
+pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<Hits, ActionError> {
     let Handles {
         clusters,
         timeouts,
@@ -59,20 +77,20 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         ..
     } = &handles;
     match step.request() {
-        Request::Apply(fixture) => Ok(apply(clusters, namespace, &fixture.object(namespace, timeouts)).await?),
-        Request::Delete { object, .. } if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await,
+        Request::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await?,
+        Request::Delete { object, .. } if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await?,
         Request::Delete { object, force } => {
             let parameters = match force {
                 true => DeleteParams::default().grace_period(0),
                 false => DeleteParams::default(),
             };
-            delete(clusters, namespace, object, &parameters).await
+            delete(clusters, namespace, object, &parameters).await?;
         }
         Request::Merge(patch) => {
             let namespace = patch.namespace.unwrap_or(namespace);
-            Ok(merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await?)
+            merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await?;
         }
-        Request::As(step) => act_as(&handles, step, subject).await,
+        Request::As(step) => act_as(&handles, step, subject).await?,
         Request::Evict { node, within } => {
             let evictor = Evictor {
                 client: clusters.target().clone(),
@@ -80,7 +98,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
                 timeouts: timeouts.clone(),
                 notes: notes.clone(),
             };
-            evictor.run(node, within).await
+            evictor.run(node, within).await?;
         }
         Request::Flap(flap) => {
             let written = flap::run(clusters.target(), clock, timeouts, subject, flap).await?;
@@ -88,9 +106,12 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
                 "condition {} of node {subject} was written {written} times",
                 flap.condition
             ));
-            Ok(())
+            return Ok(Hits::of(written));
         }
-        Request::Strip(strip) => Box::pin(strip::run(clusters.control(), clock, timeouts, namespace, strip)).await,
+        Request::Strip(strip) => {
+            let stripped = Box::pin(strip::run(clusters.control(), clock, timeouts, namespace, strip)).await?;
+            return Ok(Hits::of(stripped));
+        }
         Request::Autoscaler(autoscaler) => {
             let actor = Actor {
                 clusters: clusters.clone(),
@@ -98,9 +119,9 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
                 namespace: namespace.clone(),
                 notes: notes.clone(),
             };
-            Box::pin(actor.run(autoscaler, timeouts)).await
+            return Ok(Hits::of(Box::pin(actor.run(autoscaler, timeouts)).await?));
         }
-        Request::Cloud(request) => Ok(change_cloud(&handles, request, subject).await?),
+        Request::Cloud(request) => change_cloud(&handles, request, subject).await?,
         // The engine performs these itself.
         Request::Process(_)
         | Request::Crash(_)
@@ -111,8 +132,9 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         | Request::QuietEnd(_)
         | Request::Wait(_)
         | Request::Resolve(_)
-        | Request::Expect(_) => Ok(()),
+        | Request::Expect(_) => {}
     }
+    Ok(Hits::Some)
 }
 
 async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &str) -> Result<(), CloudError> {
@@ -124,7 +146,7 @@ async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &st
     } = handles;
     match request {
         CloudRequest::Inject(fault) => cloud.inject(fault, timeouts).await,
-        CloudRequest::Lift(rule) => cloud.lift(rule).await,
+        CloudRequest::Lift(rule) => cloud.lift(rule).await.map(drop),
         CloudRequest::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
         CloudRequest::FailZone(fail) => cloud.fail_zone(fail).await,
         CloudRequest::RestoreZone(zone) => cloud.restore_zone(zone).await,
@@ -142,13 +164,13 @@ async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), Ac
         ..handles.clone()
     };
     let refused = match Box::pin(perform(acting, &step.step, subject)).await {
-        Ok(()) if step.refused => {
+        Ok(_) if step.refused => {
             return Err(ActionError::NotRefused {
                 user: step.user.clone(),
             });
         }
         Err(error) if step.refused => error,
-        done => return done,
+        done => return done.map(drop),
     };
     let text = refused.to_string();
     let is_refusal = ["Forbidden", "forbidden", "Unauthorized"]

@@ -99,7 +99,8 @@ impl<S: Stage> Engine<'_, S> {
             faults.clear();
         }
         let lifted = self.stage.cloud().lift_all().await;
-        lifted.map_err(|error| self.failed(error))?;
+        let lifted = lifted.map_err(|error| self.failed(error))?;
+        self.count_cloud_hits(lifted);
         self.disturbances.clear_rules();
         let health = self.stage.timeouts().health;
         let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
+use runtime::error::brief;
 use stage::clusters::Clusters;
 
 /// The key of the number of bootstrap tokens in the result of [`secrets`].
@@ -11,7 +12,7 @@ pub const TOKENS: &str = "bootstrap tokens";
 
 /// Secrets cannot be listed.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot list Secrets in {namespace}: {source}")]
+#[error("cannot list Secrets in {namespace}: {}", brief(source))]
 pub struct SecretsError {
     /// Their namespace.
     pub namespace: String,

@@ -3,7 +3,8 @@
 use futures::channel::mpsc;
 use futures::stream::StreamExt;
 use judge::Failure;
-use judge::evaluate::{Armed, short};
+use judge::armed::Armed;
+use judge::evaluate::short;
 use judge::world::WorldState;
 use scenario::Step;
 use scenario::step::deferred_target::DeferredTarget;
@@ -11,6 +12,7 @@ use scenario::step::{CloudRequest, ProcessStep, Request};
 use stage::{Stage, StageError};
 
 use super::action_error::ActionError;
+use super::perform::Hits;
 use super::{Engine, perform, user_intent};
 
 /// Why an action failed.
@@ -69,22 +71,31 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Chooses a machine and acts on it. Without a matching machine, or if the action is refused, the scenario
-    /// continues.
+    /// continues, and the step has missed.
     async fn resolve_and_act(&mut self, target: &DeferredTarget) -> Result<(), Failure> {
         let now = self.clock.now();
         let step = self.called.resolve(target, &self.world, self.stage.timeouts(), now);
-        let Some(step) = step else {
-            self.note(format!("step {}: {target}: no machine matches", self.step));
-            return Ok(());
-        };
-        match self.user_action(&step).await {
-            Ok(()) => Ok(()),
-            Err(StepError::Refused(error)) => {
-                self.note(format!("step {}: refused: {error}", self.step));
-                Ok(())
+        let missed = match step {
+            None => {
+                self.note(format!("step {}: {target}: no machine matches", self.step));
+                format!(
+                    "{target}: no machine matches {:?}, or the action does not apply to it",
+                    target.among
+                )
             }
-            Err(StepError::Ended(failure)) => Err(failure),
+            Some(step) => match self.user_action(&step).await {
+                Ok(()) => return Ok(()),
+                Err(StepError::Refused(error)) => {
+                    self.note(format!("step {}: refused: {error}", self.step));
+                    format!("{target}: {error}")
+                }
+                Err(StepError::Ended(failure)) => return Err(failure),
+            },
+        };
+        if !target.may_miss {
+            self.miss(self.step, missed);
         }
+        Ok(())
     }
 
     /// Performs an action of a user or a fault, and records it in the judging rules.
@@ -96,8 +107,11 @@ impl<S: Stage> Engine<'_, S> {
             self.disturbances.apply(change);
         }
         self.update_undisturbed_since();
-        self.act(action).await?;
+        let hits = self.act(action).await?;
         self.update_undisturbed_since();
+        if hits == Hits::None && !action.may_miss() {
+            self.miss(self.step, format!("{}: nothing was changed", action.description()));
+        }
         Ok(())
     }
 
@@ -134,29 +148,47 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Performs an action while the engine processes observations.
-    async fn act(&mut self, action: &Step) -> Result<(), StepError> {
+    async fn act(&mut self, action: &Step) -> Result<Hits, StepError> {
         if let Some(target) = action.targets().fault {
             // The complete step, so that different faults are different in the trace.
             let what = serde_json::to_string(action).unwrap_or_else(|_| action.description());
             self.stage.fault(&target, &what);
         }
         match action.request() {
-            Request::Process(step) => return self.process(step).await,
-            Request::Crash(crash) => return self.stage.crash(crash).map_err(refused),
+            Request::Process(step) => {
+                self.process(step).await?;
+                return Ok(Hits::Some);
+            }
+            Request::Crash(crash) => {
+                self.stage.crash(crash).map_err(refused)?;
+                return Ok(Hits::Some);
+            }
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
                 self.invariants.rules.paused_until = Some(self.later(time));
                 let paused = self.stage.pause(pause.process, time).await;
-                return paused.map_err(refused);
+                paused.map_err(refused)?;
+                return Ok(Hits::Some);
             }
             Request::Cloud(CloudRequest::Inject(fault)) if fault.is_byzantine() => {
                 self.invariants.rules.byzantine.insert(fault.name.clone());
             }
-            Request::AddApiFault(fault) => return Ok(self.add_api_fault(fault).await?),
-            Request::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)?),
+            Request::Cloud(CloudRequest::Lift(rule)) => {
+                let hits = self.stage.cloud().lift(rule).await;
+                self.count_cloud_hits([(rule.to_owned(), hits.map_err(ActionError::from)?)]);
+                return Ok(Hits::Some);
+            }
+            Request::AddApiFault(fault) => {
+                self.add_api_fault(fault).await?;
+                return Ok(Hits::Some);
+            }
+            Request::LiftApiFault(rule) => {
+                self.lift_api_fault(rule)?;
+                return Ok(Hits::Some);
+            }
             Request::Keep(replicas) => {
                 self.keep.send_replace(replicas);
-                return Ok(());
+                return Ok(Hits::Some);
             }
             _ => {}
         }

@@ -15,14 +15,15 @@ use super::action_error::{ActionError, cannot};
 /// Age of a machine when its label is removed, and poll period.
 const AGE: Duration = Duration::from_secs(1);
 
-/// Removes labels until the end of the step.
+/// Removes labels until the end of the step. Returns their number.
 pub(super) async fn run(
     client: &kube::Client,
     clock: &Clock,
     timeouts: &Timeouts,
     namespace: &str,
     strip: &Strip,
-) -> Result<(), ActionError> {
+) -> Result<u64, ActionError> {
+    let mut removed = 0;
     let machines = kinds::find("Machine")?.api(client, namespace);
     let lasts = SignedDuration::try_from(strip.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
     let started = clock.now();
@@ -41,11 +42,11 @@ pub(super) async fn run(
             }
             let name = machine.metadata.name.unwrap_or_default();
             match machines.patch(&name, &PatchParams::default(), &patch).await {
-                Ok(_) => {}
+                Ok(_) => removed += 1,
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 Err(error) => return Err(cannot(format!("remove the label {} from {name}", strip.label))(error)),
             }
         }
     }
-    Ok(())
+    Ok(removed)
 }

@@ -188,6 +188,7 @@ mod tests {
             among: "md-*".to_owned(),
             nth,
             user_action: UserAction::Delete,
+            may_miss: false,
         }
     }
 

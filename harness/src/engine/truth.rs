@@ -7,6 +7,7 @@ use judge::Failure;
 use judge::invariants::{ServerTruth, may_lead};
 use judge::object::{after, is_deleting, owner, text};
 use judge::world::{self, Leadership};
+use runtime::error::brief;
 use scenario::cloud::CloudEvent;
 use scenario::kinds;
 use scenario::observation::{Observation, Seen};
@@ -37,7 +38,7 @@ impl<S: Stage> Engine<'_, S> {
         let read = kind.api(&self.stage.client(), &namespace).get_opt(name).await;
         match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
             Ok(machine) => Ok(machine.map_or(ServerTruth::Gone, ServerTruth::Machine)),
-            Err(error) => Err(self.failed(format!("cannot read machine {name}: {error}"))),
+            Err(error) => Err(self.failed(format!("cannot read machine {name}: {}", brief(&error)))),
         }
     }
 
@@ -72,7 +73,8 @@ impl<S: Stage> Engine<'_, S> {
         let namespace = self.stage.namespace().to_owned();
         let kind = kinds::find("Lease").map_err(|error| self.failed(error))?;
         let read = kind.api(&self.stage.client(), &namespace).get_opt(LEASE).await;
-        let lease = read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {error}")))?;
+        let lease =
+            read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {}", brief(&error))))?;
         let lease = lease.and_then(|lease| serde_json::to_value(lease).ok());
         self.world.leadership = lease.as_ref().and_then(Leadership::of);
         self.catch_up_with_renewals();
@@ -101,7 +103,7 @@ impl<S: Stage> Engine<'_, S> {
         let set = kinds::find("MachineSet").map_err(|error| self.failed(error))?;
         let namespace = text(machine, "/metadata/namespace");
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
-        let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
+        let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {}", brief(&error))))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
             if may_hide_changes(self.world.objects.get(&world::key(set, &object)), &object) {
                 self.invariants

@@ -19,7 +19,10 @@ pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
     for step in &mut moved.steps {
         let times = match step {
             Step::Wait(time) => vec![&mut time.0],
-            Step::Inject(fault) => fault.action.latency.iter_mut().filter_map(Latency::fixed_mut).collect(),
+            Step::Inject(fault) => {
+                let latency = fault.rule.action.latency.iter_mut();
+                latency.filter_map(Latency::fixed_mut).collect()
+            }
             Step::SlowCreation(slow) => vec![&mut slow.by],
             Step::Pause(pause) => vec![&mut pause.time],
             _ => Vec::new(),

@@ -83,7 +83,7 @@ fn without(step: Step, machine: &str) -> Option<Step> {
         Step::Delete(object) => Some(&object.name),
         Step::Annotate(annotate) => Some(&annotate.name),
         Step::Patch(patch) => Some(&patch.name),
-        Step::Inject(fault) => fault.matches.machine.as_ref(),
+        Step::Inject(fault) => fault.rule.matches.machine.as_ref(),
         Step::Vm(step) => Some(&step.machine),
         Step::Kubelet(step) => Some(&step.machine),
         _ => None,

@@ -18,6 +18,7 @@ fn crash(effect: u64) -> Disturbance {
         process: Process::Mcm,
         at: Moment::After,
         effect,
+        may_miss: false,
     })
 }
 

@@ -6,6 +6,7 @@ use judge::object::text;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, PatchParams, PostParams};
 use kube::runtime::wait::{self, await_condition, conditions};
+use runtime::error::brief;
 use scenario::kinds::{self, UnknownKind};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ pub enum ApplyError {
         source: serde_json::Error,
     },
     /// The API server rejects the creation.
-    #[error("cannot apply {kind} {name}: {source}")]
+    #[error("cannot apply {kind} {name}: {}", brief(source))]
     Create {
         /// Kind of the object.
         kind: String,
@@ -40,7 +41,7 @@ pub enum ApplyError {
         source: Box<kube::Error>,
     },
     /// The API server rejects the patch.
-    #[error("cannot patch {kind} {name}: {source}")]
+    #[error("cannot patch {kind} {name}: {}", brief(source))]
     Patch {
         /// Kind of the object.
         kind: String,

@@ -229,28 +229,35 @@ impl CloudClient {
         Ok(findings.iter().filter(lost).count())
     }
 
-    /// Removes all fault rules and returns their names.
+    /// The fault rules and their numbers of hits, which include calls that nobody waited for.
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn lift_all(&self) -> Result<Vec<String>, CloudError> {
+    pub async fn hits(&self) -> Result<BTreeMap<String, u64>, CloudError> {
         let list = limited("list_faults", self.0.clone().list_faults(proto::ListFaultsRequest {})).await?;
-        let names: Vec<String> = list.faults.into_iter().map(|fault| fault.id).collect();
-        for name in &names {
-            self.lift(name).await?;
-        }
-        Ok(names)
+        Ok(list.faults.into_iter().map(|fault| (fault.id, fault.hits)).collect())
     }
 
-    /// Removes a fault rule.
+    /// Removes all fault rules and returns them with their numbers of hits.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn lift_all(&self) -> Result<BTreeMap<String, u64>, CloudError> {
+        let rules = self.hits().await?;
+        for name in rules.keys() {
+            self.lift(name).await?;
+        }
+        Ok(rules)
+    }
+
+    /// Removes a fault rule and returns its number of hits.
     ///
     /// # Errors
     /// When there is no such rule.
-    pub async fn lift(&self, rule: &str) -> Result<(), CloudError> {
+    pub async fn lift(&self, rule: &str) -> Result<u64, CloudError> {
         let request = proto::RemoveFaultRequest { id: rule.to_owned() };
-        limited("remove_fault", self.0.clone().remove_fault(request))
-            .await
-            .map(drop)
+        let removed = limited("remove_fault", self.0.clone().remove_fault(request)).await?;
+        Ok(removed.hits)
     }
 
     /// Fails a zone until [`Self::restore_zone`].

@@ -14,7 +14,7 @@ use super::child::Program;
 use super::gated::Gated;
 use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs};
-use super::supervised::crash_at;
+use super::supervised::{crash_at, has_crashed_at};
 
 /// The controller of the machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,14 @@ impl ControllerProcesses {
         match (self, crash.process) {
             (Self::Gated(gated), Process::Mcm) => crash_at(&gated.mcm.group, crash),
             (_, process) => Err(StageError::NotCounted(process)),
+        }
+    }
+
+    /// Whether an armed crash has happened.
+    pub(super) fn has_crash_hit(&self, crash: &Crash) -> bool {
+        match self {
+            Self::Gated(gated) => has_crashed_at(&gated.mcm.group, crash),
+            _ => true,
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clock::Clock;
 use judge::object::text;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use runtime::error::brief;
 use serde_json::Value;
 
 /// Errors of applying and removing the objects of `deploy/`.
@@ -62,7 +63,7 @@ pub enum DeployError {
         source: serde_json::Error,
     },
     /// The API server rejects the creation or change of an object.
-    #[error("cannot apply {kind} {name}: {source}")]
+    #[error("cannot apply {kind} {name}: {}", brief(source))]
     Apply {
         /// Kind of the object.
         kind: String,
@@ -72,7 +73,7 @@ pub enum DeployError {
         source: Box<kube::Error>,
     },
     /// The API server rejects the deletion of an object.
-    #[error("cannot delete {kind} {name}: {source}")]
+    #[error("cannot delete {kind} {name}: {}", brief(source))]
     Delete {
         /// Kind of the object.
         kind: String,
@@ -82,7 +83,7 @@ pub enum DeployError {
         source: Box<kube::Error>,
     },
     /// The existence of a deleted object cannot be checked.
-    #[error("cannot read {kind} {name}: {source}")]
+    #[error("cannot read {kind} {name}: {}", brief(source))]
     Read {
         /// Kind of the object.
         kind: String,

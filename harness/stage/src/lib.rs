@@ -54,6 +54,7 @@ use jiff::Timestamp;
 use judge::ScenarioOutcome;
 use judge::evaluate::short;
 use k8s_openapi::api::coordination::v1::Lease;
+use runtime::error::brief;
 use scenario::observation::Request;
 use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Scenario, Step, Timeouts};
@@ -223,6 +224,11 @@ pub trait Stage {
     /// When this stage cannot count effects.
     fn crash(&mut self, crash: &Crash) -> Result<(), StageError>;
 
+    /// Whether an armed crash has killed its process.
+    fn has_crash_hit(&self, _crash: &Crash) -> bool {
+        true
+    }
+
     /// Records a disturbance by the scenario or a hit of an injected fault in the trace; `target` is what it affects.
     /// Stages without a trace ignore it.
     fn fault(&self, target: &str, what: &str);
@@ -300,7 +306,7 @@ const LEADER_PROBE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum LeaderError {
     /// The Lease cannot be read.
-    #[error("cannot read the Lease {namespace}/{LEASE}: {source}")]
+    #[error("cannot read the Lease {namespace}/{LEASE}: {}", brief(source))]
     Read {
         /// The namespace of the Lease.
         namespace: String,

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
+use runtime::error::brief;
 use scenario::kinds::{self, UnknownKind};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -23,7 +24,7 @@ pub enum ObjectError {
     #[error(transparent)]
     UnknownKind(#[from] UnknownKind),
     /// The API server rejects a read.
-    #[error("cannot read {what}: {source}")]
+    #[error("cannot read {what}: {}", brief(source))]
     Read {
         /// Which objects.
         what: String,
@@ -31,7 +32,7 @@ pub enum ObjectError {
         source: Box<kube::Error>,
     },
     /// The API server rejects the deletion of an object, or the removal of its finalizers.
-    #[error("cannot remove {object}: {source}")]
+    #[error("cannot remove {object}: {}", brief(source))]
     Left {
         /// Its path.
         object: String,

@@ -285,6 +285,10 @@ impl Stage for ProcessStage {
         self.mcm.crash(crash)
     }
 
+    fn has_crash_hit(&self, crash: &Crash) -> bool {
+        self.mcm.has_crash_hit(crash)
+    }
+
     async fn pause(&mut self, process: Process, time: Duration) -> Result<(), StageError> {
         let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
         self.mcm.pause(process, time, client, namespace, clock).await

@@ -98,6 +98,7 @@ mod tests {
                 expectation: true,
                 reason: reason.to_owned(),
             }),
+            misses: Vec::new(),
             lasted: Duration::ZERO,
         }
     }

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::{Api, PostParams};
 use mcm_api::{GoDuration, Machine};
+use runtime::error::brief;
 use scenario::{PreserveFencing, Timeouts, fixtures};
 
 use super::clusters::Clusters;
@@ -24,7 +25,7 @@ const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The API server rejects a CRD.
-    #[error("cannot create the CRD {name}: {source}")]
+    #[error("cannot create the CRD {name}: {}", brief(source))]
     Definition {
         /// The definition.
         name: String,
@@ -38,7 +39,7 @@ pub enum SetupError {
     #[error(transparent)]
     Deploy(#[from] DeployError),
     /// Discovery cannot be read.
-    #[error(transparent)]
+    #[error("{}", brief(.0))]
     Discovery(kube::Error),
     /// Discovery does not list the machine API in time.
     #[error("discovery does not list {group} after {ESTABLISHED:?}")]
@@ -47,7 +48,7 @@ pub enum SetupError {
         group: String,
     },
     /// The API server rejects the namespace.
-    #[error("cannot create the namespace {name}: {source}")]
+    #[error("cannot create the namespace {name}: {}", brief(source))]
     Namespace {
         /// The namespace.
         name: String,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clock::Clock;
 use judge::narrative::Narrative;
 use scenario::step::{Crash, ProcessAction};
-use sim::{Gate, Handle, Trace};
+use sim::{DisturbanceKind, Gate, Handle, Trace};
 
 use super::{LeaderError, StageError, holder_among, leader};
 use crate::plan::effects;
@@ -128,6 +128,11 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
     }
     gate.crash_at(effects::crash_point(crash));
     Ok(())
+}
+
+/// Whether an armed crash has happened.
+pub(super) fn has_crashed_at(gate: &Gate, crash: &Crash) -> bool {
+    gate.has_hit(crash.effect, DisturbanceKind::Crash)
 }
 
 /// Adds to the narrative the starts of mcm, the restarts of built-in controllers, kubelets and drivers, and the

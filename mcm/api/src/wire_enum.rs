@@ -11,6 +11,9 @@ macro_rules! wire_enum {
         }
 
         impl $name {
+            /// The texts of all known values.
+            pub const TEXTS: &'static [&'static str] = &[$($text,)*];
+
             /// The text on the wire.
             pub fn as_str(&self) -> &str {
                 match self {

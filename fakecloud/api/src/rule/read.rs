@@ -261,9 +261,13 @@ impl<'de> Deserialize<'de> for NamedCode {
         match Code::from_name(&name) {
             Some(code) => Ok(Self(Some(code).filter(|code| *code != Code::Ok))),
             None => {
-                let names: Vec<_> = Code::ALL.into_iter().map(Code::name).collect();
+                let names = Code::ALL.map(Code::name);
+                let near = names
+                    .into_iter()
+                    .min_by_key(|known| strsim::damerau_levenshtein(&name, known));
                 Err(T::Error::custom(format!(
-                    "{name:?} is not a machine code; the codes are {}",
+                    "{name:?} is not a machine code; the closest is {}, and the codes are {}",
+                    near.unwrap_or_default(),
                     names.join(", ")
                 )))
             }

@@ -44,12 +44,20 @@ pub fn keep(replicas: u32) -> Step {
 
 /// Adds a fault rule to the API server.
 pub fn api_fault(rule: Rule) -> Step {
-    Step::ApiFault(ApiFault { rule, by: None })
+    Step::ApiFault(ApiFault {
+        rule,
+        by: None,
+        may_miss: false,
+    })
 }
 
 /// Adds a fault rule to the API server that affects one client.
 pub fn api_fault_by(client: Client, rule: Rule) -> Step {
-    Step::ApiFault(ApiFault { rule, by: Some(client) })
+    Step::ApiFault(ApiFault {
+        rule,
+        by: Some(client),
+        may_miss: false,
+    })
 }
 
 /// Removes a fault rule from the API server.
@@ -92,6 +100,7 @@ pub fn slow_creation(name: &str, machine: &str, by: impl Into<DurationExpression
         name: name.to_owned(),
         machine: machine.to_owned(),
         by: by.into(),
+        may_miss: false,
     })
 }
 
@@ -109,6 +118,7 @@ pub fn flap(
         values: values.map(str::to_owned),
         every: every.into(),
         lasts: lasts.into(),
+        may_miss: false,
     })
 }
 
@@ -118,6 +128,7 @@ pub fn strip(label: &str, value: &str, lasts: impl Into<DurationExpression>) -> 
         label: label.to_owned(),
         value: value.to_owned(),
         lasts: lasts.into(),
+        may_miss: false,
     })
 }
 
@@ -131,6 +142,7 @@ pub fn scale_down_empty(
         deployment: deployment.to_owned(),
         idle: idle.into(),
         lasts: lasts.into(),
+        may_miss: false,
     })
 }
 

@@ -7,8 +7,9 @@ use fakecloud_api::At;
 use serde::{Deserialize, Serialize};
 
 use super::cloud_fault;
+use crate::names::{NameOf, Names, Reference, references_of_api_rule, references_of_cloud_rule};
 use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
-use crate::{DurationExpression, StageKind};
+use crate::{DurationExpression, Problem, StageKind};
 
 /// A disturbance of a run. Times count from the scenario's start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -87,7 +88,7 @@ pub struct KubeletFault {
 
 impl Disturbance {
     /// Checks rules that the types do not express. Returns the field below the disturbance, and the fix.
-    pub(super) fn validate(&self) -> Result<(), (String, String)> {
+    pub(super) fn validate(&self) -> Result<(), Problem> {
         let effect = match self {
             Self::Crash(crash) => Some(("crash", crash.effect)),
             Self::Pause(pause) => Some(("pause", pause.effect)),
@@ -109,6 +110,26 @@ impl Disturbance {
                 None => Ok(()),
             },
             _ => Ok(()),
+        }
+    }
+
+    /// The names in it that must belong to something that the scenario creates; names of machines are globs.
+    pub(super) fn references(&self) -> Result<Vec<Reference>, Problem> {
+        match self {
+            Self::Crash(_) | Self::Pause(_) | Self::Lag(_) => Ok(Vec::new()),
+            Self::Api(rule) => references_of_api_rule("api", &rule.matches),
+            Self::Cloud(fault) => Ok(references_of_cloud_rule("cloud", &fault.matches)),
+            Self::Vm(fault) => Ok(vec![Reference::glob("vm.machine", NameOf::Vm, &fault.machine)]),
+            Self::Kubelet(fault) => Ok(vec![Reference::glob("kubelet.machine", NameOf::Vm, &fault.machine)]),
+        }
+    }
+
+    /// Adds the name of its rule.
+    pub(super) fn add_names(&self, names: &mut Names) {
+        match self {
+            Self::Api(rule) => names.add(NameOf::ApiFault, &rule.name),
+            Self::Cloud(fault) => names.add(NameOf::CloudFault, &fault.name),
+            Self::Crash(_) | Self::Pause(_) | Self::Lag(_) | Self::Vm(_) | Self::Kubelet(_) => {}
         }
     }
 

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{Disturbance, KubeletFault, Lag, Pause, VmFault};
 pub use self::hits::DisturbanceHits;
-use crate::file::{self, FileError};
-use crate::{Scenario, StageKind};
+use crate::check::Checker;
+use crate::closest::suggestion;
+use crate::file::{self, FileError, Source};
+use crate::{Problem, Scenario, StageKind};
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,10 @@ pub struct Plan {
     /// Disturbances; their order does not matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<Disturbance>,
+    /// Whether steps and disturbances may have no effect, as in random plans. A plan with disturbances permits it for
+    /// steps in any case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
     /// When the run is stopped as runaway.
     #[serde(default)]
     pub limits: Limits,
@@ -76,6 +82,8 @@ struct File {
     #[serde(default)]
     disturbances: Vec<Disturbance>,
     #[serde(default)]
+    may_miss: bool,
+    #[serde(default)]
     limits: Limits,
 }
 
@@ -98,6 +106,7 @@ impl Plan {
             seed,
             mutant: None,
             disturbances: Vec::new(),
+            may_miss: false,
             limits: Limits::default(),
         }
     }
@@ -118,17 +127,20 @@ impl Plan {
     /// # Errors
     /// See [`FileError`].
     pub fn from_yaml(text: &str, origin: &str, named: &[Scenario]) -> Result<Self, FileError> {
-        let file: File = file::parse(text, origin)?;
-        let wrong = |field: &str, message: String| FileError::field(origin, field, message);
+        let source = Source { text, origin };
+        let file: File = source.parse()?;
+        let wrong = |field: &str, message: String| source.invalid((field.to_owned(), message));
         let scenario = match (file.base, file.scenario) {
             (None, Some(scenario)) => scenario,
             (Some(base), None) => {
                 let known = named.iter().find(|scenario| scenario.name == base);
                 let unknown = || {
-                    wrong(
-                        "base",
-                        format!("there is no scenario {base:?}; `drydock list` lists them"),
-                    )
+                    let names = named.iter().map(|scenario| scenario.name.as_str());
+                    let message = format!(
+                        "there is no scenario {base:?}; {} (`drydock list` lists all)",
+                        suggestion(&base, names)
+                    );
+                    wrong("base", message)
                 };
                 known.cloned().ok_or_else(unknown)?
             }
@@ -143,9 +155,10 @@ impl Plan {
             seed: file.seed,
             mutant: file.mutant,
             disturbances: file.disturbances,
+            may_miss: file.may_miss,
             limits: file.limits,
         };
-        plan.validate().map_err(|(field, message)| wrong(&field, message))?;
+        plan.validate().map_err(|problem| source.invalid(problem))?;
         Ok(plan)
     }
 
@@ -171,26 +184,46 @@ impl Plan {
     /// # Errors
     /// The first invalid field.
     pub fn validate(&self) -> Result<(), (String, String)> {
-        self.scenario
-            .validate()
-            .map_err(|error| ("scenario".to_owned(), error.to_string()))?;
+        let in_scenario = |(field, message): Problem| (format!("scenario.{field}"), message);
+        self.scenario.check_fields().map_err(in_scenario)?;
+        let mut checker = Checker::new(&self.scenario);
+        for disturbance in &self.disturbances {
+            disturbance.add_names(&mut checker.names);
+        }
+        checker.check().map_err(in_scenario)?;
         for (index, disturbance) in self.disturbances.iter().enumerate() {
-            disturbance
-                .validate()
-                .map_err(|(field, message)| (format!("disturbances[{index}].{field}"), message))?;
+            let at = |(field, message): Problem| (format!("disturbances[{index}].{field}"), message);
+            disturbance.validate().map_err(at)?;
+            checker
+                .check_references(&disturbance.references().map_err(at)?)
+                .map_err(at)?;
             let rule = disturbance.rule();
             if rule.is_some() && self.disturbances[..index].iter().any(|earlier| earlier.rule() == rule) {
                 let message = format!(
                     "another rule has the name {:?}: rule names must be unique",
                     rule.unwrap_or_default()
                 );
-                return Err((format!("disturbances[{index}].name"), message));
+                let word = match disturbance {
+                    Disturbance::Api(_) => "api",
+                    _ => "cloud",
+                };
+                return Err((format!("disturbances[{index}].{word}.name"), message));
             }
         }
         if self.limits.virtual_time.0.is_zero() || self.limits.events == 0 {
             return Err(("limits".to_owned(), "limits must be above zero".to_owned()));
         }
         Ok(())
+    }
+
+    /// Whether the scenario's steps may have no effect: a disturbance may prevent it.
+    pub fn steps_may_miss(&self) -> bool {
+        self.may_miss || !self.disturbances.is_empty()
+    }
+
+    /// Whether a disturbance may have no effect.
+    pub fn may_disturbance_miss(&self, disturbance: &Disturbance) -> bool {
+        self.may_miss || matches!(disturbance, Disturbance::Crash(crash) if crash.may_miss)
     }
 }
 

@@ -22,6 +22,7 @@ disturbances:
 - api: {name: slow, match: {client: '*:mcm', verbs: [create], window: {from: 10s, until: 1m}}, action: {delay: {by: 2s}}}
 - vm: {machine: m-1, do: kill, at: 3m}
 - kubelet: {machine: m-1, do: stop, at: 4m}
+mayMiss: true
 limits: {virtualTime: 2h, events: 100000}
 ";
 
@@ -73,35 +74,43 @@ fn a_minimal_plan_has_the_first_seed_and_the_default_limits() {
 }
 
 #[rstest]
-#[case::an_unknown_disturbance("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["line 3", "crahs", "crash"])]
-#[case::an_unknown_field("base: story\nsead: 3\n", &["line 2", "sead", "seed"])]
-#[case::an_unknown_process("base: story\ndisturbances:\n- pause: {process: mmc, effect: 1, time: 1s}\n", &["line 3", "mmc", "mcm"])]
+#[case::an_unknown_disturbance("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["a.yaml:3:", "disturbances[0].crahs", "did you mean \"crash\"?"])]
+#[case::an_unknown_field("base: story\nsead: 3\n", &["a.yaml:2:1: sead: ", "did you mean \"seed\"?"])]
+#[case::an_unknown_process("base: story\ndisturbances:\n- pause: {process: mmc, effect: 1, time: 1s}\n", &["a.yaml:3:20: disturbances[0].pause.process: \"mmc\" is not valid here; did you mean \"mcm\"?"])]
 #[case::no_scenario("seed: 1\n", &["base", "define it"])]
 #[case::an_unknown_scenario("base: nothing\n", &["base", "nothing", "drydock list"])]
 #[case::effect_zero("base: story\ndisturbances:\n- crash: {process: mcm, at: before, effect: 0}\n", &["disturbances[0].crash.effect", "from 1"])]
 #[case::a_fault_that_does_nothing(
     "base: story\ndisturbances:\n- cloud: {name: a, match: {call: createMachine}}\n", &["disturbances[0].cloud", "latency"]
 )]
-#[case::a_fault_without_a_name("base: story\ndisturbances:\n- cloud: {action: {code: Internal}}\n", &["line 3", "name"])]
-#[case::an_unknown_field_of_a_fault("base: story\ndisturbances:\n- cloud:\n    name: a\n    acton: {}\n", &["line 5", "acton"])]
+#[case::a_fault_without_a_name("base: story\ndisturbances:\n- cloud: {action: {code: Internal}}\n", &["a.yaml:3:", "name"])]
+#[case::an_unknown_field_of_a_fault("base: story\ndisturbances:\n- cloud:\n    name: a\n    acton: {}\n", &["a.yaml:5:5: disturbances[0].cloud.acton: ", "did you mean \"action\"?"])]
 #[case::an_old_rule_beside_a_new_one(
     "base: story\ndisturbances:\n- cloud: {fault: {name: a, code: Internal}, match: {skip: 1}}\n",
-    &["line 3", "`match` beside `fault`"]
+    &["a.yaml:3:", "`match` beside `fault`"]
 )]
 #[case::two_windows(
     "base: story\ndisturbances:\n- cloud: {name: a, match: {window: {from: 1m}}, action: {code: Internal}, until: 1m}\n",
-    &["line 3", "`until` beside `match.window`"]
+    &["a.yaml:3:", "`until` beside `match.window`"]
 )]
 #[case::a_conflict_of_a_read(
     "base: story\ndisturbances:\n- api: {name: a, match: {verbs: [get]}, action: {fail: {code: 409}}}\n", &["disturbances[0].api.", "409"]
 )]
 #[case::two_rules_of_one_name(
-    "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["disturbances[1].name", "\"a\""]
+    "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["a.yaml:4:15: disturbances[1].api.name", "\"a\""]
+)]
+#[case::a_machine_that_does_not_exist(
+    "base: story\ndisturbances:\n- vm: {machine: typo-*, do: kill, at: 1m}\n",
+    &["a.yaml:3:17: disturbances[0].vm.machine: no machine or VM of the scenario matches \"typo-*\"; the closest is \"m-1\""]
+)]
+#[case::an_own_scenario_with_an_unknown_machine(
+    "scenario:\n  name: own\n  about: x\n  steps:\n  - vm: {machine: m-7, do: kill}\n",
+    &["a.yaml:5:19: scenario.steps[0].vm.machine: ", "\"m-7\""]
 )]
 #[case::a_limit_of_zero("base: story\nlimits: {events: 0}\n", &["limits", "above zero"])]
 fn an_error_in_a_plan_names_the_place_and_the_fix(#[case] text: &str, #[case] expected: &[&str]) {
     let error = Plan::from_yaml(text, "a.yaml", &named()).unwrap_err().to_string();
-    assert!(error.starts_with("a.yaml: "), "{error}");
+    assert!(error.starts_with("a.yaml:"), "{error}");
     for word in expected {
         assert!(error.contains(word), "{word:?} is not in {error}");
     }

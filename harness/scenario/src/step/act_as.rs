@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Request, Step, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::Names;
 
 /// A step that is performed by another user than the administrator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +36,11 @@ impl StepDefinition for ActAs {
         self.step.targets()
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
+    fn add_names(&self, names: &mut Names) {
+        self.step.add_names(names);
+    }
+
+    fn validate(&self) -> Result<(), Problem> {
         if self.user.trim().is_empty() {
             return Err(("as.user".to_owned(), "the user's name is required".to_owned()));
         }
@@ -44,6 +50,7 @@ impl StepDefinition for ActAs {
                 "a user applies, deletes, forceDeletes, evicts, annotates or patches".to_owned(),
             ));
         }
-        self.step.validate()
+        let inside = |(field, message): Problem| (format!("as.step.{field}"), message);
+        self.step.validate().map_err(inside)
     }
 }

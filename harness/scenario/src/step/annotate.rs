@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Merge, Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::Reference;
 
 /// Sets annotations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,5 +42,9 @@ impl StepDefinition for Annotate {
 
     fn targets(&self) -> Targets {
         Targets::object(&self.kind, &self.name)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::object("annotate", &self.kind, &self.name)?])
     }
 }

@@ -4,6 +4,8 @@ use apiserver::faults::Rule;
 use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::{NameOf, Names, Reference, references_of_api_rule};
 
 /// A rule by which the API server fails; only on stages whose API server the harness runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct ApiFault {
     /// The client that it affects; absent: the one in the rule's `match.client`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Client>,
+    /// Whether the rule may hit no request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 /// A client of the API server.
@@ -44,9 +49,24 @@ impl StepDefinition for ApiFault {
         Some(DisturbanceChange::begins(&self.rule.name, times))
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
-        self.rule
-            .check()
-            .map_err(|invalid| ("apiFault.rule".to_owned(), invalid.to_string()))
+    fn validate(&self) -> Result<(), Problem> {
+        self.rule.check().map_err(|invalid| {
+            (
+                format!("apiFault.rule.{}", invalid.field),
+                format!("{}; {}", invalid.problem, invalid.fix),
+            )
+        })
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        references_of_api_rule("apiFault.rule", &self.rule.matches)
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add(NameOf::ApiFault, &self.rule.name);
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

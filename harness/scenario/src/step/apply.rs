@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Request, StepDefinition, Targets};
-use crate::duration::Timeouts;
+use crate::Problem;
+use crate::duration::{DurationExpression, Timeouts};
 use crate::fixtures;
+use crate::names::{NameOf, Names, Reference};
 use crate::workload::{self, Budget, Kind, Priority, Workload};
 
 /// An object to apply: a complete object, or a fixture with its relevant fields.
@@ -61,23 +63,34 @@ impl Apply {
         (!named.is_empty()).then_some(named)
     }
 
-    fn check(&self) -> Result<(), (String, String)> {
-        let (word, workload, kind) = match self {
-            Self::Object(object) => return validate_object(object),
-            Self::Deployment(workload) => ("deployment", workload, Kind::Deployment),
-            Self::StatefulSet(workload) => ("statefulSet", workload, Kind::StatefulSet),
-            Self::DaemonSet(workload) => ("daemonSet", workload, Kind::DaemonSet),
-            Self::Machine(_) | Self::Budget(_) | Self::Priority(_) | Self::StorageClass | Self::Namespace(_) => {
-                return Ok(());
+    /// The workload with its name in files and its kind.
+    fn workload(&self) -> Option<(&'static str, &Workload, Kind)> {
+        match self {
+            Self::Deployment(workload) => Some(("deployment", workload, Kind::Deployment)),
+            Self::StatefulSet(workload) => Some(("statefulSet", workload, Kind::StatefulSet)),
+            Self::DaemonSet(workload) => Some(("daemonSet", workload, Kind::DaemonSet)),
+            Self::Machine(_) | Self::Object(_) | Self::Budget(_) => None,
+            Self::Priority(_) | Self::StorageClass | Self::Namespace(_) => None,
+        }
+    }
+
+    /// The name of its form in files.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Machine(_) => "machine",
+            Self::Object(_) => "object",
+            Self::Budget(_) => "budget",
+            Self::Priority(_) => "priority",
+            Self::StorageClass => "storageClass",
+            Self::Namespace(_) => "namespace",
+            Self::Deployment(_) | Self::StatefulSet(_) | Self::DaemonSet(_) => {
+                self.workload().map_or("", |(word, ..)| word)
             }
-        };
-        workload
-            .validate(kind)
-            .map_err(|(field, message)| (format!("apply.{word}.{field}"), message.to_owned()))
+        }
     }
 }
 
-fn validate_object(object: &Value) -> Result<(), (String, String)> {
+fn validate_object(object: &Value) -> Result<(), Problem> {
     for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
         if !object.pointer(pointer).is_some_and(Value::is_string) {
             let field = pointer.trim_start_matches('/').replace('/', ".");
@@ -111,7 +124,55 @@ impl StepDefinition for Apply {
         Targets::object(of("/kind"), of("/metadata/name"))
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
-        self.check()
+    fn validate(&self) -> Result<(), Problem> {
+        if let Self::Object(object) = self {
+            return validate_object(object);
+        }
+        let Some((word, workload, kind)) = self.workload() else {
+            return Ok(());
+        };
+        workload
+            .validate(kind)
+            .map_err(|(field, message)| (format!("apply.{word}.{field}"), message.to_owned()))
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        let word = self.word();
+        if let Self::Budget(budget) = self {
+            return Ok(vec![Reference::name("apply.budget.of", NameOf::Workload, &budget.of)]);
+        }
+        let namespace = self.namespace().map(|name| {
+            let field = match self {
+                Self::Object(_) => "apply.object.metadata.namespace".to_owned(),
+                Self::Namespace(_) => "apply.namespace".to_owned(),
+                _ => format!("apply.{word}.namespace"),
+            };
+            Reference::name(field, NameOf::Object("Namespace"), name)
+        });
+        let class = self
+            .workload()
+            .and_then(|(_, workload, _)| workload.priority_class.as_ref());
+        let class = class.map(|class| {
+            Reference::name(
+                format!("apply.{word}.priorityClass"),
+                NameOf::Object("PriorityClass"),
+                class,
+            )
+        });
+        Ok(namespace.into_iter().chain(class).collect())
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add_object(&self.object("", &Timeouts::production()));
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        let toleration = self
+            .workload()
+            .and_then(|(word, workload, _)| Some((word, workload.toleration.as_ref()?)));
+        toleration
+            .map(|(word, time)| (format!("apply.{word}.toleration"), time))
+            .into_iter()
+            .collect()
     }
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition};
+use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::names::{NameOf, Reference};
 
 /// cluster-autoscaler's removal of empty nodes: it lists the machine and lowers the deployment's replicas. It skips
 /// nodes with the annotation that disables scale-down. The step lasts for `lasts`.
@@ -16,6 +18,9 @@ pub struct Autoscaler {
     pub idle: DurationExpression,
     /// Duration of the step.
     pub lasts: DurationExpression,
+    /// Whether it may remove no node.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 impl StepDefinition for Autoscaler {
@@ -28,5 +33,25 @@ impl StepDefinition for Autoscaler {
 
     fn request(&self) -> Request<'_> {
         Request::Autoscaler(self)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        let deployments = NameOf::Object("MachineDeployment");
+        Ok(vec![Reference::name(
+            "autoscaler.deployment",
+            deployments,
+            &self.deployment,
+        )])
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![
+            ("autoscaler.idle".to_owned(), &self.idle),
+            ("autoscaler.lasts".to_owned(), &self.lasts),
+        ]
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
+use crate::Problem;
 use crate::process::Process;
 
 /// Kills a process at one of its effects (an API write or a cloud call).
@@ -15,6 +16,9 @@ pub struct Crash {
     pub at: Moment,
     /// Number of the effect, from 1 since the first start; with several processes, over all of them.
     pub effect: u64,
+    /// Whether the process may have fewer effects.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 /// Before or after an effect.
@@ -49,10 +53,14 @@ impl StepDefinition for Crash {
         Targets::fault(&self.process.to_string())
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
+    fn validate(&self) -> Result<(), Problem> {
         match self.effect {
             0 => Err(("crash.effect".to_owned(), "effects are counted from 1".to_owned())),
             _ => Ok(()),
         }
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets};
+use crate::names::Names;
 
 /// A user creates a VM without a Machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,5 +30,9 @@ impl StepDefinition for CreateVm {
 
     fn targets(&self) -> Targets {
         Targets::fault(&format!("VM named {}", self.machine))
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add_manual_vm(&self.machine);
     }
 }

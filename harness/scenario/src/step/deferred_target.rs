@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::kubelet::KubeletAction;
 use super::vm::VmAction;
 use super::{Request as StepRequest, StepDefinition};
+use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::names::{MACHINE, Reference};
 
 /// An action on a machine that is chosen when the step runs. Without a matching machine, or if it no longer exists,
-/// nothing happens.
+/// nothing happens, and the run fails at its end unless the step may miss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeferredTarget {
@@ -25,6 +27,9 @@ pub struct DeferredTarget {
     /// The action.
     #[serde(rename = "do")]
     pub user_action: UserAction,
+    /// Whether no machine may match, or the action may be refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 impl StepDefinition for DeferredTarget {
@@ -34,6 +39,21 @@ impl StepDefinition for DeferredTarget {
 
     fn request(&self) -> StepRequest<'_> {
         StepRequest::Resolve(self)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::glob("deferred.among", MACHINE, &self.among)])
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        match &self.user_action {
+            UserAction::PreserveTimeout(time) => vec![("deferred.do.preserveTimeout".to_owned(), time)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }
 

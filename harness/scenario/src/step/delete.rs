@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::Reference;
 
 /// Deletes an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +42,17 @@ impl Answer {
     }
 }
 
+impl Deletion {
+    /// The object, unless it must not exist.
+    pub(super) fn references_of(&self, word: &str) -> Result<Vec<Reference>, Problem> {
+        let object = Reference::object(word, &self.kind, &self.name)?;
+        Ok(match self.answer {
+            Answer::NotFound => Vec::new(),
+            Answer::Deleted | Answer::DeletedIfThere | Answer::Forbidden => vec![object],
+        })
+    }
+}
+
 impl StepDefinition for Deletion {
     fn description(&self) -> String {
         let condition = match self.answer {
@@ -64,5 +77,9 @@ impl StepDefinition for Deletion {
 
     fn targets(&self) -> Targets {
         Targets::object(&self.kind, &self.name).deleted()
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        self.references_of("delete")
     }
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
+use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::names::{NODE, Reference};
 
 /// Drains a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,5 +35,13 @@ impl StepDefinition for Evict {
 
     fn targets(&self) -> Targets {
         Targets::object("Node", &self.machine).cordoned(true)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("evict.machine", NODE, &self.machine)])
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![("evict.within".to_owned(), &self.within)]
     }
 }

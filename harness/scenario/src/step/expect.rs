@@ -1,6 +1,7 @@
 //! Starts an expectation.
 
 use super::{Request, StepDefinition};
+use crate::Problem;
 use crate::expect::Expectation;
 
 impl StepDefinition for Expectation {
@@ -12,8 +13,12 @@ impl StepDefinition for Expectation {
         Request::Expect(self)
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
+    fn validate(&self) -> Result<(), Problem> {
         let invalid = Expectation::validate(self);
         invalid.map_err(|(field, message)| (format!("expect.{field}"), message))
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
+use crate::Problem;
+use crate::names::{NameOf, Reference};
 
 /// A zone of the cloud fails until it is restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +44,10 @@ impl StepDefinition for FailZone {
 
     fn targets(&self) -> Targets {
         Targets::fault(&format!("zone {}", self.zone))
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("failZone.zone", NameOf::Zone, &self.zone)])
     }
 
     fn disturbance(&self) -> Option<DisturbanceChange> {

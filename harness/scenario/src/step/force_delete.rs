@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::delete::Deletion;
 use super::{Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::Reference;
 
 /// Deletes an object without a grace period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,5 +30,9 @@ impl StepDefinition for ForceDeletion {
 
     fn targets(&self) -> Targets {
         Targets::object(&self.0.kind, &self.0.name).deleted().forced()
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        self.0.references_of("forceDelete")
     }
 }

@@ -1,15 +1,41 @@
 //! Makes cloud calls fail or slow.
 
-use fakecloud_api::FaultRule;
-use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+use fakecloud_api::{FaultRule, RuleReader};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use crate::Problem;
 use crate::duration::{DurationExpression, Timeouts};
 use crate::latency::Latency;
+use crate::names::{NameOf, Names, Reference, references_of_cloud_rule};
 
 /// A rule by which cloud calls fail (`docs/reference/cloud-faults.md`). Its name is required: reports count its hits by
 /// name, and `lift` removes it by name.
 pub type Fault = FaultRule<Latency, DurationExpression>;
+
+/// The field that is not part of the rule.
+const MAY_MISS: &str = "mayMiss";
+
+/// Adds a fault rule to the cloud.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inject {
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: Fault,
+    /// Whether the rule may hit no call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
+}
+
+impl From<Fault> for Inject {
+    fn from(rule: Fault) -> Self {
+        Self { rule, may_miss: false }
+    }
+}
 
 /// The rule with the durations of a stage.
 pub fn resolve(fault: &Fault, timeouts: &Timeouts) -> FaultRule {
@@ -25,40 +51,77 @@ pub(crate) fn problem(fault: &Fault) -> Option<String> {
     problem.map(|problem| problem.to_string())
 }
 
-/// Reads a rule. It must have a name.
-pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Fault, D::Error> {
-    named(Fault::deserialize(deserializer)?)
-}
-
 /// The rule, if it has a name.
-pub(crate) fn named<E: serde::de::Error>(fault: Fault) -> Result<Fault, E> {
+pub(crate) fn named<E: Error>(fault: Fault) -> Result<Fault, E> {
     match fault.name.is_empty() {
         true => Err(E::missing_field("name")),
         false => Ok(fault),
     }
 }
 
-impl StepDefinition for Fault {
+/// Reads the fields of a rule, and `mayMiss` beside them.
+struct InjectVisitor;
+
+impl<'de> Visitor<'de> for InjectVisitor {
+    type Value = Inject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a fault rule with name, match and action")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Inject, A::Error> {
+        let mut reader = RuleReader::<Latency, DurationExpression>::default();
+        let mut may_miss = false;
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                MAY_MISS => may_miss = map.next_value()?,
+                other => reader.read(other, &mut map)?,
+            }
+        }
+        let rule = named(reader.finish())?;
+        Ok(Inject { rule, may_miss })
+    }
+}
+
+impl<'de> Deserialize<'de> for Inject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InjectVisitor)
+    }
+}
+
+impl StepDefinition for Inject {
     fn description(&self) -> String {
-        format!("inject fault {} into {}", self.name, self.call_name())
+        format!("inject fault {} into {}", self.rule.name, self.rule.call_name())
     }
 
     fn request(&self) -> Request<'_> {
-        Request::Cloud(CloudRequest::Inject(self))
+        Request::Cloud(CloudRequest::Inject(&self.rule))
     }
 
     fn targets(&self) -> Targets {
-        Targets::fault(self.call_name())
+        Targets::fault(self.rule.call_name())
     }
 
     fn disturbance(&self) -> Option<DisturbanceChange> {
-        Some(DisturbanceChange::begins(&self.name, self.matches.times))
+        Some(DisturbanceChange::begins(&self.rule.name, self.rule.matches.times))
     }
 
-    fn validate(&self) -> Result<(), (String, String)> {
-        match problem(self) {
+    fn validate(&self) -> Result<(), Problem> {
+        match problem(&self.rule) {
             Some(message) => Err(("inject".to_owned(), message)),
             None => Ok(()),
         }
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(references_of_cloud_rule("inject", &self.rule.matches))
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add(NameOf::CloudFault, &self.rule.name);
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

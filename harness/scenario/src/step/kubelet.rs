@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
+use crate::Problem;
+use crate::names::{NameOf, Reference};
 
 /// Acts on a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,5 +46,9 @@ impl StepDefinition for KubeletStep {
 
     fn targets(&self) -> Targets {
         Targets::fault(&format!("kubelet of {}", self.machine)).on_vm_of(&self.machine)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("kubelet.machine", NameOf::Vm, &self.machine)])
     }
 }

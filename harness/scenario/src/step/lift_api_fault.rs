@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::{NameOf, Reference};
 
 /// The name of the rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,5 +26,9 @@ impl StepDefinition for LiftApiFault {
 
     fn disturbance(&self) -> Option<DisturbanceChange> {
         Some(DisturbanceChange::ends(&self.0))
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("liftApiFault", NameOf::ApiFault, &self.0)])
     }
 }

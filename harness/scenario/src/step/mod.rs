@@ -50,7 +50,7 @@ pub use self::evict::Evict;
 pub use self::fail_zone::{FailZone, ZoneFailure};
 pub use self::flap::Flap;
 pub use self::force_delete::ForceDeletion;
-pub use self::inject::{Fault, resolve};
+pub use self::inject::{Fault, Inject, resolve};
 pub(crate) use self::inject::{named as named_fault, problem as fault_problem};
 pub use self::keep::Keep;
 pub use self::kubelet::{KubeletAction, KubeletStep};
@@ -66,8 +66,10 @@ pub use self::strip::Strip;
 pub use self::targets::{DisturbanceChange, Subject, Targets};
 pub use self::vm::{VmAction, VmStep};
 pub use self::wait::Wait;
+use crate::Problem;
 use crate::duration::DurationExpression;
 use crate::expect::Expectation;
+use crate::names::{Names, Reference};
 pub use crate::object_reference::ObjectReference;
 pub use crate::process::Process;
 
@@ -184,8 +186,29 @@ pub(crate) trait StepDefinition {
     }
 
     /// Checks rules that the types do not express. Returns the field below the step, and the fix.
-    fn validate(&self) -> Result<(), (String, String)> {
+    fn validate(&self) -> Result<(), Problem> {
         Ok(())
+    }
+
+    /// The names in the step that must belong to something that the scenario creates.
+    ///
+    /// # Errors
+    /// A kind or resource that does not exist.
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(Vec::new())
+    }
+
+    /// Adds the names that the step creates.
+    fn add_names(&self, _names: &mut Names) {}
+
+    /// The durations that must be above zero, with their fields below the step.
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        Vec::new()
+    }
+
+    /// Whether the step may have no effect; `None`: it always has one, or fails.
+    fn may_miss(&self) -> Option<bool> {
+        None
     }
 }
 
@@ -231,8 +254,7 @@ steps! {
     /// Performs one of the steps above as another user, with that user's rights.
     As(ActAs),
     /// Makes cloud calls fail or slow.
-    #[serde(deserialize_with = "inject::read")]
-    Inject(Fault),
+    Inject(Inject),
     /// Removes a rule of the cloud.
     Lift(Lift),
     /// Acts on the VM of a machine.
@@ -299,9 +321,45 @@ impl Step {
         self.definition().disturbance()
     }
 
+    /// Whether the step may have no effect. A step that can fail to have one and may not fails the run.
+    pub fn may_miss(&self) -> bool {
+        self.definition().may_miss() == Some(true)
+    }
+
+    /// Lets the step have no effect. Steps that always have one do not change.
+    pub fn let_miss(&mut self) {
+        match self {
+            Self::Inject(step) => step.may_miss = true,
+            Self::Crash(step) => step.may_miss = true,
+            Self::ApiFault(step) => step.may_miss = true,
+            Self::SlowCreation(step) => step.may_miss = true,
+            Self::Flap(step) => step.may_miss = true,
+            Self::Strip(step) => step.may_miss = true,
+            Self::Autoscaler(step) => step.may_miss = true,
+            Self::Deferred(step) => step.may_miss = true,
+            Self::Expect(step) => step.may_miss = true,
+            _ => {}
+        }
+    }
+
     /// Checks rules that the types do not express. Returns the field below the step, and the fix.
-    pub(crate) fn validate(&self) -> Result<(), (String, String)> {
+    pub(crate) fn validate(&self) -> Result<(), Problem> {
         self.definition().validate()
+    }
+
+    /// See [`StepDefinition::references`].
+    pub(crate) fn references(&self) -> Result<Vec<Reference>, Problem> {
+        self.definition().references()
+    }
+
+    /// Adds the names that the step creates.
+    pub(crate) fn add_names(&self, names: &mut Names) {
+        self.definition().add_names(names);
+    }
+
+    /// The durations that must be above zero, with their fields below the step.
+    pub(crate) fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        self.definition().durations()
     }
 }
 

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Merge, Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::{NameOf, Names, Reference};
 
 /// A JSON merge patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,5 +50,16 @@ impl StepDefinition for Patch {
             Some(unschedulable) if self.kind == "Node" => targets.cordoned(*unschedulable == true),
             _ => targets,
         }
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        let object = Reference::object("patch", &self.kind, &self.name)?;
+        let namespace = self.namespace.as_ref();
+        let namespace = namespace.map(|name| Reference::name("patch.namespace", NameOf::Object("Namespace"), name));
+        Ok([object].into_iter().chain(namespace).collect())
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add_class_fields(&self.merge);
     }
 }

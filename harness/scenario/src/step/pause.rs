@@ -28,4 +28,8 @@ impl StepDefinition for Pause {
     fn targets(&self) -> Targets {
         Targets::fault(&self.process.to_string())
     }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![("pause.time".to_owned(), &self.time)]
+    }
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fail_zone::rule_of_zone;
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use crate::Problem;
+use crate::names::{NameOf, Reference};
 
 /// The name of the zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,5 +27,9 @@ impl StepDefinition for RestoreZone {
 
     fn disturbance(&self) -> Option<DisturbanceChange> {
         Some(DisturbanceChange::ends(&rule_of_zone(&self.0)))
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("restoreZone", NameOf::Zone, &self.0)])
     }
 }

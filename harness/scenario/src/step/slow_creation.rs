@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::names::{NameOf, Names, Reference};
 
 /// The next creation of a machine's VM takes effect later, even if the caller has given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +17,9 @@ pub struct SlowCreation {
     pub machine: String,
     /// The delay.
     pub by: DurationExpression,
+    /// Whether no VM may be created for the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 impl StepDefinition for SlowCreation {
@@ -32,5 +37,21 @@ impl StepDefinition for SlowCreation {
 
     fn disturbance(&self) -> Option<DisturbanceChange> {
         Some(DisturbanceChange::begins(&self.name, Some(1)))
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("slowCreation.machine", NameOf::Vm, &self.machine)])
+    }
+
+    fn add_names(&self, names: &mut Names) {
+        names.add(NameOf::CloudFault, &self.name);
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![("slowCreation.by".to_owned(), &self.by)]
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

@@ -15,6 +15,9 @@ pub struct Strip {
     pub value: String,
     /// Duration of the step.
     pub lasts: DurationExpression,
+    /// Whether no machine may have the label.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_miss: bool,
 }
 
 impl StepDefinition for Strip {
@@ -31,5 +34,13 @@ impl StepDefinition for Strip {
 
     fn targets(&self) -> Targets {
         Targets::fault(&format!("label {} of machines", self.label))
+    }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![("strip.lasts".to_owned(), &self.lasts)]
+    }
+
+    fn may_miss(&self) -> Option<bool> {
+        Some(self.may_miss)
     }
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
+use crate::Problem;
+use crate::names::{NameOf, Reference};
 
 /// Acts on the VM of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,5 +52,9 @@ impl StepDefinition for VmStep {
         Targets::object("VM", &self.machine)
             .with_fault(&format!("VM of {}", self.machine))
             .on_vm_of(&self.machine)
+    }
+
+    fn references(&self) -> Result<Vec<Reference>, Problem> {
+        Ok(vec![Reference::name("vm.machine", NameOf::Vm, &self.machine)])
     }
 }

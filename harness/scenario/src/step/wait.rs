@@ -18,4 +18,8 @@ impl StepDefinition for Wait {
     fn request(&self) -> Request<'_> {
         Request::Wait(&self.0)
     }
+
+    fn durations(&self) -> Vec<(String, &DurationExpression)> {
+        vec![("wait".to_owned(), &self.0)]
+    }
 }

@@ -111,7 +111,12 @@ fn crash(draw: &mut Drawing) -> Vec<Disturbance> {
         Moment::After
     };
     let (process, effect) = draw.process();
-    vec![Disturbance::Crash(Crash { process, at, effect })]
+    vec![Disturbance::Crash(Crash {
+        process,
+        at,
+        effect,
+        may_miss: false,
+    })]
 }
 
 fn pause(draw: &mut Drawing) -> Vec<Disturbance> {

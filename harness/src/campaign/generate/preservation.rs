@@ -100,6 +100,7 @@ fn lasting_fault(span: u64, stream: &mut Stream) -> Option<Disturbance> {
 fn plan_of(number: u64, scenario: Scenario, disturbances: Vec<Disturbance>, lasts: u64) -> Plan {
     Plan {
         disturbances,
+        may_miss: true,
         limits: Limits {
             virtual_time: GoDuration(Duration::from_secs(lasts + 6 * HOUR)),
             events: EVENT_LIMIT,
@@ -237,6 +238,7 @@ fn deferred(called: &str, nth: u64, user_action: UserAction) -> Step {
         among: format!("{NAME}-*"),
         nth,
         user_action,
+        may_miss: false,
     })
 }
 

@@ -86,6 +86,7 @@ fn pick(number: usize, size: u64, user_action: UserAction, users: &mut Stream) -
         among: format!("{NAME}-*"),
         nth: users.below(size),
         user_action,
+        may_miss: false,
     })
 }
 

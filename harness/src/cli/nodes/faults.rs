@@ -5,7 +5,7 @@ use fakecloud::proto::kubelet_fault::Fault;
 use fakecloud::proto::{Flapping, KubeletFault, KubeletState, NodeCondition, Nothing};
 use mcm_api::GoDuration;
 
-use crate::cli::Usage;
+use crate::cli::Stop;
 
 /// The faults, spelled as in YAML files; the spelling with dashes is accepted, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -83,14 +83,14 @@ impl FaultArguments {
     ///
     /// # Errors
     /// When a parameter is missing or belongs to another fault.
-    pub(super) fn fault(&self) -> Result<Option<KubeletFault>, Usage> {
+    pub(super) fn fault(&self) -> Result<Option<KubeletFault>, Stop> {
         self.check()?;
         let Some(name) = self.with else { return Ok(None) };
         let nothing = Nothing {};
         let delay = || {
             let delay = self.delay.map(nanos);
             delay.ok_or_else(|| {
-                Usage(format!(
+                Stop::Usage(format!(
                     "--with {} needs --delay, for example --delay 2s",
                     flag_value(name)
                 ))
@@ -114,7 +114,7 @@ impl FaultArguments {
             Name::SlowRecovery => Fault::SlowRecoveryNanos(delay()?),
             Name::ClockSkew => Fault::ClockSkewNanos(
                 self.by
-                    .ok_or_else(|| Usage("--with clockSkew needs --by, for example --by -30s".to_owned()))?,
+                    .ok_or_else(|| Stop::Usage("--with clockSkew needs --by, for example --by -30s".to_owned()))?,
             ),
             Name::Zombie => Fault::Zombie(nothing),
             Name::TakeOver => Fault::TakeOver(nothing),
@@ -133,10 +133,10 @@ impl FaultArguments {
     }
 
     /// Refuses parameters that belong to another fault.
-    fn check(&self) -> Result<(), Usage> {
+    fn check(&self) -> Result<(), Stop> {
         if self.with.is_none() && self.condition.is_empty() {
             let names: Vec<String> = Name::value_variants().iter().copied().map(flag_value).collect();
-            return Err(Usage(format!(
+            return Err(Stop::Usage(format!(
                 "specify a fault or condition: --with {}, or --condition TYPE=STATUS",
                 names.join("|")
             )));
@@ -153,7 +153,7 @@ impl FaultArguments {
         for (flag, given, of) in given {
             if given && !self.with.is_some_and(|name| of.contains(&name)) {
                 let of: Vec<String> = of.iter().copied().map(flag_value).collect();
-                return Err(Usage(format!("{flag} is for --with {}", of.join(" or "))));
+                return Err(Stop::Usage(format!("{flag} is for --with {}", of.join(" or "))));
             }
         }
         Ok(())
@@ -289,7 +289,7 @@ mod tests {
     #[case::no_offset("--with clock-skew", "--with clockSkew needs --by")]
     #[case::end_of_a_condition("--condition DiskPressure=True --lasts 1m", "--lasts is for --with stopped")]
     fn a_missing_or_foreign_parameter_is_an_error(#[case] line: &str, #[case] expected: &str) {
-        let error = read(line).unwrap().fault().unwrap_err().0;
+        let error = read(line).unwrap().fault().unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 

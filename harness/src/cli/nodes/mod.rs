@@ -20,12 +20,13 @@ use fakecloud::proto::{
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
+use runtime::error::brief;
 use scenario::cloud::VmState;
 
 use self::faults::FaultArguments;
 use self::table::Row;
 use super::running_world::{Controls, Where, World};
-use super::{Ended, Outcome, Usage, block_on};
+use super::{Ended, Outcome, Stop, block_on};
 use crate::cli::output::{print, say};
 
 /// Maximum number of parallel calls.
@@ -131,7 +132,7 @@ impl Nodes {
 
 impl Command {
     /// Validates the arguments, before a world is searched.
-    fn check(&self) -> Result<(), Usage> {
+    fn check(&self) -> Result<(), Stop> {
         let no_nodes = match self {
             Self::Break(wrong) => {
                 wrong.faults.fault()?;
@@ -141,8 +142,8 @@ impl Command {
             Self::List(_) | Self::Remove(_) => false,
         };
         match (no_nodes, self) {
-            (true, Self::Repair(_)) => Err(Usage("specify the nodes to repair, or say --all".to_owned())),
-            (true, _) => Err(Usage(
+            (true, Self::Repair(_)) => Err(Stop::Usage("specify the nodes to repair, or say --all".to_owned())),
+            (true, _) => Err(Stop::Usage(
                 "specify the nodes to break, '*' for all nodes, or say --random COUNT".to_owned(),
             )),
             (false, _) => Ok(()),
@@ -165,7 +166,7 @@ impl List {
         match self.output {
             Output::Table => print(&table::table(&rows)),
             Output::Json => {
-                let text = serde_json::to_string_pretty(&rows).map_err(|error| Usage(error.to_string()))?;
+                let text = serde_json::to_string_pretty(&rows).map_err(|error| Stop::Usage(error.to_string()))?;
                 print(&format!("{text}\n"))
             }
         }
@@ -301,21 +302,21 @@ where
 }
 
 /// All kubelets, in the order of their VMs' creation.
-async fn kubelets(world: &World) -> Result<Vec<Kubelet>, Usage> {
+async fn kubelets(world: &World) -> Result<Vec<Kubelet>, Stop> {
     let listed = world.controls()?.list_kubelets(ListKubeletsRequest::default()).await;
-    let listed = listed.map_err(|status| Usage(world.describe_error(&status)))?;
+    let listed = listed.map_err(|status| Stop::Usage(world.describe_error(&status)))?;
     Ok(listed.into_inner().kubelets)
 }
 
 /// The kubelets of VMs that are not being deleted.
-async fn live(world: &World) -> Result<Vec<Kubelet>, Usage> {
+async fn live(world: &World) -> Result<Vec<Kubelet>, Stop> {
     let mut all = kubelets(world).await?;
     all.retain(|kubelet| kubelet.vm_state().known().is_some_and(VmState::is_live));
     Ok(all)
 }
 
 /// All Nodes by name; `None`: the API server is unknown.
-async fn nodes(world: &World) -> Result<Option<BTreeMap<String, Node>>, Usage> {
+async fn nodes(world: &World) -> Result<Option<BTreeMap<String, Node>>, Stop> {
     let Some(client) = world.client().await? else {
         return Ok(None);
     };
@@ -325,8 +326,8 @@ async fn nodes(world: &World) -> Result<Option<BTreeMap<String, Node>>, Usage> {
     loop {
         let page = tokio::time::timeout(ANSWER_LIMIT, api.list(&parameters)).await;
         let page = page
-            .map_err(|_| Usage(format!("the API server does not answer within {ANSWER_LIMIT:?}")))?
-            .map_err(|error| Usage(format!("cannot list the nodes: {error}")))?;
+            .map_err(|_| Stop::Usage(format!("the API server does not answer within {ANSWER_LIMIT:?}")))?
+            .map_err(|error| Stop::Usage(format!("cannot list the nodes: {}", brief(&error))))?;
         let named = |node: Node| Some((node.metadata.name.clone()?, node));
         nodes.extend(page.items.into_iter().filter_map(named));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

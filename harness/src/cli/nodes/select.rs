@@ -3,17 +3,18 @@
 use clock::Seed;
 use fakecloud::glob;
 use fakecloud::proto::Kubelet;
+use scenario::closest::similar;
 
-use crate::cli::{Usage, near};
+use crate::cli::Stop;
 
 /// The nodes that match the patterns, in the order of their VMs' creation, each once. Without patterns: all.
 ///
 /// # Errors
 /// When a pattern matches no node, with similar names.
-pub(super) fn select(all: Vec<Kubelet>, patterns: &[String]) -> Result<Vec<Kubelet>, Usage> {
+pub(super) fn select(all: Vec<Kubelet>, patterns: &[String]) -> Result<Vec<Kubelet>, Stop> {
     for pattern in patterns {
         if !all.iter().any(|kubelet| matches(pattern, kubelet)) {
-            return Err(Usage(missing(&all, pattern)));
+            return Err(Stop::Usage(missing(&all, pattern)));
         }
     }
     let wanted = |kubelet: &Kubelet| patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, kubelet));
@@ -30,7 +31,7 @@ fn missing(all: &[Kubelet], pattern: &str) -> String {
     }
     let near = match pattern.contains(['*', '?']) {
         true => Vec::new(),
-        false => near(all.iter().map(|kubelet| kubelet.node.as_str()), pattern),
+        false => similar(pattern, all.iter().map(|kubelet| kubelet.node.as_str())),
     };
     match near.as_slice() {
         [] => format!("no node matches {pattern:?}; `drydock nodes list` lists them"),
@@ -42,9 +43,9 @@ fn missing(all: &[Kubelet], pattern: &str) -> String {
 ///
 /// # Errors
 /// When there are fewer nodes.
-pub(super) fn draw(mut all: Vec<Kubelet>, count: usize, seed: u64) -> Result<Vec<Kubelet>, Usage> {
+pub(super) fn draw(mut all: Vec<Kubelet>, count: usize, seed: u64) -> Result<Vec<Kubelet>, Stop> {
     if count > all.len() {
-        return Err(Usage(format!(
+        return Err(Stop::Usage(format!(
             "--random {count} is more than the {} nodes that exist",
             all.len()
         )));
@@ -93,7 +94,9 @@ mod tests {
     #[case::strange("zzzzzzzzzzz", "no node matches \"zzzzzzzzzzz\"; `drydock nodes list` lists them")]
     #[case::glob("x*", "no node matches \"x*\"")]
     fn the_error_of_an_unknown_name_contains_similar_names(#[case] pattern: &str, #[case] expected: &str) {
-        let error = select(nodes(&["node-1"]), &[pattern.to_owned()]).unwrap_err().0;
+        let error = select(nodes(&["node-1"]), &[pattern.to_owned()])
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 
@@ -105,7 +108,7 @@ mod tests {
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));
         assert_eq!(drawn(7).split(' ').count(), 10);
-        let error = draw(all.clone(), 101, 1).unwrap_err().0;
+        let error = draw(all.clone(), 101, 1).unwrap_err().to_string();
         assert!(error.contains("more than the 100 nodes"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::runtime::wait;
+use runtime::error::brief;
 use runtime::kube_config::ConfigError;
 
 /// Errors of creating, using and deleting a cluster.
@@ -59,7 +60,7 @@ pub enum ClusterError {
         source: ConfigError,
     },
     /// No client can be created from the kubeconfig.
-    #[error("the kubeconfig of cluster {name} is not usable: {source}")]
+    #[error("the kubeconfig of cluster {name} is not usable: {}", brief(source))]
     Client {
         /// The cluster.
         name: String,
@@ -67,7 +68,7 @@ pub enum ClusterError {
         source: Box<kube::Error>,
     },
     /// The API server returns an error.
-    #[error("the API server of cluster {name} does not answer: {source}")]
+    #[error("the API server of cluster {name} does not answer: {}", brief(source))]
     Version {
         /// The cluster.
         name: String,
@@ -89,7 +90,7 @@ pub enum ClusterError {
         name: String,
     },
     /// The node affinity of a system workload cannot be set.
-    #[error("cannot keep {object} off simulated nodes: {source}")]
+    #[error("cannot keep {object} off simulated nodes: {}", brief(source))]
     System {
         /// The workload.
         object: String,
@@ -97,7 +98,7 @@ pub enum ClusterError {
         source: Box<kube::Error>,
     },
     /// The namespace of a run cannot be created.
-    #[error("cannot create the namespace {namespace}: {source}")]
+    #[error("cannot create the namespace {namespace}: {}", brief(source))]
     CreateNamespace {
         /// The namespace.
         namespace: String,
@@ -105,7 +106,7 @@ pub enum ClusterError {
         source: Box<kube::Error>,
     },
     /// The namespace of a run cannot be deleted.
-    #[error("cannot delete the namespace {namespace}: {source}")]
+    #[error("cannot delete the namespace {namespace}: {}", brief(source))]
     DeleteNamespace {
         /// The namespace.
         namespace: String,

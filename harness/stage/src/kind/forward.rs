@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
+use runtime::error::brief;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -58,7 +59,7 @@ impl Forward {
 /// Errors of a connection.
 #[derive(Debug, thiserror::Error)]
 enum ForwardError {
-    #[error(transparent)]
+    #[error("{}", brief(.0))]
     Api(#[from] kube::Error),
     #[error(transparent)]
     Io(#[from] std::io::Error),

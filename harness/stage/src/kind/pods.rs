@@ -13,6 +13,7 @@ use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watch_object, watcher};
 use parking_lot::Mutex;
+use runtime::error::brief;
 use scenario::step::ProcessAction;
 use serde_json::json;
 
@@ -57,7 +58,7 @@ pub enum PodError {
         app: String,
     },
     /// The pods of a program cannot be listed.
-    #[error("cannot list the pods of {app}: {source}")]
+    #[error("cannot list the pods of {app}: {}", brief(source))]
     List {
         /// The program.
         app: String,
@@ -65,7 +66,7 @@ pub enum PodError {
         source: Box<kube::Error>,
     },
     /// The Deployment of a program cannot be changed.
-    #[error("cannot change the Deployment {app}: {source}")]
+    #[error("cannot change the Deployment {app}: {}", brief(source))]
     Change {
         /// The program.
         app: String,
@@ -79,7 +80,7 @@ pub enum PodError {
         app: String,
     },
     /// A pod cannot be deleted.
-    #[error("cannot delete the pod {pod}: {source}")]
+    #[error("cannot delete the pod {pod}: {}", brief(source))]
     Delete {
         /// The pod.
         pod: String,

@@ -34,7 +34,7 @@ impl Cluster {
             return StageResult::new(Err(error.into()), BTreeMap::new());
         }
         let outcome = self.perform(&namespace, job, performer).await;
-        let failed = !matches!(&outcome, Ok(outcome) if outcome.failure.is_none());
+        let failed = !matches!(&outcome, Ok(outcome) if outcome.is_clean());
         let logs = if failed {
             collect(self, &namespace).await
         } else {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kube::config::{self, KubeConfigOptions, Kubeconfig};
+use runtime::error::brief;
 use runtime::kube_config::{self, ConfigError};
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ pub enum KubeconfigProblem {
     #[error("it has no cluster {0:?}")]
     NoCluster(String),
     /// The client cannot be created from its values.
-    #[error(transparent)]
+    #[error("{}", brief(.0))]
     Client(#[from] kube::Error),
     /// Its values have the wrong types.
     #[error(transparent)]

@@ -19,6 +19,7 @@ use clock::NoEntropy;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
+use runtime::error::brief;
 use scenario::{StageKind, Timeouts};
 
 use self::envtest::{EtcdError, MissingPrograms};
@@ -59,7 +60,7 @@ pub enum PlaneError {
     #[error(transparent)]
     Etcd(#[from] EtcdError),
     /// The API server cannot list the restored namespaces.
-    #[error(transparent)]
+    #[error("{}", brief(.0))]
     Restored(kube::Error),
     /// Certificates for kube-apiserver cannot be created.
     #[error("cannot create certificates: {0}")]
@@ -97,7 +98,7 @@ pub enum PlaneError {
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The API server rejects the request of a token.
-    #[error("no token for the service account {namespace}/{account}: {source}")]
+    #[error("no token for the service account {namespace}/{account}: {}", brief(source))]
     Token {
         /// The namespace of the account.
         namespace: String,

@@ -37,7 +37,7 @@ use crate::deploy::MCM_ACCOUNT;
 use crate::naming::agents_named;
 use crate::plan::{hits, schedule};
 use crate::result::StageResult;
-use crate::supervised::{self, Supervised, crash_at, narrate_processes};
+use crate::supervised::{self, Supervised, crash_at, has_crashed_at, narrate_processes};
 use crate::writes::Writes;
 use crate::{MutantError, NAMESPACE, Performer, Stage, StageError, logs, pulses};
 
@@ -84,7 +84,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
             hash: trace.hash(),
             entries: trace.len(),
         };
-        let passed = outcome.as_ref().is_ok_and(|outcome| outcome.failure.is_none());
+        let passed = outcome.as_ref().is_ok_and(ScenarioOutcome::is_clean);
         let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
         StageResult {
             trace: Some(summary),
@@ -221,6 +221,10 @@ impl Stage for SimStage {
 
     fn crash(&mut self, crash: &Crash) -> Result<(), StageError> {
         crash_at(&self.gate_of(crash.process), crash)
+    }
+
+    fn has_crash_hit(&self, crash: &Crash) -> bool {
+        has_crashed_at(&self.gate_of(crash.process), crash)
     }
 
     fn fault(&self, target: &str, what: &str) {

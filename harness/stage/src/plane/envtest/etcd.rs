@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use runtime::error::brief;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
     /// The client cannot be created.
-    #[error("cannot create a client of etcd: {0}")]
+    #[error("cannot create a client of etcd: {}", brief(.0))]
     Client(#[source] kube::Error),
     /// Its address cannot be parsed.
     #[error(transparent)]
@@ -31,7 +32,7 @@ pub enum EtcdError {
     #[error(transparent)]
     Request(#[from] http::Error),
     /// A call fails.
-    #[error("etcd call {call} failed: {source}")]
+    #[error("etcd call {call} failed: {}", brief(source))]
     Call {
         /// The method.
         call: &'static str,

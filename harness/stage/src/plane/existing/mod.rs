@@ -18,6 +18,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
+use runtime::error::brief;
 use runtime::kube_config;
 use scenario::job::Job;
 use scenario::kinds::{self, UnknownKind};
@@ -66,7 +67,7 @@ pub enum SessionError {
         source: KubeconfigProblem,
     },
     /// The API server returns an error.
-    #[error("the API server {server} cannot be used: {source}")]
+    #[error("the API server {server} cannot be used: {}", brief(source))]
     Unusable {
         /// The API server.
         server: String,
@@ -83,7 +84,7 @@ pub enum SessionError {
     #[error("the API server stopped answering for {REACH_LIMIT:?}")]
     Silent,
     /// Objects that the checks of the cluster need cannot be listed.
-    #[error("cannot list {what}: {source}")]
+    #[error("cannot list {what}: {}", brief(source))]
     List {
         /// Which objects.
         what: &'static str,
@@ -114,7 +115,7 @@ pub enum SessionError {
         lease: &'static str,
     },
     /// The cluster cannot be claimed.
-    #[error("cannot write the Lease {lease}: {source}")]
+    #[error("cannot write the Lease {lease}: {}", brief(source))]
     Claim {
         /// The Lease.
         lease: &'static str,
@@ -122,7 +123,7 @@ pub enum SessionError {
         source: Box<kube::Error>,
     },
     /// The claim cannot be released.
-    #[error("cannot delete the Lease {lease}: {source}")]
+    #[error("cannot delete the Lease {lease}: {}", brief(source))]
     GiveBack {
         /// The Lease.
         lease: &'static str,

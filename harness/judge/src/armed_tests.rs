@@ -3,8 +3,8 @@ use mcm_api::Phase;
 use rstest::rstest;
 use scenario::builder::*;
 use scenario::observation::{Observation, Seen};
-use scenario::{Scenario, Step, kinds};
-use serde_json::json;
+use scenario::{PhaseChange, Scenario, Step, kinds};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -241,5 +241,85 @@ fn observed_compares_the_status_with_the_newest_spec(
         what: Seen::Applied(kind, Box::new(object)),
     });
     let condition = scenario::builder::observed("MachineDeployment", "md");
-    assert_eq!(holds(&condition, &world, &Timeouts::production()), expected);
+    assert_eq!(
+        crate::evaluate::holds(&condition, &world, &Timeouts::production()),
+        expected
+    );
+}
+
+/// An expectation that is met at once in a world with the machine `m`, which is Running.
+fn met(scenario: Scenario) -> Option<String> {
+    let Some(Step::Expect(expectation)) = scenario.steps.into_iter().next() else {
+        panic!("no expectation")
+    };
+    let mut world = WorldState::default();
+    world.absorb(&Observation {
+        at: second(0),
+        what: machine_in("Running"),
+    });
+    Armed::new(expectation, second(0), &world).ungrounded(&world)
+}
+
+#[rstest]
+#[case::a_machine_that_exists(never_gone("m"), None)]
+#[case::a_machine_that_never_existed(never_gone("x"), Some("machine x never existed"))]
+#[case::the_node_of_a_machine(node_gone("m"), None)]
+#[case::a_node_that_never_existed(node_gone("x"), Some("Node x never existed"))]
+#[case::vms_of_a_machine_without_any(vm_count("m", 0), None)]
+#[case::vms_of_no_machine(vm_count("x", 0), Some("no machine or VM x ever existed"))]
+#[case::pods_of_no_workload(pods("web").exactly(0), Some("workload web never existed"))]
+#[case::a_part_that_never_existed(all([machine_gone("m"), machine_gone("x")]), Some("machine x never existed"))]
+#[case::an_alternative_that_exists(any([machine_gone("x"), machine_gone("m")]), None)]
+#[case::no_alternative_exists(any([machine_gone("x"), machine_gone("y")]), Some("machine x never existed"))]
+#[case::the_opposite(not(exists("Machine", "x")), Some("Machine x never existed"))]
+#[case::a_field_that_does_not_exist_yet(unchanged("Machine", "m", "/spec/providerID"), None)]
+fn an_expectation_about_nothing_could_not_fail(#[case] condition: Condition, #[case] expected: Option<&str>) {
+    let story = |condition| story().eventually(seconds(10), condition);
+    assert_eq!(met(story(condition)).as_deref(), expected);
+}
+
+fn never_gone(machine: &str) -> Condition {
+    not(machine_gone(machine))
+}
+
+#[test]
+fn readings_show_each_change_with_its_time() {
+    let Step::Expect(expectation) = story()
+        .at_most(2, seconds(60), phase("m", Phase::Unknown))
+        .steps
+        .remove(0)
+    else {
+        panic!("no expectation")
+    };
+    let mut world = WorldState::default();
+    let mut armed = Armed::new(expectation, second(0), &world);
+    for (at, phase) in [(5, "Pending"), (62, "Running"), (63, "Running"), (70, "Unknown")] {
+        world.absorb(&Observation {
+            at: second(at),
+            what: machine_in(phase),
+        });
+        armed.record(second(at), &world);
+    }
+    assert_eq!(
+        armed.readings(second(0)),
+        ["phase of m: no machine → Pending (+5.000s) → Running (+1m02s) → Unknown (+1m10s)"]
+    );
+}
+
+#[test]
+fn many_changes_are_shortened_in_the_middle() {
+    let Step::Expect(expectation) = story().never(seconds(600), phase("m", Phase::Failed)).steps.remove(0) else {
+        panic!("no expectation")
+    };
+    let mut world = WorldState::default();
+    let mut armed = Armed::new(expectation, second(0), &world);
+    for at in 1..=100 {
+        world.absorb(&Observation {
+            at: second(at),
+            what: machine_in(&format!("phase-{at}")),
+        });
+        armed.record(second(at), &world);
+    }
+    let line = armed.readings(second(0)).remove(0);
+    assert!(line.contains("phase-7 (+7.000s) → (85 more) → phase-93"), "{line}");
 }

@@ -1,0 +1,177 @@
+//! Expectations that are being evaluated.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use scenario::Timeouts;
+use scenario::expect::{Condition, Expectation, Temporal};
+
+use crate::evaluate::{call_count, describe, holds, resolved};
+use crate::grounds::ungrounded;
+use crate::readings::Readings;
+use crate::world::WorldState;
+
+/// The state of an expectation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Undecided: evaluate again at every observation, and at this time at the latest.
+    Pending(Timestamp),
+    /// Met.
+    Met,
+    /// Missed, with the reason.
+    Missed(String),
+}
+
+/// An expectation that is being evaluated.
+#[derive(Clone, Debug)]
+pub struct Armed {
+    expectation: Expectation,
+    /// Its condition, resolved when it started.
+    that: Condition,
+    since: Timestamp,
+    holding_since: Option<Timestamp>,
+    /// Since when the world contradicts the expectation.
+    contradicted_since: Option<Timestamp>,
+    count: u64,
+    count_before: u64,
+    readings: Readings,
+}
+
+impl Armed {
+    /// Starts the expectation.
+    pub fn new(expectation: Expectation, now: Timestamp, world: &WorldState) -> Self {
+        let count_before = match &expectation.that {
+            Condition::Calls(calls) => call_count(world, calls.call.rpc(), &calls.machine),
+            _ => 0,
+        };
+        Self {
+            that: resolved(&expectation.that, world),
+            readings: Readings::new(&expectation, now, world),
+            expectation,
+            since: now,
+            holding_since: None,
+            contradicted_since: None,
+            count: 0,
+            count_before,
+        }
+    }
+
+    /// The expectation.
+    pub fn expectation(&self) -> &Expectation {
+        &self.expectation
+    }
+
+    /// Why the expectation could not fail, now that it is met: nothing that its condition names ever existed; `None`: it
+    /// could.
+    pub fn ungrounded(&self, world: &WorldState) -> Option<String> {
+        ungrounded(&self.expectation.that, world)
+    }
+
+    /// Records the values that its conditions read. Call it after every observation.
+    pub fn record(&mut self, now: Timestamp, world: &WorldState) {
+        self.readings.record(now, world);
+    }
+
+    /// The values that its conditions read, one line for each, with the times of their changes relative to `started`.
+    pub fn readings(&self, started: Timestamp) -> Vec<String> {
+        self.readings.lines(started)
+    }
+
+    /// Whether the expectation ends only with the scenario.
+    pub fn is_throughout(&self) -> bool {
+        self.expectation.holds == Temporal::Throughout
+    }
+
+    /// Evaluates the expectation; called at every observation and at the time of `Pending`.
+    pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
+        let that = &self.that;
+        let holds = holds(that, world, timeouts);
+        let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
+        let deadline = |limit: Duration| timeouts.deadline(self.since, limit);
+        let description_now = || describe(that, world);
+        match &self.expectation.holds {
+            Temporal::Eventually(within) => match deadline(within.value(timeouts)) {
+                deadline if holds && now <= deadline => Verdict::Met,
+                deadline if now < deadline => Verdict::Pending(deadline),
+                _ => Verdict::Missed(description_now()),
+            },
+            Temporal::Always(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, holds, until, world, timeouts)
+            }
+            Temporal::Throughout => self.steady(now, holds, Timestamp::MAX, world, timeouts),
+            Temporal::Never(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, !holds, until, world, timeouts)
+            }
+            Temporal::ForAtLeast(form) => {
+                let deadline = deadline(form.within.value(timeouts));
+                self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
+                let met_at = self.holding_since.map(|since| {
+                    since
+                        .saturating_add(signed(form.time.value(timeouts)))
+                        .unwrap_or(Timestamp::MAX)
+                });
+                match met_at {
+                    Some(met_at) if now >= met_at && met_at <= deadline => Verdict::Met,
+                    _ if now >= deadline => Verdict::Missed(description_now()),
+                    Some(met_at) => Verdict::Pending(met_at.min(deadline)),
+                    None => Verdict::Pending(deadline),
+                }
+            }
+            Temporal::AtMost(form) => {
+                let deadline = until(form.within.value(timeouts));
+                match that {
+                    Condition::Calls(calls) => {
+                        self.count = call_count(world, calls.call.rpc(), &calls.machine) - self.count_before;
+                    }
+                    _ if holds && self.holding_since.is_none() => self.count += 1,
+                    _ => {}
+                }
+                self.holding_since = holds.then_some(now);
+                match self.count {
+                    count if count > form.times => {
+                        Verdict::Missed(format!("it occurred {count} times; {}", description_now()))
+                    }
+                    _ if now >= deadline => Verdict::Met,
+                    _ => Verdict::Pending(deadline),
+                }
+            }
+        }
+    }
+}
+
+impl Armed {
+    /// The state of an expectation that requires `satisfied` until a time: it is missed when the world contradicts it
+    /// for longer than watches may disagree.
+    fn steady(
+        &mut self,
+        now: Timestamp,
+        satisfied: bool,
+        until: Timestamp,
+        world: &WorldState,
+        timeouts: &Timeouts,
+    ) -> Verdict {
+        if satisfied {
+            self.contradicted_since = None;
+            return if now >= until {
+                Verdict::Met
+            } else {
+                Verdict::Pending(until)
+            };
+        }
+        let since = *self.contradicted_since.get_or_insert(now);
+        match timeouts.deadline(since, timeouts.skew) {
+            over if now < over => Verdict::Pending(over),
+            _ => Verdict::Missed(describe(&self.that, world)),
+        }
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+#[path = "armed_tests.rs"]
+mod tests;

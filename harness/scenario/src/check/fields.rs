@@ -1,0 +1,294 @@
+//! Checks the fields of objects and JSON pointers against the schemas of their kinds, as the API server does with
+//! strict field validation.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use apiserver::schema::StructuralSchema;
+use apiserver::types;
+use serde_json::Value;
+
+use crate::Problem;
+use crate::closest::suggestion;
+use crate::kinds::Kind;
+
+/// The schemas of the machine API by kind.
+static MACHINE_API: LazyLock<BTreeMap<String, StructuralSchema>> = LazyLock::new(|| {
+    let definitions = mcm_api::crd::all();
+    let values = definitions
+        .iter()
+        .filter_map(|definition| serde_json::to_value(definition).ok());
+    values.filter_map(|definition| of_definition(&definition)).collect()
+});
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+/// The prefix of references between the schemas of built-in types.
+const REFERENCE: &str = "#/components/schemas/";
+
+/// The kind of a CustomResourceDefinition and the schema of its stored version; `None`: it is not valid.
+fn of_definition(definition: &Value) -> Option<(String, StructuralSchema)> {
+    let kind = definition.pointer("/spec/names/kind")?.as_str()?;
+    let versions = definition.pointer("/spec/versions")?.as_array()?;
+    let stored = versions.iter().find(|version| version["storage"] == true)?;
+    let schema = StructuralSchema::compile(stored.pointer("/schema/openAPIV3Schema")?).ok()?;
+    Some((kind.to_owned(), schema))
+}
+
+/// The schemas that are known on load: those of Kubernetes, of the machine API and of the scenario's own definitions.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas(BTreeMap<String, StructuralSchema>);
+
+impl Schemas {
+    /// Adds the schema of an object that is a CustomResourceDefinition.
+    pub(crate) fn add_definition(&mut self, object: &Value) {
+        if object["kind"] == "CustomResourceDefinition" {
+            self.0.extend(of_definition(object));
+        }
+    }
+
+    fn custom(&self, kind: &Kind) -> Option<&StructuralSchema> {
+        self.0.get(kind.kind).or_else(|| MACHINE_API.get(kind.kind))
+    }
+
+    /// Checks that an object, or a change of one, has no unknown fields; `path` is its path in the scenario.
+    ///
+    /// # Errors
+    /// The first unknown field, with the closest valid one.
+    pub(crate) fn check_object(&self, path: &str, kind: &Kind, object: &Value) -> Result<(), Problem> {
+        let mut pruned = object.clone();
+        let unknown = match self.custom(kind) {
+            Some(schema) => schema.prune(&mut pruned),
+            // A value of the wrong type is refused by the API server.
+            None => types::name_of(kind.api_version, kind.kind)
+                .and_then(|name| types::check(name, &mut pruned).ok())
+                .unwrap_or_default(),
+        };
+        let Some(unknown) = unknown.first() else {
+            return Ok(());
+        };
+        let (parent, name) = match unknown.rsplit_once('.') {
+            Some((parent, name)) => (parent, name),
+            None => ("", unknown.as_str()),
+        };
+        let hint = match self.walk(kind, segments(parent)) {
+            Found::Node(node) => suggestion(name, node.fields().iter().map(String::as_str)),
+            Found::Anything | Found::Unknown { .. } => "it would be dropped".to_owned(),
+        };
+        Err((format!("{path}.{unknown}"), format!("unknown field {name:?}; {hint}")))
+    }
+
+    /// Checks that a JSON pointer leads to a field that objects of the kind may have.
+    ///
+    /// # Errors
+    /// The unknown part of the pointer, with the closest valid one.
+    pub(crate) fn check_pointer(&self, path: &str, kind: &Kind, pointer: &str) -> Result<(), Problem> {
+        let parts = pointer.split('/').skip(1);
+        let parts = parts.map(|part| part.replace("~1", "/").replace("~0", "~"));
+        match self.walk(kind, parts.collect()) {
+            Found::Node(_) | Found::Anything => Ok(()),
+            Found::Unknown { part, fields } => Err((
+                path.to_owned(),
+                format!(
+                    "{pointer:?} is not a field of a {}: it has no {part:?}; {}",
+                    kind.kind,
+                    suggestion(&part, fields.iter().map(String::as_str))
+                ),
+            )),
+        }
+    }
+
+    /// Follows `parts` from the root of a kind's schema.
+    fn walk(&self, kind: &Kind, parts: Vec<String>) -> Found {
+        let root = match self.custom(kind) {
+            Some(schema) => Node::of_custom(schema.raw()),
+            None => types::name_of(kind.api_version, kind.kind).and_then(Node::of_type),
+        };
+        let Some(mut node) = root else {
+            return Found::Anything;
+        };
+        for part in parts {
+            node = match node.member(&part) {
+                Found::Node(node) => node,
+                other => return other,
+            };
+        }
+        Found::Node(node)
+    }
+}
+
+/// The parts of a path such as `spec.containers[0].name`.
+fn segments(path: &str) -> Vec<String> {
+    let parts = path.split(['.', '[', ']']).filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// What is at a position in a schema.
+enum Found {
+    /// A schema.
+    Node(Node),
+    /// Any value is valid here.
+    Anything,
+    /// No value is valid here.
+    Unknown {
+        /// The part of the path.
+        part: String,
+        /// The valid ones.
+        fields: Vec<String>,
+    },
+}
+
+/// A schema in OpenAPI form, of a built-in type or of a definition.
+#[derive(Clone, Debug)]
+struct Node(Value);
+
+impl Node {
+    /// The schema of a built-in type.
+    fn of_type(name: &str) -> Option<Self> {
+        types::definition(name).map(Self)
+    }
+
+    /// The schema of a custom kind, with the fields that every object has.
+    fn of_custom(schema: &Value) -> Option<Self> {
+        let mut schema = schema.clone();
+        let properties = schema.get_mut("properties")?.as_object_mut()?;
+        for field in ["apiVersion", "kind"] {
+            properties.insert(field.to_owned(), serde_json::json!({ "type": "string" }));
+        }
+        let metadata = serde_json::json!({ "$ref": format!("{REFERENCE}{OBJECT_META}") });
+        properties.insert("metadata".to_owned(), metadata);
+        Some(Self(schema))
+    }
+
+    /// The schema that it refers to, or itself.
+    fn resolved(&self) -> Option<Self> {
+        match self.0.get("$ref").and_then(Value::as_str) {
+            Some(reference) => Self::of_type(reference.strip_prefix(REFERENCE)?),
+            None => Some(self.clone()),
+        }
+    }
+
+    /// The names of its fields.
+    fn fields(&self) -> Vec<String> {
+        let resolved = self.resolved().unwrap_or_else(|| self.clone());
+        let properties = resolved.0.get("properties").and_then(Value::as_object);
+        properties.map_or_else(Vec::new, |properties| properties.keys().cloned().collect())
+    }
+
+    /// The schema of a field, a map's value or an array's item.
+    fn member(&self, part: &str) -> Found {
+        let Some(Self(schema)) = self.resolved() else {
+            return Found::Anything;
+        };
+        if schema["x-kubernetes-preserve-unknown-fields"] == true {
+            return Found::Anything;
+        }
+        if let Some(field) = schema.get("properties").and_then(|properties| properties.get(part)) {
+            return Found::Node(Self(field.clone()));
+        }
+        match &schema["additionalProperties"] {
+            Value::Object(values) => return Found::Node(Self(values.clone().into())),
+            Value::Bool(true) => return Found::Anything,
+            _ => {}
+        }
+        let unknown = || Found::Unknown {
+            part: part.to_owned(),
+            fields: self.fields(),
+        };
+        match schema["type"].as_str() {
+            Some("array") if part.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Found::Node(Self(schema["items"].clone()))
+            }
+            Some("object") if schema.get("properties").is_none() => Found::Anything,
+            Some(_) => unknown(),
+            // Any JSON, or a text or number.
+            None => Found::Anything,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds;
+
+    fn unknown(kind: &str, object: Value) -> Option<Problem> {
+        let kind = kinds::find(kind).unwrap();
+        Schemas::default().check_object("object", kind, &object).err()
+    }
+
+    #[rstest]
+    #[case::a_custom_kind("MachineDeployment", json!({"spec": {"replica": 3}}), "object.spec.replica", "did you mean \"replicas\"?")]
+    #[case::a_built_in_kind(
+        "Deployment",
+        json!({"spec": {"template": {"spec": {"containers": [{"nmae": "a"}]}}}}),
+        "object.spec.template.spec.containers[0].nmae",
+        "did you mean \"name\"?"
+    )]
+    #[case::metadata("Machine", json!({"metadata": {"nmae": "a"}}), "object.metadata.nmae", "did you mean \"name\"?")]
+    #[case::the_root("ConfigMap", json!({"dat": {"a": "b"}}), "object.dat", "did you mean \"data\"?")]
+    fn an_unknown_field_is_refused_with_the_closest_one(
+        #[case] kind: &str,
+        #[case] object: Value,
+        #[case] field: &str,
+        #[case] hint: &str,
+    ) {
+        let (found, message) = unknown(kind, object).unwrap();
+        assert_eq!(found, field);
+        assert!(
+            message.starts_with("unknown field") && message.ends_with(hint),
+            "{message}"
+        );
+    }
+
+    #[rstest]
+    #[case::any_key_of_a_map("Machine", json!({"metadata": {"labels": {"any": "thing"}}}))]
+    #[case::preserved_fields("MachineClass", json!({"providerSpec": {"anything": {"at": "all"}}}))]
+    #[case::a_null_in_a_change("Deployment", json!({"spec": {"replicas": null}}))]
+    fn fields_that_the_server_keeps_are_valid(#[case] kind: &str, #[case] object: Value) {
+        assert_eq!(unknown(kind, object), None);
+    }
+
+    #[rstest]
+    #[case("Machine", "/spec/providerID", true)]
+    #[case("Machine", "/spec/provideID", false)]
+    #[case("Machine", "/metadata/annotations/example.com~1a", true)]
+    #[case("Machine", "/metadta/name", false)]
+    #[case("Node", "/spec/taints/0/key", true)]
+    #[case("Node", "/spec/taints/first", false)]
+    #[case("Node", "/status/capacity/cpu", true)]
+    #[case("MachineDeployment", "/status/availableReplicas", true)]
+    #[case("MachineDeployment", "/status/availableReplica", false)]
+    #[case("MachineDeployment", "/status/replicas/0", false)]
+    #[case("MachineClass", "/providerSpec/any/thing", true)]
+    fn a_pointer_leads_to_a_field_of_the_kind(#[case] kind: &str, #[case] pointer: &str, #[case] valid: bool) {
+        let kind = kinds::find(kind).unwrap();
+        let checked = Schemas::default().check_pointer("field", kind, pointer);
+        assert_eq!(checked.is_ok(), valid, "{checked:?}");
+    }
+
+    #[test]
+    fn a_definition_of_the_scenario_has_its_own_fields() {
+        let fields = json!({ "type": "object", "properties": { "size": { "type": "integer" } } });
+        let definition = json!({
+            "kind": "CustomResourceDefinition",
+            "spec": {
+                "names": { "kind": "AWSMachineClass" },
+                "versions": [{
+                    "name": "v1alpha1", "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": fields } } },
+                }],
+            },
+        });
+        let mut schemas = Schemas::default();
+        let kind = kinds::find("AWSMachineClass").unwrap();
+        let object = json!({ "spec": { "sice": 1 } });
+        assert_eq!(schemas.check_object("object", kind, &object), Ok(()));
+        schemas.add_definition(&definition);
+        let (field, message) = schemas.check_object("object", kind, &object).unwrap_err();
+        assert_eq!(field, "object.spec.sice");
+        assert_eq!(message, "unknown field \"sice\"; did you mean \"size\"?");
+    }
+}
