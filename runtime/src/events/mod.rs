@@ -2,7 +2,7 @@
 
 mod similar;
 
-use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use clock::{Clock, Stream};
 use jiff::{SignedDuration, Timestamp};
@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
+use lru::LruCache;
 use serde_json::{Value, json};
 
 use self::similar::{COMBINED, SimilarEvents};
@@ -17,7 +18,7 @@ use self::similar::{COMBINED, SimilarEvents};
 /// The time between two writes of a combined event.
 const WRITE_PERIOD: SignedDuration = SignedDuration::from_secs(1);
 /// The maximum number of remembered events; beyond it the least recently repeated one is forgotten.
-const MAX_REMEMBERED: usize = 4096;
+const MAX_REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// The API server refuses longer messages.
 const LONGEST_MESSAGE: usize = 1024;
 
@@ -75,12 +76,12 @@ pub struct Recorder {
     clock: Clock,
     names: Stream,
     settings: Settings,
-    recorded: BTreeMap<EventKey, RecordedEvent>,
+    recorded: LruCache<EventKey, RecordedEvent>,
     similar: SimilarEvents,
 }
 
 /// The fields that identify repetitions of an event.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EventKey {
     component: String,
     /// API version, kind, namespace, name, uid and, if versions are distinguished, resourceVersion.
@@ -114,7 +115,7 @@ impl Recorder {
             clock,
             names,
             settings,
-            recorded: BTreeMap::new(),
+            recorded: LruCache::new(MAX_REMEMBERED),
             similar: SimilarEvents::default(),
         }
     }
@@ -163,9 +164,6 @@ impl Recorder {
     }
 
     fn create(&mut self, occurrence: Occurrence, key: EventKey, now: Timestamp) -> Record {
-        if !self.recorded.contains_key(&key) {
-            self.make_room(now);
-        }
         let suffix = (self.settings.suffix)(&mut self.names);
         let name = format!("{}.{suffix}", occurrence.about.name.as_deref().unwrap_or_default());
         let event = RecordedEvent {
@@ -174,7 +172,7 @@ impl Recorder {
             last: now,
             written: now,
         };
-        self.recorded.insert(key, event);
+        self.recorded.put(key, event);
         Record::Create(Box::new(self.event(name, occurrence, now)))
     }
 
@@ -194,18 +192,6 @@ impl Recorder {
             type_: occurrence.type_,
             reason: occurrence.reason.clone(),
             message: occurrence.message.clone(),
-        }
-    }
-
-    fn make_room(&mut self, now: Timestamp) {
-        let repetition = self.settings.repetition;
-        if self.recorded.len() >= MAX_REMEMBERED {
-            self.recorded.retain(|_, event| is_repetition(event, now, repetition));
-        }
-        if self.recorded.len() >= MAX_REMEMBERED {
-            let oldest = self.recorded.iter().min_by_key(|(_, event)| event.last);
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.map(|oldest| self.recorded.remove(&oldest));
         }
     }
 
@@ -352,13 +338,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_event_is_forgotten_first() {
         let mut recorder = recorder(None, false);
-        for number in 0..=MAX_REMEMBERED {
+        for number in 0..=MAX_REMEMBERED.get() {
             recorder.record(occurrence("1", &number.to_string()));
             recorder.clock.sleep(std::time::Duration::from_secs(1)).await;
         }
         assert_eq!(count(recorder.record(occurrence("1", "1"))), 2);
         assert_eq!(count(recorder.record(occurrence("1", "0"))), 1);
-        assert_eq!(recorder.recorded.len(), MAX_REMEMBERED);
+        assert_eq!(recorder.recorded.len(), MAX_REMEMBERED.get());
     }
 
     /// The message and the count after a record; `None`: no request.

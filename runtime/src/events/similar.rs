@@ -1,9 +1,10 @@
 //! Combines similar events, as client-go's event correlator does: after some events of one object that differ only in their
 //! message, further ones are one event with a count. A set of a thousand machines does not need a thousand events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use lru::LruCache;
 
 use super::{EventKey, MAX_REMEMBERED};
 
@@ -15,8 +16,8 @@ const PERIOD: SignedDuration = SignedDuration::from_mins(10);
 pub(super) const COMBINED: &str = "(combined from similar events): ";
 
 /// The recent messages of events that differ only in their message.
-#[derive(Debug, Default)]
-pub(super) struct SimilarEvents(BTreeMap<EventKey, Messages>);
+#[derive(Debug)]
+pub(super) struct SimilarEvents(LruCache<EventKey, Messages>);
 
 #[derive(Debug)]
 struct Messages {
@@ -24,14 +25,17 @@ struct Messages {
     last: Timestamp,
 }
 
+impl Default for SimilarEvents {
+    fn default() -> Self {
+        Self(LruCache::new(MAX_REMEMBERED))
+    }
+}
+
 impl SimilarEvents {
     /// Whether the event is combined with similar ones.
     pub(super) fn is_combined(&mut self, key: &EventKey, now: Timestamp) -> bool {
         let (kind, message) = key.without_message();
-        if !self.0.contains_key(&kind) {
-            self.make_room(now);
-        }
-        let messages = self.0.entry(kind).or_insert_with(|| Messages {
+        let messages = self.0.get_or_insert_mut(kind, || Messages {
             different: BTreeSet::new(),
             last: now,
         });
@@ -44,16 +48,5 @@ impl SimilarEvents {
             return false;
         }
         !messages.different.contains(&message)
-    }
-
-    fn make_room(&mut self, now: Timestamp) {
-        if self.0.len() >= MAX_REMEMBERED {
-            self.0.retain(|_, messages| now.duration_since(messages.last) <= PERIOD);
-        }
-        if self.0.len() >= MAX_REMEMBERED {
-            let oldest = self.0.iter().min_by_key(|(_, messages)| messages.last);
-            let oldest = oldest.map(|(kind, _)| kind.clone());
-            oldest.map(|oldest| self.0.remove(&oldest));
-        }
     }
 }
