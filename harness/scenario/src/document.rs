@@ -6,6 +6,9 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Location, Spanned};
 
+/// The parser follows 64 levels, and with positions uses up to 50 KiB of stack for each: more than a thread has.
+const STACK: usize = 16 << 20;
+
 /// A position in a text, from line 1 and column 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
@@ -48,7 +51,11 @@ enum Part {
 impl Document {
     /// Parses a text; `None`: it is not valid YAML.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_saphyr::from_str(text).ok().map(Self)
+        let parse = || serde_saphyr::from_str(text).ok().map(Self);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(scope, parse).ok()?.join().ok()?
+        })
     }
 
     /// The position of a field such as `steps[3].vm.machine`, and its path in the file's spelling; `old` returns the
@@ -237,6 +244,15 @@ steps:
       spec:
         replica: 3
 ";
+
+    /// On a thread of the usual size.
+    #[test]
+    fn a_deep_document_does_not_overflow_the_stack() {
+        for levels in [60, 70, 10_000] {
+            let document = Document::parse(&format!("a: {}{}", "[".repeat(levels), "]".repeat(levels)));
+            assert_eq!(document.is_some(), levels < 64, "{levels} levels");
+        }
+    }
 
     #[rstest]
     #[case::a_value("name", 1, 7, "name")]

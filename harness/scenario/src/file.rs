@@ -66,9 +66,21 @@ fn described(origin: &str, position: Option<Position>, field: &str, message: &st
         text += &format!(":{line}:{column}");
     }
     if !field.is_empty() {
-        text += &format!(": {field}");
+        text += &format!(": {}", on_one_line(field));
     }
     format!("{text}: {message}")
+}
+
+/// The path of a field, whose names may contain anything, with escaped control characters.
+fn on_one_line(field: &str) -> String {
+    let mut line = String::new();
+    for character in field.chars() {
+        match character.is_control() {
+            true => line.extend(character.escape_default()),
+            false => line.push(character),
+        }
+    }
+    line
 }
 
 /// The text of a file, and its name in errors.
