@@ -45,7 +45,8 @@ pub(super) fn scenario() -> Scenario {
     .eventually(joining(), phase("m-1", Phase::Running))
     .step(mcm(ProcessAction::Restart))
     .step(vm("m-1", VmAction::Kill))
-    .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
+    // mcm also has to start and to fill its caches meanwhile.
+    .eventually(node_grace() + 3 * slack(), phase("m-1", Phase::Unknown))
     .step(delete_machine("m-1"))
     .eventually(creation_timeout(), nothing_left("m-1"))
     .always(slack(), untouched())
