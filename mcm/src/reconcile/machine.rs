@@ -204,7 +204,7 @@ impl Controllers {
         for metric in measured {
             self.executor
                 .metrics
-                .observe(&metric, &view.machine, view.class.as_ref());
+                .observe(&metric, &view.machine, view.class.as_deref());
         }
         if plan.after_failure {
             let conflict = view.failure.as_ref().is_some_and(|failure| failure.conflict);

@@ -19,7 +19,6 @@ use crate::memory::PendingStatuses;
 pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, machine: Machine) -> View {
     let key = Key::new(&state.namespace, &machine.spec.class.name);
     let class = state.classes.get(&key);
-    let class = class.map(|class| MachineClass::clone(&class));
     let mut view = View {
         secret: class.as_ref().map(|class| secret(state, class)).unwrap_or_default(),
         class,

@@ -69,7 +69,7 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) -> Option<Act
             serde_json::to_string(&template).ok(),
         );
     }
-    if let Some(capacity) = wanted_capacity(pass.view.class.as_ref()) {
+    if let Some(capacity) = wanted_capacity(pass.view.class.as_deref()) {
         let known = annotation(node, keys::LAST_APPLIED_CAPACITY_ANNOTATION);
         if last_capacity(node) != capacity || known.is_none() && !capacity.is_empty() {
             let text = serde_json::to_string(&capacity).ok().filter(|_| !capacity.is_empty());
@@ -83,7 +83,7 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) -> Option<Act
 
 /// The required changes of the Node's capacity; `None` as a value removes the resource.
 pub(super) fn capacity(pass: &Pass, node: &Node) -> BTreeMap<String, Option<Quantity>> {
-    let Some(wanted) = wanted_capacity(pass.view.class.as_ref()) else {
+    let Some(wanted) = wanted_capacity(pass.view.class.as_deref()) else {
         return BTreeMap::new();
     };
     let there = node.status.as_ref().and_then(|status| status.capacity.clone());

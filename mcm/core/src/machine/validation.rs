@@ -46,7 +46,7 @@ pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
     if let Some(damage) = &pass.view.class_damage {
         return Err(unusable(name, damage));
     }
-    let Some(class) = &pass.view.class else {
+    let Some(class) = pass.view.class.as_deref() else {
         let namespace = pass.machine().metadata.namespace.as_deref().unwrap_or_default();
         return Err(Reason::InvalidClass(format!(
             "the machine class {name} does not exist in namespace {namespace}: create it, or correct spec.class.name"

@@ -28,7 +28,7 @@ pub struct View {
     /// The machine.
     pub machine: Machine,
     /// Its class; `None`: there is none of that name in the machine's namespace.
-    pub class: Option<MachineClass>,
+    pub class: Option<Arc<MachineClass>>,
     /// What cannot be decoded of the class, which is not usable then.
     pub class_damage: Option<String>,
     /// The data of the class's Secrets.

@@ -568,12 +568,12 @@ fn a_machine_without_a_valid_class_reference_fails_validation(
 #[rstest]
 #[case::missing(|view: &mut View| view.class = None, "the machine class small does not exist in namespace garden: create it, or correct spec.class.name", mins(10))]
 #[case::incomplete(
-    |view: &mut View| view.class.as_mut().unwrap().node_template = Some(NodeTemplate::default()),
+    |view: &mut View| class_mut(view).node_template = Some(NodeTemplate::default()),
     "the machine class small is not usable: [nodeTemplate.capacity.cpu: Required value",
     mins(10)
 )]
 #[case::region_missing(
-    |view: &mut View| view.class.as_mut().unwrap().node_template = Some(without_region()),
+    |view: &mut View| class_mut(view).node_template = Some(without_region()),
     "the machine class small is not usable: [nodeTemplate.region: Required value: MachineClass NodeTemplate Instance Type, \
      region and zone cannot be empty]; correct the class",
     mins(10)
@@ -630,14 +630,14 @@ fn without_region() -> NodeTemplate {
 #[test]
 fn a_class_with_a_valid_node_template_is_usable() {
     let mut view = new_machine();
-    view.class.as_mut().unwrap().node_template = Some(valid_template());
+    class_mut(&mut view).node_template = Some(valid_template());
     assert_eq!(decided(&view, minute(1)).reason, Reason::AskForVm);
 }
 
 #[test]
 fn the_creation_waits_for_the_finalizer_of_the_class() {
     let mut view = new_machine();
-    view.class.as_mut().unwrap().metadata.finalizers = None;
+    class_mut(&mut view).metadata.finalizers = None;
     let plan = decided(&view, minute(1));
     assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
 }

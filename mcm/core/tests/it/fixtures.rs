@@ -24,6 +24,11 @@ pub fn start() -> Timestamp {
     "2026-01-02T03:04:05Z".parse().unwrap()
 }
 
+/// The class in a view.
+pub fn class_mut(view: &mut View) -> &mut MachineClass {
+    Arc::make_mut(view.class.as_mut().unwrap())
+}
+
 /// `minutes` after [`start`].
 pub fn minute(minutes: i64) -> Timestamp {
     start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
@@ -91,7 +96,7 @@ pub fn secret() -> Secret {
 pub fn new_machine() -> View {
     View {
         machine: machine(),
-        class: Some(class()),
+        class: Some(Arc::new(class())),
         secret: secret(),
         target: true,
         bootstrap_token: TokenView::Present("0123456789abcdef".to_owned()),

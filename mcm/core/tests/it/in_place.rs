@@ -184,7 +184,7 @@ fn a_node_is_cordoned_after_its_capacity_is_written() {
     let node = labelled("candidate selected", Some("SelectedForUpdate"));
     let mut view = machine_on(Phase::Running, node);
     let amount = [("example.com/x".to_owned(), Quantity("1".to_owned()))].into();
-    view.class.as_mut().unwrap().node_template = Some(NodeTemplate {
+    class_mut(&mut view).node_template = Some(NodeTemplate {
         virtual_capacity: Some(amount),
         ..NodeTemplate::default()
     });

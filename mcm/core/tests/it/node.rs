@@ -229,7 +229,7 @@ fn the_virtual_capacity_follows_the_class(
     let text = serde_json::to_string(&amounts(last)).unwrap();
     node.metadata.annotations = Some([(keys::LAST_APPLIED_CAPACITY_ANNOTATION.to_owned(), text)].into());
     let mut view = with_node(running(), node);
-    view.class.as_mut().unwrap().node_template = Some(NodeTemplate {
+    class_mut(&mut view).node_template = Some(NodeTemplate {
         virtual_capacity: Some(amounts(wanted)),
         ..NodeTemplate::default()
     });

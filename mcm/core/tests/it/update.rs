@@ -13,7 +13,7 @@ use crate::fixtures::*;
 /// A Running machine with the last applied provider spec `applied`, whose class has `wanted`.
 fn machine_with(applied: Option<&Value>, wanted: &Value) -> View {
     let mut view = running();
-    view.class.as_mut().unwrap().provider_spec = wanted.clone();
+    class_mut(&mut view).provider_spec = wanted.clone();
     if let Some(applied) = applied {
         annotate(
             &mut view,
@@ -59,7 +59,7 @@ fn operation(plan: &Plan) -> (Option<Operation>, Option<State>) {
 #[test]
 fn a_new_machine_records_the_provider_spec_of_its_vm() {
     let mut view = new_machine();
-    view.class.as_mut().unwrap().provider_spec = old();
+    class_mut(&mut view).provider_spec = old();
     let plan = decided(&answered(view, Answer::Create(Ok(vm()))), minute(1));
     assert_eq!(
         actions(&plan)[0],
@@ -180,7 +180,7 @@ fn an_update_in_progress_is_kept_when_the_node_turns_unhealthy() {
     assert!(actions(&plan)[0].starts_with("patch inflight="), "{:?}", actions(&plan));
     annotate(&mut view, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION, "some");
     view.machine.status = plan.status.unwrap();
-    view.class.as_mut().unwrap().provider_spec = old();
+    class_mut(&mut view).provider_spec = old();
     assert_eq!(actions(&decided(&view, minute(3))), ["call Update"]);
     let plan = result(view, &old(), Ok(()));
     assert_eq!(actions(&plan), ["patch spec={\"tags\":{\"a\":\"1\"}} inflight="]);

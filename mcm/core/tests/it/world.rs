@@ -200,7 +200,7 @@ impl World {
         };
         Some(View {
             machine,
-            class: Some(class()),
+            class: Some(Arc::new(class())),
             secret: secret(),
             target: true,
             node,

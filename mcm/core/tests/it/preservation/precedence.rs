@@ -171,7 +171,7 @@ fn settle_until_call(lab: &mut Lab) -> Plan {
 #[test]
 fn a_preservation_starts_and_ends_while_an_update_call_is_due() {
     let mut view = running();
-    view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
+    class_mut(&mut view).provider_spec = json!({ "tags": { "a": "1" } });
     let mut lab = Lab::new(view);
     assert_eq!(actions(&settle_until_call(&mut lab)), ["call Update"]);
 
@@ -191,7 +191,7 @@ fn a_preservation_starts_and_ends_while_an_update_call_is_due() {
 #[test]
 fn a_vm_is_updated_although_the_preserved_condition_cannot_be_written() {
     let mut view = running();
-    view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
+    class_mut(&mut view).provider_spec = json!({ "tags": { "a": "1" } });
     let mut lab = Lab::new(view);
     lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. });
     lab.request("Machine", "now");
