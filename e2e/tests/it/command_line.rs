@@ -138,7 +138,7 @@ fn an_old_spelling_in_a_file_is_a_warning_on_standard_error() {
 #[test]
 fn the_list_names_every_scenario_and_its_stages() {
     let folder = tempfile::tempdir().unwrap();
-    let text = printed(&drydock(folder.path(), &["list"]));
+    let text = printed(&drydock(folder.path(), &["list", "--output", "wide"]));
     for scenario in e2e::scenarios() {
         let line = text.lines().find(|line| line.starts_with(&scenario.name));
         let stages = scenario::StageKind::ALL.into_iter();
@@ -149,9 +149,17 @@ fn the_list_names_every_scenario_and_its_stages() {
 }
 
 #[test]
-fn every_scenario_runs_on_kind_or_the_list_gives_the_reason() {
+fn the_list_has_a_line_for_each_scenario_and_fits_a_hundred_columns() {
     let folder = tempfile::tempdir().unwrap();
     let text = printed(&drydock(folder.path(), &["list"]));
+    assert_eq!(text.lines().count(), 1 + e2e::scenarios().len(), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn every_scenario_runs_on_kind_or_the_list_gives_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = printed(&drydock(folder.path(), &["list", "--output", "wide"]));
     for scenario in e2e::scenarios() {
         for stage in scenario::StageKind::ALL {
             let Some(reason) = scenario.why_not_on(stage) else {

@@ -18,7 +18,7 @@ fn every_scenario_survives_serialization() {
 #[test]
 fn a_scenario_from_a_file_runs_like_the_built_in_one() {
     let folder = tempfile::tempdir().unwrap();
-    let listed = drydock(folder.path(), &["list", "--yaml", "lifecycle"]);
+    let listed = drydock(folder.path(), &["show", "lifecycle"]);
     std::fs::write(folder.path().join("lifecycle.yaml"), &listed.stdout).unwrap();
     let (_, built_in) = simulate(folder.path(), &["lifecycle", "--seed", "3"]);
     let (_, from_file) = simulate(folder.path(), &["--file", "lifecycle.yaml", "--seed", "3"]);

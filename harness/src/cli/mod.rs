@@ -4,6 +4,7 @@
 
 mod availability;
 mod chaos;
+mod completion;
 mod crash;
 mod doctor;
 mod driver;
@@ -60,6 +61,8 @@ enum Command {
     Faults(faults::Faults),
     /// Lists the scenarios and where they run
     List(list::List),
+    /// Prints a scenario as the YAML file that `drydock run --file` reads
+    Show(list::Show),
     /// Tests drivers of clouds against the contract
     Driver(driver::DriverCommand),
     /// Reports which stages can run here, and what is missing for the others
@@ -84,6 +87,8 @@ enum Command {
     Shrink(shrink::ShrinkCommand),
     /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
+    /// Prints a script that completes the command line in a shell
+    Completion(completion::Completion),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
     Perform(perform::Perform),
@@ -99,8 +104,8 @@ impl Command {
             Self::Run(run) => Some(run.is_on_kind()),
             Self::Up(up) => Some(up.is_on_kind()),
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
-            Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Driver(_) => None,
-            Self::Doctor(_) | Self::Perform(_) | Self::Tether(_) => None,
+            Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
+            Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
 }
@@ -219,6 +224,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Up(up) => up.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
+        Command::Show(show) => show.execute(&scenarios()),
         Command::List(list) => list.execute(&scenarios()),
         Command::Driver(driver) => driver.execute(),
         Command::Doctor(doctor) => doctor.execute(),
@@ -226,6 +232,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Chaos(chaos) => chaos.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Idle(idle) => idle.execute(),
+        Command::Completion(completion) => completion.execute(),
         Command::Perform(perform) => perform.execute(),
         Command::Tether(tether) => Err(Stop::Usage(tether.become_it())),
     };
