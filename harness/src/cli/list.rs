@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(
             text,
             "NAME   STAGES  DESCRIPTION\n\
-             drain  all     A node is drained: its pods leave one after another, as their budget permits, and t…\n\
+             drain  all     A node is drained: its pods leave one after another, as their budget permits, and th…\n\
              times  sim     Production's times.\n"
         );
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
