@@ -53,7 +53,7 @@ chaos: build     ## random worlds, users and faults in virtual time over SEEDS s
 	target/debug/drydock chaos --seeds $(SEEDS) --junit target/chaos.xml
 
 # Some tests wait for processes; others use the processor meanwhile.
-TEST = INSTA_UPDATE=no RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --workspace
+TEST = INSTA_UPDATE=no RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --workspace --no-fail-fast
 test:            ## unit, property, sequence, contract and simulation tests
 	$(TEST)
 
