@@ -2,10 +2,13 @@
 
 use std::error::Error as _;
 
+use kube::core::Status;
+use kube::runtime::watcher;
+
 /// An API error in one line, with its causes, because `ServiceError` alone is not helpful.
 pub fn brief(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
-        return format!("{} ({} {})", status.message, status.code, status.reason);
+        return described(status);
     }
     let mut text = match error {
         kube::Error::Service(cause) => cause.to_string(),
@@ -21,6 +24,21 @@ pub fn brief(error: &kube::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// The error of a watch in one line, without the terms of the client.
+pub fn brief_watch(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(source)
+        | watcher::Error::WatchStartFailed(source)
+        | watcher::Error::WatchFailed(source) => brief(source),
+        watcher::Error::WatchError(status) => described(status),
+        other => other.to_string(),
+    }
+}
+
+fn described(status: &Status) -> String {
+    format!("{} ({} {})", status.message, status.code, status.reason)
 }
 
 /// Whether the object changed meanwhile.

@@ -14,7 +14,7 @@ pub mod worker;
 
 pub use target::{Outcome, Target, Violation};
 pub use targets::ALL;
-use targets::{encode, is_expected_error, parse_request};
+use targets::{DEFINITIONS, definition_of, encode, is_expected_error, parse_request, request_objects, selectors};
 
 /// The target with that name.
 pub fn target(name: &str) -> Option<&'static Target> {

@@ -102,7 +102,7 @@ fn main() -> anyhow::Result<ExitCode> {
             seed,
             folder,
         } => {
-            let targets = named(targets, &ALL, target, "target", |target| target.name)?;
+            let targets = named(&targets, &ALL, find)?;
             let settings = Settings {
                 seed: seed.unwrap_or_else(from_time),
                 time: Duration::from_secs(seconds),
@@ -118,7 +118,7 @@ fn main() -> anyhow::Result<ExitCode> {
             seed,
             drydock,
         } => {
-            let classes = named(classes, &attack::ALL, attack::class, "class", |class| class.name)?;
+            let classes = named(&classes, &attack::ALL, find_class)?;
             let settings = attack::Settings {
                 seed: seed.unwrap_or_else(from_time),
                 inputs,
@@ -165,28 +165,28 @@ fn from_time() -> u64 {
 }
 
 fn find(name: &str) -> anyhow::Result<&'static Target> {
-    let found = named(vec![name.to_owned()], &ALL, target, "target", |target| target.name)?;
-    found.first().copied().context("no target")
+    target(name).ok_or_else(|| unknown("target", name, ALL.iter().map(|target| target.name)))
+}
+
+fn find_class(name: &str) -> anyhow::Result<&'static attack::Class> {
+    attack::class(name).ok_or_else(|| unknown("class", name, attack::ALL.iter().map(|class| class.name)))
+}
+
+fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let known: Vec<&str> = known.collect();
+    anyhow::anyhow!("there is no {kind} {name:?}; known: {}", known.join(", "))
 }
 
 /// What has these names; all, if there are none.
 fn named<T>(
-    names: Vec<String>,
+    names: &[String],
     all: &'static [T],
-    find: fn(&str) -> Option<&'static T>,
-    kind: &str,
-    name: fn(&T) -> &str,
+    find: impl Fn(&str) -> anyhow::Result<&'static T>,
 ) -> anyhow::Result<Vec<&'static T>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
-    let found = names.iter().map(|wanted| {
-        find(wanted).with_context(|| {
-            let known: Vec<&str> = all.iter().map(name).collect();
-            format!("there is no {kind} {wanted:?}; known: {}", known.join(", "))
-        })
-    });
-    found.collect()
+    names.iter().map(|name| find(name)).collect()
 }
 
 async fn run_attack(classes: Vec<&'static attack::Class>, settings: &attack::Settings) -> anyhow::Result<ExitCode> {

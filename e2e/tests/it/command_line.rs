@@ -4,17 +4,7 @@ use std::process::Command;
 
 use rstest::rstest;
 
-use crate::drydock::{drydock, drydock_program, printed};
-
-/// A kubeconfig for a port without a listener.
-const NOBODY: &str = "
-apiVersion: v1
-kind: Config
-clusters: [{name: nobody, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]
-users: [{name: me, user: {token: none}}]
-contexts: [{name: nobody, context: {cluster: nobody, user: me}}]
-current-context: nobody
-";
+use crate::drydock::{UNREACHABLE, drydock, drydock_program, printed};
 
 #[rstest]
 #[case::a_mistyped_scenario(&["run", "lifecicle"], "near it are: lifecycle")]
@@ -41,12 +31,12 @@ current-context: nobody
 #[case::a_missing_kubeconfig(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nowhere"], "--kubeconfig nowhere: "
 )]
-#[case::no_consent(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
+#[case::no_consent(&["run", "--stage", "kubeconfig", "--kubeconfig", "unreachable.kubeconfig"], "say --yes")]
 #[case::a_missing_context(
-    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--context", "x"], "it has no context \"x\""
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "unreachable.kubeconfig", "--context", "x"], "it has no context \"x\""
 )]
 #[case::two_at_once_on_one_cluster(
-    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--jobs", "2"], "one after another"
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "unreachable.kubeconfig", "--jobs", "2"], "one after another"
 )]
 #[case::up_on_an_unsupported_stage(&["up", "--stage", "sim"], "embedded, envtest or kind")]
 #[case::no_jobs(&["run", "--stage", "sim", "--jobs", "0"], "from 1")]
@@ -62,7 +52,7 @@ fn invalid_input_fails_with_one_line_and_status_2(#[case] arguments: &[&str], #[
         "name: bad\nabout: x\nsteps:\n- wiat: 3s\n",
     )
     .unwrap();
-    std::fs::write(folder.path().join("nobody.kubeconfig"), NOBODY).unwrap();
+    std::fs::write(folder.path().join("unreachable.kubeconfig"), UNREACHABLE).unwrap();
     let plan = "base: lifecycle\ndisturbances:\n- crash: {process: controllers, at: after, effect: 6}\n";
     std::fs::write(folder.path().join("controllers.yaml"), plan).unwrap();
     let output = drydock(folder.path(), arguments);

@@ -9,6 +9,16 @@ use scenario::job::Job;
 use scenario::result::RunResult;
 use serde_json::Value;
 
+/// A kubeconfig for a port without a listener.
+pub const UNREACHABLE: &str = "
+apiVersion: v1
+kind: Config
+clusters: [{name: unreachable, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]
+users: [{name: me, user: {token: none}}]
+contexts: [{name: unreachable, context: {cluster: unreachable, user: me}}]
+current-context: unreachable
+";
+
 /// Runs the program with these arguments, in its own folder for reports.
 pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {
     drydock_program().args(arguments).current_dir(folder).output().unwrap()

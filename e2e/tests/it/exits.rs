@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::drydock::{drydock, drydock_program, printed};
+use crate::drydock::{UNREACHABLE, drydock, drydock_program, printed};
 
 #[rstest]
 #[case::ctrl_c(Signal::SIGINT, 130)]
@@ -71,26 +71,16 @@ fn an_unavailable_stage_is_one_line_with_status_3() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "");
 }
 
-/// A kubeconfig for a port without a listener.
-const NOBODY: &str = "
-apiVersion: v1
-kind: Config
-clusters: [{name: nobody, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]
-users: [{name: me, user: {token: none}}]
-contexts: [{name: nobody, context: {cluster: nobody, user: me}}]
-current-context: nobody
-";
-
 #[test]
 fn a_cluster_that_does_not_answer_is_one_line_with_status_3() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("nobody.kubeconfig"), NOBODY).unwrap();
+    std::fs::write(folder.path().join("unreachable.kubeconfig"), UNREACHABLE).unwrap();
     let arguments = [
         "run",
         "--stage",
         "kubeconfig",
         "--kubeconfig",
-        "nobody.kubeconfig",
+        "unreachable.kubeconfig",
         "--yes",
     ];
     let output = drydock(folder.path(), &arguments);

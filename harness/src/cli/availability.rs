@@ -20,7 +20,7 @@ pub(super) fn problems(stage: StageKind) -> Result<Vec<String>, Stop> {
             .map(|error| error.to_string())
             .into_iter()
             .collect(),
-        StageKind::Kind => block_on(kind::lacks())?
+        StageKind::Kind => block_on(kind::unavailable())?
             .map(|error| error.to_string())
             .into_iter()
             .collect(),

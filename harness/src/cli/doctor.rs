@@ -46,7 +46,7 @@ fn check_stages() -> Ended {
         ),
         Err(problem) => say!("envtest   not ready: {problem}"),
     }
-    match block_on(kind::lacks())? {
+    match block_on(kind::unavailable())? {
         None => say!("kind      ready"),
         Some(problem) => say!("kind      not ready: {problem}"),
     }

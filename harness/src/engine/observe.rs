@@ -7,7 +7,7 @@ use clock::Clock;
 use futures::stream::{self, BoxStream, StreamExt};
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
-use runtime::error::brief;
+use runtime::error::brief_watch;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{self, Kind, Side};
 use scenario::observation::Request;
@@ -92,23 +92,16 @@ fn watch(
                     vec![]
                 }
                 Ok(watcher::Event::InitDone) => list(kind, std::mem::take(&mut listed)),
-                Err(error) => vec![Raw::Trouble(format!("watch of {}: {}", kind.plural, shown(&error)))],
+                Err(error) => vec![Raw::Trouble(format!(
+                    "watch of {}: {}",
+                    kind.plural,
+                    brief_watch(&error)
+                ))],
             };
             stream::iter(raws)
         })
         .then(move |raw| pause_after_trouble(raw, clock.clone()))
         .boxed()
-}
-
-/// The error of a watch, without the terms of the client.
-fn shown(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(source)
-        | watcher::Error::WatchStartFailed(source)
-        | watcher::Error::WatchFailed(source) => brief(source),
-        watcher::Error::WatchError(status) => format!("{} ({} {})", status.message, status.code, status.reason),
-        other => other.to_string(),
-    }
 }
 
 /// The events of a complete list. Deletions come first, because they preceded the creation of the youngest listed

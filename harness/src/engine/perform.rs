@@ -47,18 +47,18 @@ pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, ActionE
 
 /// Whether a request changed anything. Most do, or fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hits {
+pub(super) enum Effect {
     /// It changed nothing.
-    None,
+    Nothing,
     /// It changed something.
-    Some,
+    Something,
 }
 
-impl Hits {
+impl Effect {
     fn of(count: u64) -> Self {
         match count {
-            0 => Self::None,
-            _ => Self::Some,
+            0 => Self::Nothing,
+            _ => Self::Something,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Hits {
 ///
 /// # Errors
 /// Why it cannot be performed.
-pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<Hits, ActionError> {
+pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<Effect, ActionError> {
     let Handles {
         clusters,
         timeouts,
@@ -106,11 +106,11 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
                 "condition {} of node {subject} was written {written} times",
                 flap.condition
             ));
-            return Ok(Hits::of(written));
+            return Ok(Effect::of(written));
         }
         Request::Strip(strip) => {
             let stripped = Box::pin(strip::run(clusters.control(), clock, timeouts, namespace, strip)).await?;
-            return Ok(Hits::of(stripped));
+            return Ok(Effect::of(stripped));
         }
         Request::Autoscaler(autoscaler) => {
             let actor = Actor {
@@ -119,7 +119,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
                 namespace: namespace.clone(),
                 notes: notes.clone(),
             };
-            return Ok(Hits::of(Box::pin(actor.run(autoscaler, timeouts)).await?));
+            return Ok(Effect::of(Box::pin(actor.run(autoscaler, timeouts)).await?));
         }
         Request::Cloud(request) => change_cloud(&handles, request, subject).await?,
         // The engine performs these itself.
@@ -134,7 +134,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         | Request::Resolve(_)
         | Request::Expect(_) => {}
     }
-    Ok(Hits::Some)
+    Ok(Effect::Something)
 }
 
 async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &str) -> Result<(), CloudError> {

@@ -12,7 +12,7 @@ use scenario::step::{CloudRequest, ProcessStep, Request};
 use stage::{Stage, StageError};
 
 use super::action_error::ActionError;
-use super::perform::Hits;
+use super::perform::Effect;
 use super::{Engine, perform, user_intent};
 
 /// Why an action failed.
@@ -107,9 +107,9 @@ impl<S: Stage> Engine<'_, S> {
             self.disturbances.apply(change);
         }
         self.update_undisturbed_since();
-        let hits = self.act(action).await?;
+        let effect = self.act(action).await?;
         self.update_undisturbed_since();
-        if hits == Hits::None && !action.may_miss() {
+        if effect == Effect::Nothing && !action.may_miss() {
             self.miss(self.step, format!("{}: nothing was changed", action.description()));
         }
         Ok(())
@@ -148,7 +148,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Performs an action while the engine processes observations.
-    async fn act(&mut self, action: &Step) -> Result<Hits, StepError> {
+    async fn act(&mut self, action: &Step) -> Result<Effect, StepError> {
         if let Some(target) = action.targets().fault {
             // The complete step, so that different faults are different in the trace.
             let what = serde_json::to_string(action).unwrap_or_else(|_| action.description());
@@ -157,18 +157,18 @@ impl<S: Stage> Engine<'_, S> {
         match action.request() {
             Request::Process(step) => {
                 self.process(step).await?;
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::Crash(crash) => {
                 self.stage.crash(crash).map_err(refused)?;
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
                 self.invariants.rules.paused_until = Some(self.later(time));
                 let paused = self.stage.pause(pause.process, time).await;
                 paused.map_err(refused)?;
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::Cloud(CloudRequest::Inject(fault)) if fault.is_byzantine() => {
                 self.invariants.rules.byzantine.insert(fault.name.clone());
@@ -176,19 +176,19 @@ impl<S: Stage> Engine<'_, S> {
             Request::Cloud(CloudRequest::Lift(rule)) => {
                 let hits = self.stage.cloud().lift(rule).await;
                 self.count_cloud_hits([(rule.to_owned(), hits.map_err(ActionError::from)?)]);
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::AddApiFault(fault) => {
                 self.add_api_fault(fault).await?;
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::LiftApiFault(rule) => {
                 self.lift_api_fault(rule)?;
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             Request::Keep(replicas) => {
                 self.keep.send_replace(replicas);
-                return Ok(Hits::Some);
+                return Ok(Effect::Something);
             }
             _ => {}
         }

@@ -229,7 +229,7 @@ impl CloudClient {
         Ok(findings.iter().filter(lost).count())
     }
 
-    /// The fault rules and their numbers of hits, which include calls that nobody waited for.
+    /// The fault rules and their numbers of hits, including calls whose caller ended before the answer.
     ///
     /// # Errors
     /// When the cloud does not answer.

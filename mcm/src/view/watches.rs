@@ -10,12 +10,12 @@ use futures::{Stream, StreamExt};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use runtime::decode::Decoded;
+use runtime::error::brief_watch;
 use serde::de::DeserializeOwned;
 
 use super::cluster_state::{ClusterState, TargetState};
 use super::work::{Trigger, Work};
 use crate::cache::{Cache, Change, Indexed, Key};
-use crate::error::brief;
 
 /// The first wait after a watch failed.
 const WATCH_RETRY: Duration = Duration::from_millis(200);
@@ -136,20 +136,11 @@ where
             Delivery { changes, damaged }
         }
         Err(error) => {
-            tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch failed and is requested again");
+            tracing::warn!(kind = %K::kind(&()), error = brief_watch(&error), "the watch failed and is requested again");
             Delivery {
                 changes: Vec::new(),
                 damaged: Vec::new(),
             }
         }
     })
-}
-
-fn watch_error(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => brief(error),
-        other => other.to_string(),
-    }
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::classes::{Check, Hostile, User};
 use crate::is_expected_error;
+use crate::selectors::names_in;
 
 /// How long a response may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -201,22 +202,9 @@ fn violation(check: Check, answer: &Answer) -> Option<String> {
         _ if answer.code >= 500 && ![503, 504].contains(&answer.code) => !is_expected_error(&json(&answer.body)),
         Check::Served => false,
         Check::Refused => answer.code < 400,
-        Check::OnlyMine => names(&answer.body).iter().any(|name| name != "mine"),
+        Check::OnlyMine => names_in(&answer.body).iter().any(|name| name != "mine"),
     };
     wrong.then(|| format!("{check:?} -> {} {}", answer.code, text(&answer.body)))
-}
-
-/// The names of the objects in a list or in the events of a watch.
-fn names(body: &[u8]) -> Vec<String> {
-    let mut names = Vec::new();
-    for document in serde_json::Deserializer::from_slice(body).into_iter::<Value>() {
-        let Ok(document) = document else { break };
-        let items = document["items"].as_array().into_iter().flatten();
-        for object in items.chain([&document["object"]]) {
-            names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
-        }
-    }
-    names
 }
 
 fn json(body: &[u8]) -> Value {

@@ -112,6 +112,9 @@ pub async fn run(class: &'static Class, settings: &Settings) -> anyhow::Result<R
     Clock::wall().sleep(SETTLE).await;
     let (health, probes, late) = probe.end();
     let mut violations: Vec<String> = count.violations.iter().take(DESCRIBED).cloned().collect();
+    if count.inputs == 0 {
+        violations.push("no request was sent".to_owned());
+    }
     violations.extend(late);
     violations.extend(
         system

@@ -1,4 +1,4 @@
-//! Measures how long `/healthz` takes, on a thread of its own, so that the attack does not delay the measurement.
+//! Measures how long `/healthz` takes, on a separate thread, so that the attack does not delay the measurement.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -6,12 +6,12 @@ mod grpc;
 mod ledger;
 mod requests;
 mod schemas;
-mod selectors;
+pub(crate) mod selectors;
 mod stored;
 mod world;
 
-pub(crate) use self::requests::parse_request;
-pub(crate) use self::world::{encode, is_expected_error};
+pub(crate) use self::requests::{parse_request, request_objects};
+pub(crate) use self::world::{DEFINITIONS, definition_of, encode, is_expected_error};
 use crate::Target;
 use crate::mutate::Form;
 

@@ -12,7 +12,7 @@ use crate::target::Runner;
 use crate::{Outcome, Violation};
 
 /// Objects that the requests of the corpus refer to, with their paths.
-fn objects() -> Vec<(&'static str, Value)> {
+pub(crate) fn request_objects() -> Vec<(&'static str, Value)> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -65,7 +65,7 @@ fn objects() -> Vec<(&'static str, Value)> {
 
 fn world() -> Result<World, Violation> {
     let world = World::new()?;
-    for (path, object) in objects() {
+    for (path, object) in request_objects() {
         world.expect("POST", path, &object, &[201])?;
     }
     Ok(world)

@@ -10,28 +10,36 @@ use super::world::{MAX_URI, World, encode};
 use crate::target::Runner;
 use crate::{Outcome, Violation};
 
-const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+pub(crate) const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+pub(crate) const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 
 pub(super) fn start() -> Result<Runner, Violation> {
     let world = World::with(Authorization::Rbac)?;
-    for (name, labels) in [
+    for (path, object) in objects() {
+        world.expect("POST", &path, &object, &[201])?;
+    }
+    Ok(Box::new(move |input| run(&world, &String::from_utf8_lossy(input))))
+}
+
+/// Secrets, and a role of the user `limited` for everything with the Secret `mine`; each with its path.
+pub(crate) fn objects() -> Vec<(String, Value)> {
+    let rules = json!([{ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["*"] }]);
+    let subject = json!({ "kind": "User", "name": "limited", "apiGroup": "rbac.authorization.k8s.io" });
+    let binding = json!({
+        "metadata": { "name": "r" }, "subjects": [subject],
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r" },
+    });
+    let secrets = [
         ("mine", json!({ "app": "a" })),
         ("other", json!({ "app": "b", "example.com/tier": "x" })),
         ("x", json!({})),
-    ] {
-        let secret = json!({ "metadata": { "name": name, "labels": labels } });
-        world.expect("POST", SECRETS, &secret, &[201])?;
-    }
-    let rules = json!([{ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["*"] }]);
+    ];
+    let secrets = secrets.map(|(name, labels)| json!({ "metadata": { "name": name, "labels": labels } }));
     let role = json!({ "metadata": { "name": "r" }, "rules": rules });
-    world.expect("POST", &format!("{ROLES}/roles"), &role, &[201])?;
-    let binding = json!({
-        "metadata": { "name": "r" }, "subjects": [{ "kind": "User", "name": "limited", "apiGroup": "rbac.authorization.k8s.io" }],
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r" },
-    });
-    world.expect("POST", &format!("{ROLES}/rolebindings"), &binding, &[201])?;
-    Ok(Box::new(move |input| run(&world, &String::from_utf8_lossy(input))))
+    let mut objects: Vec<_> = secrets.into_iter().map(|secret| (SECRETS.to_owned(), secret)).collect();
+    objects.push((format!("{ROLES}/roles"), role));
+    objects.push((format!("{ROLES}/rolebindings"), binding));
+    objects
 }
 
 fn run(world: &World, text: &str) -> Result<Outcome, Violation> {
@@ -106,13 +114,18 @@ fn list(world: &World, user: &Identity, method: &str, path: &str) -> Result<(u16
     let Some(answer) = world.send(user, request)? else {
         return Ok((0, Vec::new()));
     };
+    Ok((answer.code, names_in(&answer.body)))
+}
+
+/// The names of the objects in a list, or in the events of a watch.
+pub(crate) fn names_in(body: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
-    for document in serde_json::Deserializer::from_slice(&answer.body).into_iter::<Value>() {
+    for document in serde_json::Deserializer::from_slice(body).into_iter::<Value>() {
         let Ok(document) = document else { break };
         let items = document["items"].as_array().into_iter().flatten();
-        for object in items.chain(std::iter::once(&document["object"])) {
+        for object in items.chain([&document["object"]]) {
             names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
         }
     }
-    Ok((answer.code, names))
+    names
 }

@@ -23,12 +23,17 @@ pub(super) const MAX_URI: usize = 60_000;
 
 /// The definition of `widgets.example.com`, whose version `v1` has that schema.
 pub(super) fn definition(schema: &Value, columns: &Value) -> Value {
+    definition_of("widgets", "Widget", schema, columns)
+}
+
+/// The definition of a namespaced kind in the group `example.com`, whose version `v1` has that schema.
+pub(crate) fn definition_of(plural: &str, kind: &str, schema: &Value, columns: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "widgets.example.com" },
+        "metadata": { "name": format!("{plural}.example.com") },
         "spec": {
             "group": "example.com", "scope": "Namespaced",
-            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+            "names": { "plural": plural, "kind": kind },
             "versions": [{
                 "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
                 "subresources": { "status": {} }, "additionalPrinterColumns": columns,
@@ -38,7 +43,7 @@ pub(super) fn definition(schema: &Value, columns: &Value) -> Value {
 }
 
 /// The path of definitions.
-pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// The path of the definition of widgets.
 pub(super) const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
 /// The path of widgets.

@@ -38,6 +38,7 @@ use render::Presentation;
 
 use crate::authorization::Action;
 use crate::field_selector;
+use crate::heavy::is_heavy;
 use crate::identity::{ANONYMOUS, Identity};
 use crate::in_flight::MAX_BODY;
 use crate::inner::Inner;
@@ -252,15 +253,13 @@ impl Inner {
                 Err(error) => self.reject(arrival, &error),
             }
         };
-        if self.registry.clock().is_simulated() {
+        // Reads ignore the body, and can wait for a revision.
+        let is_read = matches!(arrival.verb, "get" | "list" | "watch");
+        let media_type = body::media_type(&arrival.parts.headers);
+        if self.registry.clock().is_simulated() || is_read || !is_heavy(media_type, arrival.body.len()) {
             return work.await;
         }
-        // Reads ignore the body, and can wait for a revision.
-        let size = match arrival.verb {
-            "get" | "list" | "watch" => 0,
-            _ => arrival.body.len(),
-        };
-        self.heavy.perform(size, work).await
+        self.heavy.perform(work).await
     }
 
     /// Responds with an error.

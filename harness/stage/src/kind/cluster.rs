@@ -269,7 +269,7 @@ pub(crate) fn delete_left(cluster: &str, folder: &Path) -> Result<(), KindError>
 }
 
 /// The error if this machine lacks a program or the Docker engine.
-pub async fn lacks() -> Option<KindError> {
+pub async fn unavailable() -> Option<KindError> {
     tools_and_engine().await.err()
 }
 

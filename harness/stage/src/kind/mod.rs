@@ -29,7 +29,7 @@ use fakecloud::certificates::CertificateError;
 use mcm_driver::channel::AddressError;
 
 pub(crate) use self::cluster::delete_left;
-pub use self::cluster::{Cluster, KindOptions, lacks, leftovers};
+pub use self::cluster::{Cluster, KindOptions, leftovers, unavailable};
 pub use self::docker::EngineError;
 pub use self::error::{ClusterError, DeleteError};
 pub use self::images::{ImageError, ImageNames, build_images};

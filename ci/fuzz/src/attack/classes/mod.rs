@@ -15,6 +15,8 @@ use clock::Stream;
 use http::Request;
 use serde_json::{Value, json};
 
+use crate::{DEFINITIONS, definition_of};
+
 /// Resources of the system that are served after every class.
 const CORE: [&str; 4] = [
     "/api/v1/pods",
@@ -22,9 +24,6 @@ const CORE: [&str; 4] = [
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/machine.sapcloud.io/v1alpha1/machines",
 ];
-
-/// The path of definitions.
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A class of hostile requests.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +44,10 @@ pub struct Class {
 
 /// All classes.
 pub const ALL: [Class; 8] = [
-    class("mutated", "mutated requests of the fuzz corpus", 1, mutated::requests),
+    Class {
+        prepare: mutated::prepare,
+        ..class("mutated", "mutated requests of the fuzz corpus", 1, mutated::requests)
+    },
     class(
         "depth",
         "deep values as bodies, results of patches, schemas and paths",
@@ -207,18 +209,7 @@ fn pick<'a, T>(from: &'a [T], stream: &mut Stream) -> &'a T {
 
 /// The definition of a namespaced kind in the group `example.com`, served as `v1`.
 fn definition(plural: &str, schema: &Value, columns: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.example.com") },
-        "spec": {
-            "group": "example.com", "scope": "Namespaced",
-            "names": { "plural": plural, "kind": plural.to_uppercase() },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
-                "additionalPrinterColumns": columns,
-            }],
-        },
-    })
+    definition_of(plural, &plural.to_uppercase(), schema, columns)
 }
 
 /// The path of objects of such a definition.

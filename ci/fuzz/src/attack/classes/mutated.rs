@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use clock::Stream;
 
 use super::{Hostile, pick};
-use crate::{Target, corpus, mutate, parse_request, target};
+use crate::{Target, corpus, mutate, parse_request, request_objects, target};
 
 /// A target with its corpus.
 type Corpus = (&'static Target, Vec<Vec<u8>>);
@@ -18,7 +18,18 @@ static CORPORA: LazyLock<Vec<Corpus>> = LazyLock::new(|| {
         .collect()
 });
 
+/// The objects that the requests of the corpus refer to.
+pub(super) fn prepare() -> Vec<Hostile> {
+    request_objects()
+        .iter()
+        .map(|(path, object)| Hostile::post(path, object))
+        .collect()
+}
+
 pub(super) fn requests(stream: &mut Stream, round: u64) -> Vec<Hostile> {
+    if CORPORA.is_empty() {
+        return Vec::new();
+    }
     let (target, corpus) = pick(&CORPORA, stream);
     let input = mutate::input(target.form, corpus, target.name, stream.bits(), round);
     let request = parse_request(&input).filter(|request| {

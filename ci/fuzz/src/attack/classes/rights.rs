@@ -5,10 +5,9 @@ use http::{HeaderValue, Request};
 use serde_json::json;
 
 use super::{Check, Hostile, User, pick};
+use crate::selectors::{ROLES, SECRETS, objects};
 use crate::{corpus, encode, mutate, target};
 
-const SECRETS: &str = "/api/v1/namespaces/default/secrets";
-const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 /// Parts of the header of a token, of its claims, and signatures.
 const TOKENS: [&str; 4] = [
     r#"{"alg":"none"}.{"sub":"system:serviceaccount:kube-system:default"}."#,
@@ -18,26 +17,10 @@ const TOKENS: [&str; 4] = [
 ];
 
 pub(super) fn prepare() -> Vec<Hostile> {
-    let rules = json!([{ "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"], "verbs": ["*"] }]);
-    let subject = json!({ "kind": "User", "name": "limited", "apiGroup": "rbac.authorization.k8s.io" });
-    vec![
-        Hostile::post(SECRETS, &json!({ "metadata": { "name": "mine" } })),
-        Hostile::post(
-            SECRETS,
-            &json!({ "metadata": { "name": "x", "labels": { "app": "a" } } }),
-        ),
-        Hostile::post(
-            &format!("{ROLES}/roles"),
-            &json!({ "metadata": { "name": "r" }, "rules": rules }),
-        ),
-        Hostile::post(
-            &format!("{ROLES}/rolebindings"),
-            &json!({
-                "metadata": { "name": "r" }, "subjects": [subject],
-                "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r" },
-            }),
-        ),
-    ]
+    objects()
+        .iter()
+        .map(|(path, object)| Hostile::post(path, object))
+        .collect()
 }
 
 /// A selector of the corpus, mutated.
