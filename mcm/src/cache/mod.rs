@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
 use parking_lot::{Mutex, MutexGuard};
+use rpds::HashTrieMapSync;
 use runtime::decode::{Decoded, Problems};
 
 pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
@@ -105,6 +106,8 @@ struct State<K: Indexed> {
     /// The list in progress.
     listing: Option<Listing<K>>,
     synced: bool,
+    /// The objects by their names; `None`: not tracked.
+    by_name: Option<HashTrieMapSync<String, Arc<K>>>,
     /// The objects by their value, for every index.
     indexes: BTreeMap<K::Index, ByValue<K>>,
     /// The objects that could not be decoded completely.
@@ -184,6 +187,7 @@ impl<K: Indexed> Cache<K> {
             own_changes: None,
             listing: None,
             synced: false,
+            by_name: None,
             indexes: K::INDEXES.iter().map(|index| (*index, BTreeMap::new())).collect(),
             damaged: BTreeMap::new(),
             newly_damaged: Vec::new(),
@@ -200,6 +204,19 @@ impl<K: Indexed> Cache<K> {
     pub(crate) fn tracking_own_changes(self) -> Self {
         self.lock().own_changes = Some(Vec::new());
         self
+    }
+
+    /// Enables [`Self::by_name`], for a kind without namespaces.
+    pub(crate) fn tracking_names(self) -> Self {
+        self.lock().by_name = Some(HashTrieMapSync::new_sync());
+        self
+    }
+
+    /// All objects by their names: a snapshot that shares its storage with the cache. It is empty unless
+    /// [`Self::tracking_names`] enabled it.
+    pub(crate) fn by_name(&self) -> HashTrieMapSync<String, Arc<K>> {
+        let by_name = self.lock().by_name.clone();
+        by_name.unwrap_or_else(HashTrieMapSync::new_sync)
     }
 
     /// The changes by this process since the last call.
@@ -454,12 +471,18 @@ impl<K: Indexed> State<K> {
                 objects.insert(key.clone(), Arc::clone(&object));
             }
         }
+        if let Some(by_name) = &mut self.by_name {
+            by_name.insert_mut(key.name.clone(), Arc::clone(&object));
+        }
         self.objects.insert(key, object);
         old
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<K>> {
         let old = self.objects.remove(key)?;
+        if let Some(by_name) = &mut self.by_name {
+            by_name.remove_mut(&key.name);
+        }
         for (index, by_value) in &mut self.indexes {
             if let Some(value) = old.value(*index)
                 && let Some(objects) = by_value.get_mut(&value)

@@ -9,15 +9,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use mcm_api::NodeName;
-use mcm_core::machine::{Action, NodeView, View};
+use mcm_core::machine::{Action, NodeView, NodeWrite, View};
 use serde_json::json;
 
 use super::{ActionExecutor, is_removed, outdated, refused};
 use crate::cache::Key;
 
 impl ActionExecutor {
-    /// Patches the version of the Node that was decided on: taints are replaced as a whole, and a user's annotation is
-    /// removed only if the decision considered it. A newer version is a conflict, even one that this process wrote.
+    /// Patches the Node. If taints are replaced as a whole, or a user's annotation is removed, a newer version than the
+    /// one that was decided on is a conflict, even one that this process wrote.
     pub(super) async fn patch_decided_node(&self, action: &Action, view: &mut View) -> kube::Result<()> {
         let Some(node) = view.node.present() else {
             return Ok(());
@@ -40,7 +40,11 @@ impl ActionExecutor {
         };
         let api: Api<Node> = Api::all(self.target()?);
         let name = node.name_any();
-        let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patch = match patch {
+            NodeWrite::OfVersion(patch) => Patch::Merge(patch),
+            NodeWrite::OfAnyVersion(patch) => Patch::Strategic(patch),
+        };
+        let written = api.patch(&name, &PatchParams::default(), &patch).await;
         self.store_node(&api, &name, written).await.map(Some)
     }
 

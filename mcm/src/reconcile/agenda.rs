@@ -46,8 +46,8 @@ impl Agenda {
     }
 
     pub(super) fn ended(&mut self, work: Work, outcome: Outcome, now: Timestamp, settings: &Settings) {
-        self.queue.done(&work);
         self.pace.passed(work.clone(), outcome.machines, now);
+        self.queue.done(&work, self.pace.earliest(&work, now));
         self.take(outcome.triggers, now);
         if let Some(trouble) = outcome.trouble {
             let wait = self.backoff.failed(work.clone(), trouble, &settings.retry);
@@ -90,6 +90,8 @@ impl Agenda {
     }
 
     fn requeue_after(&mut self, work: Work, wake: Duration, now: Timestamp) {
-        self.queue.add_at(work, now.checked_add(wake).unwrap_or(Timestamp::MAX));
+        let when = now.checked_add(wake).unwrap_or(Timestamp::MAX);
+        let when = self.pace.earliest(&work, now).map_or(when, |earliest| earliest.max(when));
+        self.queue.add_at(work, when);
     }
 }

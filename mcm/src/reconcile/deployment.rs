@@ -1,7 +1,6 @@
 //! One pass of a MachineDeployment: repeats view, decision and steps until no step remains.
 
-use kube::ResourceExt;
-use mcm_api::{MachineDeployment, keys};
+use mcm_api::MachineDeployment;
 use mcm_core::deployment::{Reason, View, decide};
 
 use super::{Controllers, DECISIONS, Outcome, log_steps};
@@ -68,19 +67,11 @@ impl Controllers {
         let state = &self.executor.state;
         let sets = state.sets_for(deployment);
         let machines: Vec<_> = sets.iter().flat_map(|set| state.machines_of(set)).collect();
-        let nodes = state.target.as_ref().map(|target| {
-            let names = machines
-                .iter()
-                .filter_map(|machine| machine.labels().get(keys::NODE_LABEL));
-            names
-                .filter_map(|name| Some((name.clone(), target.nodes.get(&Key::new("", name))?)))
-                .collect()
-        });
         View {
             deployment: MachineDeployment::clone(deployment),
             sets,
             machines,
-            nodes,
+            nodes: state.target.as_ref().map(|target| target.nodes.by_name()),
             ..View::default()
         }
     }

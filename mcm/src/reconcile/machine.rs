@@ -131,11 +131,10 @@ impl Controllers {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
-            if let Action::Call(call) = &action
-                && pass.permit.is_none()
+            if pass.permit.is_none()
+                && let Some(provider) = needed_driver(&action, view)
             {
-                let provider = call.class.provider.as_deref().unwrap_or_default();
-                pass.permit = self.slots.enter(provider, Work::Machine(Key::of(&view.machine)));
+                pass.permit = self.slots.enter(&provider, Work::Machine(Key::of(&view.machine)));
                 if pass.permit.is_none() {
                     return Next::Wake(None);
                 }
@@ -281,7 +280,7 @@ struct Pass {
     /// The result of a claim in the owner's list of preserved machines.
     claim: Option<Claimed>,
     hurry: bool,
-    /// The permit for driver calls, from the first call to the end of the pass.
+    /// The permit for driver calls, from the first action that needs a driver to the end of the pass.
     permit: Option<Permit<Work>>,
 }
 
@@ -289,6 +288,17 @@ enum Next {
     Decide,
     Wake(Option<Duration>),
     Trouble(Trouble),
+}
+
+/// The provider whose driver the action needs. A bootstrap token is only for the creation call that follows: a machine
+/// whose driver is at its limit waits before its token is created, not after.
+fn needed_driver(action: &Action, view: &View) -> Option<String> {
+    let class = match action {
+        Action::Call(call) => &call.class,
+        Action::EnsureBootstrapToken(_) => view.class.as_ref()?,
+        _ => return None,
+    };
+    Some(class.provider.clone().unwrap_or_default())
 }
 
 fn failure(action: Action, error: &kube::Error) -> Failure {

@@ -54,10 +54,17 @@ impl<K: Clone + Ord> Queue<K> {
         Some(key)
     }
 
-    /// Ends the processing of a key.
-    pub(crate) fn done(&mut self, key: &K) {
-        if self.working.remove(key) && self.queued.contains(key) {
-            self.ready.push_back(key.clone());
+    /// Ends the processing of a key. If it was added meanwhile, it becomes ready at `earliest`, or at once.
+    pub(crate) fn done(&mut self, key: &K, earliest: Option<Timestamp>) {
+        if !self.working.remove(key) || !self.queued.contains(key) {
+            return;
+        }
+        match earliest {
+            Some(earliest) => {
+                self.queued.remove(key);
+                self.later.set_earlier(key.clone(), earliest);
+            }
+            None => self.ready.push_back(key.clone()),
         }
     }
 
@@ -96,8 +103,24 @@ mod tests {
         queue.add("b");
         assert_eq!(queue.pop(at(0)), Some("b"));
         assert_eq!(queue.pop(at(0)), None);
-        queue.done(&"a");
+        queue.done(&"a", None);
         assert_eq!(queue.pop(at(0)), Some("a"));
+    }
+
+    #[test]
+    fn a_key_that_was_added_while_being_processed_can_be_delayed() {
+        let mut queue = Queue::default();
+        for added in [true, false] {
+            queue.add("a");
+            assert_eq!(queue.pop(at(0)), Some("a"));
+            if added {
+                queue.add("a");
+            }
+            queue.done(&"a", Some(at(10)));
+            assert_eq!(queue.pop(at(9)), None);
+            assert_eq!(queue.pop(at(10)), added.then_some("a"), "added: {added}");
+            queue.done(&"a", None);
+        }
     }
 
     #[test]
@@ -118,7 +141,7 @@ mod tests {
         queue.add_at("a", at(20));
         queue.add("a");
         assert_eq!(queue.pop(at(0)), Some("a"));
-        queue.done(&"a");
+        queue.done(&"a", None);
         assert_eq!(queue.pop(at(30)), None);
     }
 }

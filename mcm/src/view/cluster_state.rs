@@ -56,7 +56,10 @@ impl ClusterState {
             pending_set_writes: PendingSetWrites::default(),
             requested_deletions: RequestedDeletions::default(),
             target: with_target.then(|| TargetState {
-                nodes: Cache::new().tracking_deletions().tracking_own_changes(),
+                nodes: Cache::new()
+                    .tracking_deletions()
+                    .tracking_own_changes()
+                    .tracking_names(),
                 pods: Cache::new(),
                 attachments: Cache::new(),
                 claims: Cache::new(),

@@ -204,10 +204,11 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
     };
     let mut mine = Vec::new();
     for set in &view.sets {
-        let name = set.metadata.name.clone().unwrap_or_default();
+        let name = || set.metadata.name.clone().unwrap_or_default();
         match claim(owner, selector, &set.metadata) {
             Claim::Mine => mine.push(Arc::clone(set)),
             Claim::Adopt => {
+                let name = name();
                 let act = Act::Adopt {
                     kind: Kind::Set,
                     name: name.clone(),
@@ -216,6 +217,7 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
                 plan.push(act, Reason::Adopted(name));
             }
             Claim::Release => {
+                let name = name();
                 let act = Act::Patch {
                     kind: Kind::Set,
                     name: name.clone(),

@@ -22,7 +22,6 @@ mod surge;
 mod trigger;
 mod validation;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -51,6 +50,10 @@ impl Default for Settings {
     }
 }
 
+/// Nodes by their names: a snapshot that shares its storage with the cache, for lookups. Rules iterate over machines, so
+/// that the order of nodes does not matter.
+pub type NodesByName = rpds::HashTrieMapSync<String, Arc<Node>>;
+
 /// A snapshot of everything that a decision about one deployment uses.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -60,9 +63,8 @@ pub struct View {
     pub sets: Vec<Arc<MachineSet>>,
     /// Machines of those sets, in any order.
     pub machines: Vec<Arc<Machine>>,
-    /// Nodes of those machines by their names, for lookups: rules iterate over machines, so that the order of nodes does
-    /// not matter. `None`: there is no target cluster.
-    pub nodes: Option<HashMap<String, Arc<Node>>>,
+    /// All nodes. `None`: there is no target cluster.
+    pub nodes: Option<NodesByName>,
     /// Name of a set that could not be created because the name exists.
     pub taken: Option<String>,
     /// The error of a set creation that failed just now. The plan then only reports it.

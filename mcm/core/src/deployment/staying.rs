@@ -64,15 +64,13 @@ impl<'a> Staying<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use k8s_openapi::api::core::v1::Node;
     use mcm_api::{MachineDeployment, MachineSet, Phase, keys};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::super::rollout_draft::RolloutDraft;
-    use super::super::{Settings, View};
+    use super::super::{NodesByName, Settings, View};
     use super::*;
 
     /// The properties of one machine that the counts depend on.
@@ -135,7 +133,7 @@ mod tests {
             }
             (name, Arc::new(node))
         });
-        let nodes: HashMap<String, Arc<Node>> = nodes.collect();
+        let nodes: NodesByName = nodes.collect();
         let mut deployment = MachineDeployment::default();
         deployment.spec.strategy.type_ = super::super::bounds::IN_PLACE_UPDATE.to_owned();
         View {

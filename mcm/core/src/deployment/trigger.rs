@@ -22,26 +22,26 @@ pub(super) fn mark(rollout: &mut RolloutDraft) {
         .flat_map(|set| set.machines.iter().cloned())
         .collect();
     for machine in machines.iter().filter(|machine| is_active(machine)) {
-        let name = machine.metadata.name.clone().unwrap_or_default();
-        let annotations = machine.metadata.annotations.clone().unwrap_or_default();
-        let priority = annotations.get(keys::PRIORITY_ANNOTATION).map(String::as_str);
-        match named.get(&name) {
+        let name = machine.metadata.name.as_deref().unwrap_or_default();
+        let annotation = |key: &str| machine.metadata.annotations.as_ref()?.get(key).map(String::as_str);
+        let priority = annotation(keys::PRIORITY_ANNOTATION);
+        match named.get(name) {
             Some(time) if priority != Some(keys::CHOSEN_PRIORITY) || marked(machine).is_none() => {
                 let annotations = rollout.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::CHOSEN_PRIORITY.to_owned());
                 annotations
                     .entry(keys::MARKED_ANNOTATION.to_owned())
                     .or_insert_with(|| time.clone());
-                rollout.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
+                rollout.because(Kind::Machine, name, Reason::Chosen(name.to_owned()));
             }
             // A priority without a mark was set by a user.
-            None if annotations.contains_key(keys::MARKED_ANNOTATION) && !defect!(PriorityOutlivesList) => {
+            None if annotation(keys::MARKED_ANNOTATION).is_some() && !defect!(PriorityOutlivesList) => {
                 let annotations = rollout.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.remove(keys::MARKED_ANNOTATION);
                 if priority == Some(keys::CHOSEN_PRIORITY) {
                     annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::DEFAULT_PRIORITY.to_owned());
                 }
-                rollout.because(Kind::Machine, &name, Reason::NoLongerChosen(name.clone()));
+                rollout.because(Kind::Machine, name, Reason::NoLongerChosen(name.to_owned()));
             }
             _ => {}
         }

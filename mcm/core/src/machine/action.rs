@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::{Machine, MachineClass, NodeName, PreservedBy, ProviderId, keys};
 use serde_json::{Value, json};
 
-use super::node_patch::NodePatch;
+use super::node_patch::{NodePatch, NodeWrite};
 use super::secret::SecretData;
 use crate::event::EventType;
 use crate::finalizer::finalizer_patch;
@@ -183,17 +183,16 @@ impl Action {
         }
     }
 
-    /// The JSON merge patch against `node` of an action that patches the Node object (not its status) on behalf of
-    /// `machine`; `None` for every other action. Like [`Self::machine_patch`], it carries the resourceVersion.
-    pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
-        let mut patch = match self {
-            Self::PatchNode { patch, .. } => patch.json(node, machine),
+    /// The patch of `node` by an action that patches the Node of the machine named `machine`; `None` for every other
+    /// action.
+    pub fn node_patch(&self, node: &Node, machine: &str) -> Option<NodeWrite> {
+        let patch = match self {
+            Self::PatchNode { patch, .. } => return Some(patch.write(node, machine)),
             Self::RemoveNodeFinalizer { .. } => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
             Self::CordonNode { .. } => json!({ "metadata": {}, "spec": { "unschedulable": true } }),
             _ => return None,
         };
-        patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
-        Some(patch)
+        Some(NodeWrite::of_version(patch, node))
     }
 
     /// The JSON merge patch against `machine` of an action that patches the Machine object; `None` for every other

@@ -42,7 +42,7 @@ pub use action::{Action, BootstrapToken, CallKind, CloudCall, Failure, MachinePa
 pub use decide::decide;
 pub use drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 pub use in_place::is_drained_in_place;
-pub use node_patch::NodePatch;
+pub use node_patch::{NodePatch, NodeWrite};
 pub use plan::Plan;
 pub use reason::Reason;
 pub use secret::{Secret, SecretData};

@@ -84,7 +84,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
     };
     let mut mine = Vec::new();
     for machine in &view.machines {
-        let name = machine.metadata.name.clone().unwrap_or_default();
+        let name = || machine.metadata.name.clone().unwrap_or_default();
         let claim = claim(owner, selector, &machine.metadata);
         let claim = match claim {
             Claim::Foreign | Claim::Release
@@ -97,6 +97,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
         match claim {
             Claim::Mine => mine.push(Arc::clone(machine)),
             Claim::Adopt => {
+                let name = name();
                 let patch = without_release_mark(machine, adoption(&machine.metadata, "MachineSet", owner));
                 let kind = Kind::Machine;
                 plan.push(
@@ -109,6 +110,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
                 );
             }
             Claim::Release => {
+                let name = name();
                 let patch = if defect!(UnmatchedMachineNotReleased) {
                     defects::adoption_alone(machine, owner)
                 } else {

@@ -174,7 +174,7 @@ fn the_previous_cordon_state_is_recorded_with_the_cordon(
         .actions
         .iter()
         .find_map(|action| action.node_patch(&node, "worker-x7k2p"));
-    let cordons = patch.is_some_and(|patch| patch.pointer("/spec/unschedulable").is_some());
+    let cordons = patch.is_some_and(|patch| patch.value().pointer("/spec/unschedulable").is_some());
     assert_eq!(cordons, !cordoned, "one patch records and cordons");
 }
 

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::{Machine, MachineStatus, keys};
 use mcm_core::machine::{
-    Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, Plan, Pod, Settings, Sibling,
-    TokenView, View, decide,
+    Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, NodeWrite, Plan, Pod, Settings,
+    Sibling, TokenView, View, decide,
 };
 use mcm_core::preservation::Standing;
 
@@ -259,7 +259,15 @@ impl World {
         if let Some(node) = &mut self.node
             && let Some(patch) = action.node_patch(node, view.machine.metadata.name.as_deref().unwrap())
         {
-            *node = merged(node, &patch);
+            let others = node.metadata.finalizers.take().unwrap_or_default();
+            node.metadata.finalizers = Some(others.clone());
+            *node = merged(node, patch.value());
+            if let NodeWrite::OfAnyVersion(_) = patch {
+                let finalizers = node.metadata.finalizers.get_or_insert_default();
+                finalizers.extend(others);
+                finalizers.sort();
+                finalizers.dedup();
+            }
             self.collect_node();
             return None;
         }

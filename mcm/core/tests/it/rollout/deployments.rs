@@ -1,12 +1,12 @@
 //! Deployments: validation, the newest set, proportional scaling, rollback, pause, the autoscaler's list, nodes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::deployment::RollbackConfig;
 use mcm_api::{MachineDeployment, MachineSet, Phase, keys};
-use mcm_core::deployment::{Reason, Settings, View, decide, problems};
+use mcm_core::deployment::{NodesByName, Reason, Settings, View, decide, problems};
 use mcm_core::steps::{Act, Kind, Plan};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn an_invalid_deployment_only_gets_a_condition_and_an_event(#[case] change: Valu
     assert!(found.iter().any(|text| text.contains(expected)), "{found:?}");
     let plan = decided(View {
         deployment,
-        nodes: Some(HashMap::new()),
+        nodes: Some(NodesByName::new_sync()),
         ..View::default()
     });
     assert_eq!(status(&plan)["conditions"][0]["type"], "Invalid");
@@ -149,7 +149,7 @@ fn a_rollout_is_scaled_in_proportion(
     let plan = decided(View {
         deployment: ready(replicas, rolling(2, 0)),
         sets: sets.clone(),
-        nodes: Some(HashMap::new()),
+        nodes: Some(NodesByName::new_sync()),
         ..View::default()
     });
     let (desired, most) = (replicas.to_string(), (replicas + 2).to_string());
