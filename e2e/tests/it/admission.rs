@@ -5,7 +5,7 @@ use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use scenario::{Timeouts, fixtures};
 use serde_json::{Value, json};
 use stage::NAMESPACE;
-use stage::plane::embedded::ControlPlane;
+use stage::plane::embedded::{ControlPlane, Options};
 use stage::role::Role;
 
 use crate::existing::Cluster;
@@ -265,9 +265,8 @@ async fn check(client: &kube::Client) {
 #[tokio::test]
 async fn invalid_objects_are_rejected_with_a_message_that_names_the_fix() {
     let timeouts = Timeouts::short();
-    let plane = ControlPlane::start(0, 1, &timeouts, NAMESPACE, Role::Both)
-        .await
-        .unwrap();
+    let options = Options::new(1, &timeouts, NAMESPACE, Some(Role::Both));
+    let plane = ControlPlane::start(options).await.unwrap();
     check(&plane.client()).await;
     plane.shutdown().await;
 }

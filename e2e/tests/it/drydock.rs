@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use scenario::job::Job;
 use scenario::result::RunResult;
 use serde_json::Value;
@@ -18,6 +20,13 @@ users: [{name: me, user: {token: none}}]
 contexts: [{name: unreachable, context: {cluster: unreachable, user: me}}]
 current-context: unreachable
 ";
+
+/// A client with the current context of a kubeconfig.
+pub async fn client(kubeconfig: &Path) -> Client {
+    let read = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    Client::try_from(config.unwrap()).unwrap()
+}
 
 /// Runs the program with these arguments, in its own folder for reports.
 pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod admission;
+mod apiserver;
 mod campaigns;
 mod command_line;
 mod crashes;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::await_condition;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -54,9 +53,7 @@ impl World {
     }
 
     async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(self.up.kubeconfig()).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        kube::Client::try_from(config.unwrap()).unwrap()
+        crate::drydock::client(&self.up.kubeconfig()).await
     }
 
     /// Sends Ctrl-C; returns the remaining files.

@@ -6,14 +6,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use kube::{Client, Config, ResourceExt};
 use mcm_api::{Machine, MachineClass, Phase};
 use serde_json::{Value, json};
 use stage::ports::free_port;
 
-use crate::drydock::drydock_program;
+use crate::drydock::{client, drydock_program};
 use crate::programs::{Running, program};
 
 /// How long a step may take on a loaded computer.
@@ -95,12 +95,6 @@ fn driver_process(folder: &Path, cloud: u16, port: u16) -> Running {
 fn started_with(mut command: Command, flags: impl IntoIterator<Item = String>, folder: &Path) -> Running {
     command.args(flags);
     started(command, folder)
-}
-
-async fn client(kubeconfig: &Path) -> Client {
-    let read = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(read, &Default::default()).await.unwrap();
-    Client::try_from(config).unwrap()
 }
 
 fn in_default(mut object: Value) -> Value {

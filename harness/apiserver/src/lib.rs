@@ -1,4 +1,14 @@
 //! An embedded Kubernetes API server. It does not know machines.
+//!
+//! A test in Rust runs it in its own process and reaches it without a port:
+//!
+//! ```ignore
+#![doc = include_str!("../tests/it/crate_page.rs")]
+//! ```
+//!
+//! [`Server::serve`] serves other processes over HTTPS, and [`Options`] enable what a test needs, such as authorization.
+//! The crate `controllers` has the controllers of a control plane. For tests in other languages `drydock apiserver` runs
+//! both.
 
 // Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]

@@ -86,6 +86,7 @@ mod amounts;
 mod foundation;
 #[cfg(test)]
 mod idle;
+mod name;
 mod settings;
 
 pub mod disruption;
@@ -110,7 +111,8 @@ pub use foundation::{
 };
 use foundation::{AnyWorker, Worker};
 pub use foundation::{PanicCounts, Panics};
-pub use settings::{Name, Settings};
+pub use name::{Name, SelectionError};
+pub use settings::Settings;
 
 /// Runs the enabled controllers until `cancelled` fires. Errors are logged and retried.
 pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, cancelled: CancellationToken) {

@@ -2,6 +2,7 @@
 //!
 //! These modules parse arguments, print output and set the exit status.
 
+mod apiserver;
 mod availability;
 mod chaos;
 mod completion;
@@ -55,6 +56,8 @@ enum Command {
     Run(run::Run),
     /// Starts a control plane, fakecloud and mcm for interactive use; Ctrl-C ends them
     Up(up::Up),
+    /// Starts only a control plane, ready in milliseconds, for tests in any language; Ctrl-C ends it
+    Apiserver(apiserver::Apiserver),
     /// Lists, breaks and mends the nodes of a running `drydock up`
     Nodes(nodes::Nodes),
     /// Adds, lists and removes fault rules of a running API server of drydock
@@ -104,6 +107,7 @@ impl Command {
             Self::Run(run) => Some(run.is_on_kind()),
             Self::Up(up) => Some(up.is_on_kind()),
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
+            Self::Apiserver(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
@@ -222,6 +226,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         }
         Command::Regressions(regressions) => regressions.execute(&corpus()),
         Command::Up(up) => up.execute(),
+        Command::Apiserver(apiserver) => apiserver.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
         Command::Show(show) => show.execute(&scenarios()),

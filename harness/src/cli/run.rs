@@ -59,8 +59,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
-    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE
-    /// (stages embedded, envtest and kubeconfig)
+    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS, DRYDOCK_NAMESPACE, and the stage's
+    /// timeouts, such as DRYDOCK_HEALTH_TIMEOUT (stages embedded, envtest and kubeconfig)
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 

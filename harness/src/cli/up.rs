@@ -1,9 +1,11 @@
 //! `drydock up`: runs a world for interactive use until Ctrl-C.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use controllers::Name;
 use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
@@ -40,7 +42,8 @@ pub(super) struct Up {
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE
+    /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS, DRYDOCK_NAMESPACE, and the stage's
+    /// timeouts, such as DRYDOCK_HEALTH_TIMEOUT
     #[arg(long, value_name = "COMMAND", conflicts_with = "without")]
     controller: Option<String>,
 
@@ -66,6 +69,14 @@ enum Part {
     Mcm,
     /// The fake cloud and mcm: only the control plane runs.
     Fakecloud,
+    /// The built-in controllers, which kube-controller-manager and kube-scheduler have in a cluster (stage embedded).
+    Controllers,
+}
+
+/// The user's choices for an embedded control plane.
+struct PlaneOptions {
+    port: u16,
+    controllers: BTreeSet<Name>,
 }
 
 impl Up {
@@ -83,6 +94,16 @@ impl Up {
         let alone = self.without.contains(&Part::Fakecloud);
         self.on.check(self.stage, None)?;
         self.population.check()?;
+        let controllers = match self.without.contains(&Part::Controllers) {
+            false => Name::ALL.iter().copied().collect(),
+            true if self.stage == StageKind::Embedded => BTreeSet::new(),
+            true => {
+                return Err(Stop::Usage(format!(
+                    "--without=controllers is for --stage embedded; the stage is {}",
+                    self.stage
+                )));
+            }
+        };
         if alone && self.population.nodes() > 0 {
             return Err(Stop::Usage(
                 "--nodes needs fakecloud: without fakecloud there are none".to_owned(),
@@ -121,13 +142,17 @@ impl Up {
             drivers: 0,
             fencing: scenario::PreserveFencing::default(),
         };
-        let (stage, port, population) = (self.stage, self.port, self.population);
+        let (stage, population) = (self.stage, self.population);
+        let plane = PlaneOptions {
+            port: self.port,
+            controllers,
+        };
         availability::check([stage])?;
         block_on(async {
             tokio::select! {
                 biased;
                 _ = interrupted() => Ok(Outcome::Passed),
-                ended = stay_up(stage, port, plan, alone, population) => ended,
+                ended = stay_up(stage, plane, plan, alone, population) => ended,
             }
         })?
     }
@@ -240,10 +265,15 @@ fn print_error(settled: Result<(), Stop>) {
 }
 
 /// Runs until the control plane ends. Programs that exit are restarted.
-async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, population: Population) -> Ended {
+async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: bool, population: Population) -> Ended {
     let mut plane = match stage {
         StageKind::Embedded => {
-            let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE, Role::Both).await?;
+            let plane = embedded::ControlPlane::start(embedded::Options {
+                port: options.port,
+                controllers: options.controllers,
+                ..embedded::Options::new(plan.seed, &plan.timeouts, NAMESPACE, Some(Role::Both))
+            })
+            .await?;
             Plane::Embedded(Box::new(plane))
         }
         StageKind::Envtest => {

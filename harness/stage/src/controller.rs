@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::Clock;
+use mcm_api::GoDuration;
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{PreserveFencing, Timeouts};
+use scenario::{Named, PreserveFencing, Timeouts};
 
 use super::StageError;
 use super::child::Program;
@@ -21,8 +22,7 @@ use super::supervised::{crash_at, has_crashed_at};
 pub enum Controller {
     /// The mcm of this workspace.
     Mcm,
-    /// A shell command with the environment variables KUBECONFIG (of the control cluster), TARGET_KUBECONFIG,
-    /// FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE.
+    /// A shell command with the environment variables of [`environment`].
     Command(String),
     /// None: the user starts one.
     None,
@@ -76,18 +76,42 @@ impl Controller {
             program: Program {
                 name: name.to_owned(),
                 command,
-                environment: vec![
-                    ("KUBECONFIG".to_owned(), places.kubeconfigs.control.clone().into()),
-                    ("TARGET_KUBECONFIG".to_owned(), places.kubeconfigs.target.clone().into()),
-                    ("FAKECLOUD_ADDRESS".to_owned(), places.driver.into()),
-                    ("DRYDOCK_NAMESPACE".to_owned(), places.namespace.into()),
-                ],
+                environment: environment(places),
                 log: places.folder.join("mcm.log"),
             },
             ours,
             registration: ours && places.registration,
         })
     }
+}
+
+/// The environment variables of a controller: how it reaches the clusters and the cloud, and the stage's values of the
+/// named durations, in the notation of Go.
+fn environment(places: &Places) -> Vec<(String, OsString)> {
+    let settings = [
+        ("KUBECONFIG", places.kubeconfigs.control.clone().into()),
+        ("TARGET_KUBECONFIG", places.kubeconfigs.target.clone().into()),
+        ("FAKECLOUD_ADDRESS", places.driver.into()),
+        ("DRYDOCK_NAMESPACE", places.namespace.into()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let durations = Named::ALL.into_iter().map(|named| {
+        let value = GoDuration(places.timeouts.get(named));
+        (variable(named), value.to_string().into())
+    });
+    settings.into_iter().chain(durations).collect()
+}
+
+/// The environment variable with the value of a named duration: `DRYDOCK_HEALTH_TIMEOUT` for `healthTimeout`.
+fn variable(named: Named) -> String {
+    let mut variable = "DRYDOCK_".to_owned();
+    for letter in named.name().chars() {
+        if letter.is_uppercase() {
+            variable.push('_');
+        }
+        variable.push(letter.to_ascii_uppercase());
+    }
+    variable
 }
 
 /// The controller processes.
@@ -171,6 +195,45 @@ impl ControllerProcesses {
                 logs
             }
             Self::Gated(gated) => gated.stop(folder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_gets_the_durations_of_its_stage() {
+        let timeouts = Timeouts::short();
+        let kubeconfigs = Kubeconfigs {
+            control: "control".into(),
+            target: "target".into(),
+        };
+        let places = Places {
+            mcm: PathBuf::new(),
+            timeouts: &timeouts,
+            namespace: "default",
+            fencing: PreserveFencing::default(),
+            kubeconfigs: &kubeconfigs,
+            driver: "127.0.0.1:1",
+            registration: false,
+            folder: Path::new("."),
+        };
+        let environment = environment(&places);
+        let value = |name: &str| {
+            let found = environment.iter().find(|(known, _)| known == name);
+            found.and_then(|(_, value)| value.to_str()).unwrap_or("missing")
+        };
+        assert_eq!(value("DRYDOCK_HEALTH_TIMEOUT"), "6s");
+        assert_eq!(value("DRYDOCK_BOOT_DELAY"), "300ms");
+        assert_eq!(value("KUBECONFIG"), "control");
+        let documented = include_str!("../../../docs/reference/environment.md");
+        for (name, _) in &environment {
+            assert!(
+                documented.contains(&format!("`{name}`")),
+                "docs/reference/environment.md lacks {name}"
+            );
         }
     }
 }

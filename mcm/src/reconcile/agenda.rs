@@ -91,7 +91,10 @@ impl Agenda {
 
     fn requeue_after(&mut self, work: Work, wake: Duration, now: Timestamp) {
         let when = now.checked_add(wake).unwrap_or(Timestamp::MAX);
-        let when = self.pace.earliest(&work, now).map_or(when, |earliest| earliest.max(when));
+        let when = self
+            .pace
+            .earliest(&work, now)
+            .map_or(when, |earliest| earliest.max(when));
         self.queue.add_at(work, when);
     }
 }

@@ -8,6 +8,7 @@ mod access;
 mod clients;
 mod cluster;
 mod contract;
+mod crate_page;
 mod definitions;
 mod faults;
 mod https;

@@ -20,8 +20,9 @@ pub use binder::Binder;
 pub use ephemeral::EphemeralClaims;
 pub use protection::{ClaimProtection, VolumeProtection};
 
+use crate::Name;
 use crate::foundation::{AnyWorker, Worker};
-use crate::settings::{Name, Settings};
+use crate::settings::Settings;
 
 /// Adds the enabled volume controllers.
 pub(crate) fn add(settings: &Settings, workers: &mut Vec<Box<dyn AnyWorker>>) {

@@ -1,10 +1,11 @@
 //! The embedded control plane on the wall clock: an API server and its controllers in this process, over HTTPS.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::controllers::{Panics, Settings};
+use ::controllers::{Name, Panics, Settings};
 use apiserver::Identity;
 use apiserver::faults::Faults;
 use clock::{Clock, Seed};
@@ -20,6 +21,37 @@ use crate::controller_metrics::ControllerMetrics;
 use crate::controllers;
 use crate::role::Role;
 use crate::run_folder::RunFolder;
+
+/// The options of a control plane.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The port on the loopback address; 0: any free port.
+    pub port: u16,
+    /// The seed of uids and delays.
+    pub seed: u64,
+    /// The periods of the controllers.
+    pub timeouts: &'a Timeouts,
+    /// The namespace of the kubeconfig.
+    pub namespace: &'a str,
+    /// What the control plane is prepared for; `None`: it has only what each cluster has.
+    pub role: Option<Role>,
+    /// The controllers that run.
+    pub controllers: BTreeSet<Name>,
+}
+
+impl<'a> Options<'a> {
+    /// All controllers, and any free port.
+    pub fn new(seed: u64, timeouts: &'a Timeouts, namespace: &'a str, role: Option<Role>) -> Self {
+        Self {
+            port: 0,
+            seed,
+            timeouts,
+            namespace,
+            role,
+            controllers: Name::ALL.iter().copied().collect(),
+        }
+    }
+}
 
 /// An embedded control plane. Dropping it stops it and removes its files.
 pub struct ControlPlane {
@@ -48,30 +80,30 @@ impl ControlPlane {
     ///
     /// # Errors
     /// The first part that does not start.
-    pub async fn start(
-        port: u16,
-        seed: u64,
-        timeouts: &Timeouts,
-        namespace: &str,
-        role: Role,
-    ) -> Result<Self, PlaneError> {
+    pub async fn start(options: Options<'_>) -> Result<Self, PlaneError> {
+        let Options { seed, namespace, .. } = options;
         let folder = folder()?;
         let clock = Clock::wall();
         let audit = Audit::new(namespace);
         let seed = Seed::new(seed);
         let panics = Panics::default();
-        let options = apiserver::Options {
+        let creates_accounts = options.controllers.contains(&Name::ServiceAccounts);
+        let server = apiserver::Server::new(apiserver::Options {
             metrics: vec![Arc::new(ControllerMetrics(panics.clone()))],
+            // Without the controller that creates service accounts, no pod could be created.
+            service_account_admission: creates_accounts,
             ..controllers::server_options(clock.clone(), seed.child("apiserver"), &audit)
-        };
-        let server = apiserver::Server::new(options)?;
-        let serving = server.serve(SocketAddr::from(([127, 0, 0, 1], port))).await?;
+        })?;
+        let address = SocketAddr::from(([127, 0, 0, 1], options.port));
+        let serving = server.serve(address).await?;
         let text = serving.kubeconfig(&Identity::admin())?;
         let admin: Kubeconfig = serde_saphyr::from_str(&text).map_err(|error| PlaneError::Syntax(Box::new(error)))?;
         let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), current_context(&admin)?, namespace)?;
 
         let client = kube::Client::new(server.service(Identity::admin()), namespace);
-        role.install(&client, namespace).await?;
+        if let Some(role) = options.role {
+            role.install(&client, namespace).await?;
+        }
         let mut parts = JoinSet::new();
         parts.spawn(controllers::run(
             client.clone(),
@@ -79,10 +111,13 @@ impl ControlPlane {
             seed.child("controllers"),
             Settings {
                 panics,
-                ..controllers::settings(timeouts, &server.certificate_authority())
+                enabled: options.controllers,
+                ..controllers::settings(options.timeouts, &server.certificate_authority())
             },
         ));
-        controllers::wait_for_default_account(&client, namespace).await?;
+        if creates_accounts {
+            controllers::wait_for_default_account(&client, namespace).await?;
+        }
         Ok(Self {
             serving,
             parts,

@@ -230,7 +230,8 @@ impl Plane {
             let plane = envtest::ControlPlane::start(timeouts, namespace, role, spares).await?;
             return Ok(Self::Envtest(Box::new(plane)));
         }
-        let plane = embedded::ControlPlane::start(0, seed, timeouts, namespace, role).await?;
+        let options = embedded::Options::new(seed, timeouts, namespace, Some(role));
+        let plane = embedded::ControlPlane::start(options).await?;
         Ok(Self::Embedded(Box::new(plane)))
     }
 

@@ -400,7 +400,10 @@ fn a_node_is_claimed_with_a_label_and_a_finalizer() {
         "labels": { "node.gardener.cloud/machine-name": NAME },
         "finalizers": ["node.machine.sapcloud.io/machine-controller"],
     }});
-    assert_eq!(plan.actions[0].node_patch(&node, NAME), Some(NodeWrite::OfAnyVersion(patch)));
+    assert_eq!(
+        plan.actions[0].node_patch(&node, NAME),
+        Some(NodeWrite::OfAnyVersion(patch))
+    );
 }
 
 #[rstest]

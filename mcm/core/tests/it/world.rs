@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::{Machine, MachineStatus, keys};
 use mcm_core::machine::{
-    Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, NodeWrite, Plan, Pod, Settings,
-    Sibling, TokenView, View, decide,
+    Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, NodeWrite, Plan, Pod,
+    Settings, Sibling, TokenView, View, decide,
 };
 use mcm_core::preservation::Standing;
 
