@@ -27,6 +27,7 @@ mod proxies;
 mod registration;
 mod regressions;
 mod replay;
+mod reports;
 mod roles;
 mod scenarios;
 mod shrink;

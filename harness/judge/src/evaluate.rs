@@ -100,7 +100,7 @@ pub(crate) fn hit_count(fault: &str, world: &WorldState) -> u64 {
     world.faults.get(fault).copied().unwrap_or_default()
 }
 
-fn field_value(field: &FieldIs, world: &WorldState) -> Value {
+pub(crate) fn field_value(field: &FieldIs, world: &WorldState) -> Value {
     world
         .object(&field.kind, &field.name)
         .and_then(|object| object.pointer(&field.field))
@@ -109,22 +109,60 @@ fn field_value(field: &FieldIs, world: &WorldState) -> Value {
 }
 
 fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> bool {
+    let seen = world.machines.get(&history.machine);
+    seen.is_some_and(|seen| {
+        let mut steps = seen.phases.iter().zip(&history.phases).enumerate();
+        seen.phases.len() == history.phases.len()
+            && steps.all(|(index, ((at, phase), change))| {
+                let before = index.checked_sub(1).map(|before| seen.phases[before].0);
+                *phase == change.phase && timing(change, before, *at, timeouts) == Timing::InTime
+            })
+    })
+}
+
+/// The first difference between the expected phases of a machine and the observed ones, without names and times.
+pub(crate) fn history_mismatch(history: &History, world: &WorldState, timeouts: &Timeouts) -> String {
     let Some(seen) = world.machines.get(&history.machine) else {
-        return false;
+        return "no Machine".to_owned();
     };
-    let in_time = |change: &PhaseChange, before: Option<Timestamp>, at: Timestamp| {
-        let Some(before) = before else { return true };
-        let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
-        let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
-        not_before.is_none_or(|limit| between(before, at) >= limit)
-            && not_after.is_none_or(|limit| at <= timeouts.deadline(before, limit))
-    };
-    seen.phases.len() == history.phases.len()
-        && history.phases.iter().enumerate().all(|(index, change)| {
-            let (at, phase) = &seen.phases[index];
-            let before = index.checked_sub(1).map(|before| seen.phases[before].0);
-            *phase == change.phase && in_time(change, before, *at)
-        })
+    let mut before = None;
+    for (index, change) in history.phases.iter().enumerate() {
+        let Some((at, phase)) = seen.phases.get(index) else {
+            return format!("{} is missing", change.phase);
+        };
+        if *phase != change.phase {
+            return format!("{phase} instead of {}", change.phase);
+        }
+        match timing(change, before, *at, timeouts) {
+            Timing::InTime => before = Some(*at),
+            Timing::Early => return format!("{phase} too early"),
+            Timing::Late => return format!("{phase} too late"),
+        }
+    }
+    let further = seen.phases.get(history.phases.len());
+    further.map_or_else(|| "none".to_owned(), |(_, phase)| format!("then {phase}"))
+}
+
+/// A time relative to its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    Early,
+    InTime,
+    Late,
+}
+
+/// Whether a phase that began at `at` keeps its distance from the previous one.
+fn timing(change: &PhaseChange, before: Option<Timestamp>, at: Timestamp, timeouts: &Timeouts) -> Timing {
+    let Some(before) = before else { return Timing::InTime };
+    let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
+    let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
+    if not_before.is_some_and(|limit| between(before, at) < limit) {
+        Timing::Early
+    } else if not_after.is_some_and(|limit| at > timeouts.deadline(before, limit)) {
+        Timing::Late
+    } else {
+        Timing::InTime
+    }
 }
 
 /// Describes the state of the objects that `condition` names.

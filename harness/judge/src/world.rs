@@ -156,6 +156,27 @@ impl WorldState {
         self.names.get(kind).is_some_and(|names| names.contains(name))
     }
 
+    /// What has that name, for messages without names: the kind of an object that ever existed, or a VM or a fault
+    /// rule.
+    pub(crate) fn kind_of_name(&self, name: &str) -> Option<&'static str> {
+        // A node has the name of its machine.
+        if self.machines.contains_key(name) {
+            return Some("Machine");
+        }
+        let mut kinds = self.names.iter().filter(|(_, names)| names.contains(name));
+        if let Some((kind, _)) = kinds.next() {
+            return Some(kind);
+        }
+        let mut vms = self.vms.values();
+        let found = vms.find_map(|vm| match vm {
+            vm if vm.id == name => Some("VM"),
+            vm if vm.machine == name => Some("Machine"),
+            vm if vm.node == name => Some("Node"),
+            _ => None,
+        });
+        found.or_else(|| self.faults.contains_key(name).then_some("Fault"))
+    }
+
     fn record_name(&mut self, kind: &'static Kind, object: &Value) {
         if kind.kind == "Event" {
             return;

@@ -25,6 +25,7 @@ pub mod plan;
 mod preservation;
 mod process;
 pub mod result;
+pub mod signature;
 mod stage_kind;
 pub mod step;
 pub mod workload;

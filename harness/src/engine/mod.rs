@@ -34,11 +34,12 @@ use judge::evaluate::{self, describe, short};
 use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
-use judge::{Failure, Miss, ScenarioOutcome, end, preserved};
+use judge::{Failure, Miss, ScenarioOutcome, end, preserved, signature};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{self, Side, UnknownKind};
 use scenario::observation::{Observation, Seen};
+use scenario::signature::Cause;
 use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
@@ -337,6 +338,7 @@ impl<S: Stage> Engine<'_, S> {
     fn broken(&self, violation: &Violation) -> Failure {
         Failure {
             invariant: Some(violation.invariant),
+            signature: signature::of_violation(violation, &self.world),
             ..self.failed(violation)
         }
     }
@@ -358,7 +360,8 @@ impl<S: Stage> Engine<'_, S> {
                 Verdict::Met => met.push((step, armed)),
                 Verdict::Missed(shown) => {
                     let reason = format!("expected {}; but {shown}", armed.expectation());
-                    missed.get_or_insert((step, reason, armed.readings(self.started)));
+                    let signature = armed.signature(&self.world, timeouts);
+                    missed.get_or_insert((step, reason, signature, armed.readings(self.started)));
                     pending.push((step, armed));
                 }
             }
@@ -367,13 +370,14 @@ impl<S: Stage> Engine<'_, S> {
         for (step, armed) in met {
             self.met(step, &armed);
         }
-        let Some((step, reason, readings)) = missed else {
+        let Some((step, reason, signature, readings)) = missed else {
             return Ok(());
         };
         self.note_readings(step, readings);
         Err(Failure {
             step,
             expectation: true,
+            signature,
             ..self.failed(reason)
         })
     }
@@ -406,12 +410,14 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     fn failed(&self, reason: impl std::fmt::Display) -> Failure {
+        let reason = reason.to_string();
         Failure {
             after: evaluate::between(self.started, self.clock.now()),
             step: self.step,
             invariant: None,
             expectation: false,
-            reason: reason.to_string(),
+            signature: signature::of_reason(Cause::Step, &reason, &self.world),
+            reason,
         }
     }
 }
