@@ -19,6 +19,7 @@ mod inert;
 mod leftovers;
 mod misses;
 mod nodes;
+mod own_kinds;
 mod policies;
 mod preservation_consumers;
 mod product;

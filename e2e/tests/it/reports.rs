@@ -23,7 +23,10 @@ steps:
 }
 
 fn run(folder: &Path) -> Option<i32> {
-    let output = drydock(folder, &["run", "--file", "story.yaml", "--stage", "sim", "--seed", "3"]);
+    let output = drydock(
+        folder,
+        &["run", "--file", "story.yaml", "--stage", "sim", "--seed", "3"],
+    );
     output.status.code()
 }
 
@@ -35,7 +38,12 @@ fn reports(folder: &Path, arguments: &[&str]) -> String {
 
 fn names(folder: &Path) -> Vec<(String, bool)> {
     let list: Value = serde_json::from_str(&reports(folder, &["list", "-o", "json"])).unwrap();
-    let name = |report: &Value| (report["name"].as_str().unwrap().to_owned(), !report["passing"].is_null());
+    let name = |report: &Value| {
+        (
+            report["name"].as_str().unwrap().to_owned(),
+            !report["passing"].is_null(),
+        )
+    };
     list.as_array().unwrap().iter().map(name).collect()
 }
 
@@ -54,12 +62,15 @@ fn replays_keep_earlier_reports_and_mark_them_when_the_scenario_passes() {
     assert!(drydock(folder, &["shrink", plan]).status.success());
     assert_eq!(drydock(folder, &["run", "--plan", plan]).status.code(), Some(1));
     for file in ["plan.shrunk.yaml", "plan.shrunk.2.yaml"] {
-        assert!(folder.join(".drydock/reports/sim-story-3").join(file).exists(), "{file}");
+        assert!(
+            folder.join(".drydock/reports/sim-story-3").join(file).exists(),
+            "{file}"
+        );
     }
 
     let shown = reports(folder, &["show", "sim-story-3.2"]);
     for expected in [
-        "failed:    after 3m in step 2: expected eventually",
+        "failed:    after 3m00s in step 2: expected eventually",
         "broken:    expectation: eventually: phase Failed of Machine: Running",
         "now:       it did not pass since then",
         "narrative.txt",

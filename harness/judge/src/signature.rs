@@ -133,7 +133,7 @@ fn subject(condition: &Condition) -> String {
 
 /// How a condition that does not hold is contradicted.
 fn observed(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> String {
-    let existence = |kind: &str, name: &str| match world.object(kind, name) {
+    let existence = |object: Option<&Value>| match object {
         None => "does not exist",
         Some(object) if is_deleting(object) => "is being deleted",
         Some(_) => "exists",
@@ -147,10 +147,10 @@ fn observed(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> S
     };
     match condition {
         Condition::Phase(phase) => in_machine(&phase.machine, "/status/currentStatus/phase"),
-        Condition::MachineGone(name) => existence("Machine", name).to_owned(),
-        Condition::NodeGone(name) => existence("Node", name).to_owned(),
-        Condition::Exists(object) => existence(&object.kind, &object.name).to_owned(),
-        Condition::Observed(object) => existence(&object.kind, &object.name).to_owned(),
+        Condition::MachineGone(name) => existence(world.object("Machine", name)).to_owned(),
+        Condition::NodeGone(name) => existence(world.object("Node", name)).to_owned(),
+        Condition::Exists(object) => existence(world.referenced(object)).to_owned(),
+        Condition::Observed(object) => existence(world.referenced(object)).to_owned(),
         Condition::VmCount(count) => amount(world.vms_of(&count.machine).count(), Some(count.is)),
         Condition::Calls(calls) => {
             let count = call_count(world, calls.call.rpc(), &calls.machine);
@@ -162,7 +162,7 @@ fn observed(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> S
             Some(_) => "another text".to_owned(),
         },
         Condition::History(history) => history_mismatch(history, world, timeouts),
-        Condition::Field(field) => match world.object(&field.kind, &field.name) {
+        Condition::Field(field) => match world.named(field.api_version.as_deref(), &field.kind, &field.name) {
             None => format!("no {}", field.kind),
             Some(_) => value(&field_value(field, world)),
         },

@@ -123,7 +123,11 @@ fn without_details(text: &str) -> String {
 /// Repeated elements of lists, which commas, semicolons or `and` separate, are omitted.
 fn collapsed(text: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
-    for part in text.split(", ").flat_map(|part| part.split("; ")).flat_map(|part| part.split(" and ")) {
+    for part in text
+        .split(", ")
+        .flat_map(|part| part.split("; "))
+        .flat_map(|part| part.split(" and "))
+    {
         let part = part.trim();
         // In `left: <VM>, <VM>` only the end of the first part repeats.
         let repeats = parts.last().is_some_and(|last| last.ends_with(part));
@@ -150,7 +154,10 @@ mod tests {
 
     #[rstest]
     #[case::a_name_without_a_digit("machine alpha is lost", "machine <Machine> is lost")]
-    #[case::numbers_and_times("machine m-1 waits since 2026-01-01T00:00:00Z: 3 VMs", "machine <Machine> waits since #:#:#: # VMs")]
+    #[case::numbers_and_times(
+        "machine m-1 waits since 2026-01-01T00:00:00Z: 3 VMs",
+        "machine <Machine> waits since #:#:#: # VMs"
+    )]
     #[case::a_path("PATCH of /machines/m-1/status", "PATCH of /machines/<Machine>/status")]
     #[case::a_list("left: m-1, m-2, web", "left: <Machine>, <Pod>")]
     #[case::details("alpha was written (/status/x: 1 -> 2) late", "<Machine> was written late")]

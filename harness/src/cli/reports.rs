@@ -131,8 +131,14 @@ impl Reports {
                 dry_run,
             } => {
                 let chosen = match reports.as_slice() {
-                    [] => all.iter().filter(|report| is_old(report, *every, *older_than)).collect(),
-                    names => names.iter().map(|name| find(&all, name)).collect::<Result<Vec<_>, _>>()?,
+                    [] => all
+                        .iter()
+                        .filter(|report| is_old(report, *every, *older_than))
+                        .collect(),
+                    names => names
+                        .iter()
+                        .map(|name| find(&all, name))
+                        .collect::<Result<Vec<_>, _>>()?,
                 };
                 clean(&chosen, all.len(), *dry_run)
             }
@@ -171,8 +177,15 @@ fn find<'a>(all: &'a [Report], wanted: &Path) -> Result<&'a Report, Stop> {
             let names: Vec<String> = all.iter().map(Report::name).collect();
             let near = similar(&wanted.to_string_lossy(), names.iter().map(String::as_str));
             Err(Stop::Usage(match near.as_slice() {
-                [] => format!("there is no report {}; `drydock reports list` lists them", wanted.display()),
-                near => format!("there is no report {}; near it are: {}", wanted.display(), near.join(", ")),
+                [] => format!(
+                    "there is no report {}; `drydock reports list` lists them",
+                    wanted.display()
+                ),
+                near => format!(
+                    "there is no report {}; near it are: {}",
+                    wanted.display(),
+                    near.join(", ")
+                ),
             }))
         }
         several => {
@@ -238,11 +251,20 @@ fn table(reports: &[&Report], clock: &Clock) -> String {
             reason.unwrap_or_default().replace('\n', " "),
         ]);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let widths = [0, 1, 2, 3].map(width);
     let rest = WIDTH.saturating_sub(widths.iter().sum::<usize>() + 8).max(20);
     let line = |row: &[String; 5]| {
-        let cells: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
+        let cells: String = row
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}  "))
+            .collect();
         let reason: String = row[4].chars().take(rest).collect();
         format!("{cells}{reason}").trim_end().to_owned() + "\n"
     };
@@ -265,13 +287,21 @@ fn shown(report: &Report, full: bool) -> Result<String, Stop> {
     let mut lines = vec![
         format!("report:    {}", report.path.display()),
         format!("written:   {}", report.written.strftime("%Y-%m-%d %H:%M:%S UTC")),
-        format!("scenario:  {} on {} with seed {}", result.scenario, result.place(), result.seed),
+        format!(
+            "scenario:  {} on {} with seed {}",
+            result.scenario,
+            result.place(),
+            result.seed
+        ),
     ];
     lines.extend(result.mutant.iter().map(|mutant| format!("defect:    {mutant}")));
     lines.extend(result.controller.iter().map(|command| format!("controller: {command}")));
     if let Some(failure) = &result.failure {
         let after = short(Duration::from_secs_f64(failure.after_seconds.max(0.0)));
-        lines.push(format!("failed:    after {after} in step {}: {}", failure.step, failure.reason));
+        lines.push(format!(
+            "failed:    after {after} in step {}: {}",
+            failure.step, failure.reason
+        ));
         lines.push(format!("broken:    {}", failure.signature));
     }
     let disturbances = result.disturbances.iter();
@@ -281,7 +311,11 @@ fn shown(report: &Report, full: bool) -> Result<String, Stop> {
         Some(passing) => format!(
             "now:       it passes since {}{}",
             passing.at.strftime("%Y-%m-%d %H:%M:%S UTC"),
-            if passing.same_plan { "" } else { ", with a changed scenario" }
+            if passing.same_plan {
+                ""
+            } else {
+                ", with a changed scenario"
+            }
         ),
     });
     lines.push(format!("replay:    {}", result.replay));
@@ -327,16 +361,17 @@ fn detailed(report: &Report) -> Result<Value, Stop> {
     let mut value = summary(report);
     value["result"] = serde_json::to_value(&report.result)?;
     let files = store::files(&report.path)?.into_iter();
-    value["files"] = files.map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
+    value["files"] = files
+        .map(|(name, bytes)| json!({ "name": name, "bytes": bytes }))
+        .collect();
     Ok(value)
 }
 
 fn structured(format: Format, value: &Value) -> Result<String, Stop> {
     match format {
         Format::Json | Format::Table => Ok(format!("{value:#}\n")),
-        Format::Yaml => {
-            serde_saphyr::to_string(value).map_err(|error| Stop::Usage(format!("the reports have no YAML form: {error}")))
-        }
+        Format::Yaml => serde_saphyr::to_string(value)
+            .map_err(|error| Stop::Usage(format!("the reports have no YAML form: {error}"))),
     }
 }
 

@@ -79,7 +79,9 @@ impl ShrinkCommand {
 fn free_name(plan: &Path) -> PathBuf {
     let names = std::iter::once("shrunk.yaml".to_owned()).chain((2..).map(|number| format!("shrunk.{number}.yaml")));
     let mut paths = names.map(|name| plan.with_extension(name));
-    paths.find(|path| !path.exists()).unwrap_or_else(|| plan.with_extension("shrunk.yaml"))
+    paths
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| plan.with_extension("shrunk.yaml"))
 }
 
 fn reason(result: &RunResult) -> &str {

@@ -63,11 +63,16 @@ fn fields(result: &RunResult) -> [(&'static str, String); 8] {
         ),
         (
             "reason",
-            failure.map_or_else(String::new, |failure| format!("step {}: {}", failure.step, failure.reason)),
+            failure.map_or_else(String::new, |failure| {
+                format!("step {}: {}", failure.step, failure.reason)
+            }),
         ),
         (
             "trace",
-            result.trace.as_ref().map_or_else(String::new, |trace| trace.hash.clone()),
+            result
+                .trace
+                .as_ref()
+                .map_or_else(String::new, |trace| trace.hash.clone()),
         ),
     ]
 }

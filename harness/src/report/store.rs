@@ -76,7 +76,9 @@ impl Report {
             source,
         };
         let text = fs::read(&file).map_err(cannot)?;
-        let written = fs::metadata(&file).and_then(|metadata| metadata.modified()).map_err(cannot)?;
+        let written = fs::metadata(&file)
+            .and_then(|metadata| metadata.modified())
+            .map_err(cannot)?;
         let result = serde_json::from_slice(&text).map_err(|source| ReportError::NoResult {
             path: file.display().to_string(),
             source,
@@ -154,7 +156,10 @@ pub(crate) fn mark_passing(job: &Job, result: &RunResult, now: Timestamp) -> io:
 
 /// Removes the marks of a run that fails again.
 pub(super) fn unmark(job: &Job, result: &RunResult) -> io::Result<()> {
-    for report in of_run(job, result)?.into_iter().filter(|report| report.passing.is_some()) {
+    for report in of_run(job, result)?
+        .into_iter()
+        .filter(|report| report.passing.is_some())
+    {
         fs::remove_file(report.path.join(PASSING))?;
     }
     Ok(())

@@ -99,10 +99,7 @@ fn the_replay_of_a_plan_refers_to_its_own_report() {
     fail(&job);
     let report = Report::read(&fail(&job)).unwrap();
     let plan = reports.path().join("sim-story-7.2/plan.yaml");
-    assert_eq!(
-        report.result.replay,
-        format!("drydock run --plan {}", plan.display())
-    );
+    assert_eq!(report.result.replay, format!("drydock run --plan {}", plan.display()));
     assert!(plan.exists());
 }
 

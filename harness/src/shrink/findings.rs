@@ -78,13 +78,32 @@ mod tests {
         let mut is_same = |failure: Option<FailureResult>| findings.is_same(&plan, failure.as_ref());
         assert!(is_same(Some(invariant("I1", "machine m-2 has 3 VMs"))));
         assert!(!is_same(None), "it passes");
-        assert!(!is_same(Some(invariant("I1", "deployment d-1 has 2 VMs"))), "another kind of object");
-        assert!(!is_same(Some(invariant("I2", "machine m-1 has 2 VMs"))), "another invariant");
-        assert!(!is_same(Some(invariant("I2", "machine m-9 has 7 VMs"))), "the same finding");
+        assert!(
+            !is_same(Some(invariant("I1", "deployment d-1 has 2 VMs"))),
+            "another kind of object"
+        );
+        assert!(
+            !is_same(Some(invariant("I2", "machine m-1 has 2 VMs"))),
+            "another invariant"
+        );
+        assert!(
+            !is_same(Some(invariant("I2", "machine m-9 has 7 VMs"))),
+            "the same finding"
+        );
         assert!(!is_same(Some(failure(Cause::Expectation, "machine m-1 has 2 VMs"))));
-        assert!(!is_same(Some(failure(Cause::Step, "machine m-1 has no VM"))), "an invalid plan");
-        assert!(!is_same(Some(failure(Cause::NoEffect, "the fault hit nothing"))), "an invalid plan");
-        let found: Vec<String> = findings.into_found().iter().map(|finding| finding.signature.cause.to_string()).collect();
+        assert!(
+            !is_same(Some(failure(Cause::Step, "machine m-1 has no VM"))),
+            "an invalid plan"
+        );
+        assert!(
+            !is_same(Some(failure(Cause::NoEffect, "the fault hit nothing"))),
+            "an invalid plan"
+        );
+        let found: Vec<String> = findings
+            .into_found()
+            .iter()
+            .map(|finding| finding.signature.cause.to_string())
+            .collect();
         assert_eq!(found, ["I1", "I2", "expectation"]);
     }
 }
