@@ -8,6 +8,7 @@ use clock::{Clock, LostTime};
 use judge::evaluate::between;
 use scenario::job::Job;
 use scenario::result::{FailureResult, RunResult};
+use scenario::signature::Cause;
 use scenario::{StageKind, Timeouts};
 use stage::plane::envtest::Spares;
 use stage::plane::{Plane, PlaneError, Planes};
@@ -16,7 +17,7 @@ use stage::{NAMESPACE, StageResult, processes, sim};
 use tokio::sync::Semaphore;
 
 use crate::engine::ScenarioEngine;
-use crate::report::folder;
+use crate::report::{folder, store};
 
 /// Runs a job in virtual time, in this process. Exact replay requires one process for each job.
 pub fn run_simulated(job: &Job) -> RunResult {
@@ -94,12 +95,10 @@ fn note_misses(job: &Job, ran: &StageResult, result: &mut RunResult) {
         (None, Some((_, counted))) => (0, format!("the disturbance hit nothing: {}", counted.what)),
         (None, None) => return,
     };
+    let reason = format!("{reason}; set `mayMiss: true` if that is intended");
     result.failure = Some(FailureResult {
-        after_seconds: result.stage_seconds,
         step,
-        invariant: None,
-        expectation: false,
-        reason: format!("{reason}; set `mayMiss: true` if that is intended"),
+        ..FailureResult::new(Cause::NoEffect, result.stage_seconds, reason)
     });
 }
 
@@ -116,13 +115,7 @@ fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
     match &mut result.failure {
         Some(failure) => failure.reason += &format!(" ({message})"),
         None => {
-            result.failure = Some(FailureResult {
-                after_seconds: result.stage_seconds,
-                step: 0,
-                invariant: None,
-                expectation: false,
-                reason: message,
-            });
+            result.failure = Some(FailureResult::new(Cause::Run, result.stage_seconds, message));
         }
     }
 }
@@ -136,14 +129,9 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
             invariant: failure.invariant.map(str::to_owned),
             expectation: failure.expectation,
             reason: failure.reason.clone(),
+            signature: failure.signature.clone(),
         }),
-        Err(error) => Some(FailureResult {
-            after_seconds: 0.0,
-            step: 0,
-            invariant: None,
-            expectation: false,
-            reason: error.to_string(),
-        }),
+        Err(error) => Some(FailureResult::new(Cause::Run, 0.0, error.to_string())),
     };
     if let Ok(outcome) = &ran.outcome {
         result.stage_seconds = outcome.lasted.as_secs_f64();
@@ -165,15 +153,20 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
     result.requests = ran.requests.clone();
     note_misses(job, &ran, &mut result);
     note_refusals(&mut result, &ran.refused);
-    if !result.passed() {
-        match folder::write(job, &result, &ran) {
-            Ok(()) => result.report = Some(job.folder()),
-            Err(error) => {
-                if let Some(failure) = &mut result.failure {
-                    failure.reason += &format!(" (cannot write the report: {error})");
-                }
-            }
-        }
-    }
+    record(job, &mut result, Some(&ran));
     result
+}
+
+/// Writes the report of a failed run, or marks the earlier reports of a run that passed.
+pub(crate) fn record(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) {
+    if result.passed() {
+        // The mark is only informative.
+        let _ = store::mark_passing(job, result, Clock::wall().now());
+        return;
+    }
+    if let Err(error) = folder::write(job, result, ran)
+        && let Some(failure) = &mut result.failure
+    {
+        failure.reason += &format!(" (cannot write the report: {error})");
+    }
 }

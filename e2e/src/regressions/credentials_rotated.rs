@@ -40,6 +40,7 @@ pub(super) fn entry() -> Entry {
 
 fn token(token: &str) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: "Secret".to_owned(),
         name: SECRET.to_owned(),
         namespace: None,

@@ -247,6 +247,7 @@ pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
 /// Merges a patch into an object.
 pub(crate) fn merge(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: None,

@@ -42,6 +42,7 @@ fn machine(name: &str, class: &str) -> Step {
 
 fn merged(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: None,

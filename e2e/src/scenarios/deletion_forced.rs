@@ -14,6 +14,7 @@ use super::{joining, nothing_left};
 
 pub(super) fn scenario() -> Scenario {
     let label = Step::Patch(Patch {
+        api_version: None,
         kind: "Machine".to_owned(),
         name: "m-1".to_owned(),
         namespace: None,

@@ -62,6 +62,7 @@ pub(super) fn story(name: &str, about: &str) -> Scenario {
 /// Changes the class so that its VMs get this tag.
 fn tag(colour: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: "MachineClass".to_owned(),
         name: "class-a".to_owned(),
         namespace: None,

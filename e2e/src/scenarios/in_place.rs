@@ -54,6 +54,7 @@ pub(super) fn scenario() -> Scenario {
 
 fn label(labels: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: "Node".to_owned(),
         name: "m-1".to_owned(),
         namespace: None,

@@ -62,6 +62,7 @@ fn role_and_binding() -> [Step; 2] {
 
 fn cordon(node: &str) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: "Node".to_owned(),
         name: node.to_owned(),
         namespace: None,

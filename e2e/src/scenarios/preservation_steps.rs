@@ -72,6 +72,7 @@ pub(super) fn preserve(kind: &str, name: &str, value: &str) -> Step {
 
 pub(super) fn remove(kind: &str, name: &str, key: &str) -> Step {
     Step::Annotate(Annotate {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         annotations: [(key.to_owned(), None)].into(),

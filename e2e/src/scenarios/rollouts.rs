@@ -69,6 +69,7 @@ fn rolling(surge: u32, unavailable: u32) -> Value {
 
 fn patch(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: None,

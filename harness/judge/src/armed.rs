@@ -5,10 +5,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use scenario::Timeouts;
 use scenario::expect::{Condition, Expectation, Temporal};
+use scenario::signature::Signature;
 
 use crate::evaluate::{call_count, describe, holds, resolved};
 use crate::grounds::ungrounded;
 use crate::readings::Readings;
+use crate::signature;
 use crate::world::WorldState;
 
 /// The state of an expectation.
@@ -59,6 +61,11 @@ impl Armed {
     /// The expectation.
     pub fn expectation(&self) -> &Expectation {
         &self.expectation
+    }
+
+    /// The signature of its failure, now that it is missed.
+    pub fn signature(&self, world: &WorldState, timeouts: &Timeouts) -> Signature {
+        signature::of_missed(&self.expectation, &self.that, world, timeouts)
     }
 
     /// Why the expectation could not fail, now that it is met: nothing that its condition names ever existed; `None`: it

@@ -17,8 +17,8 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
         Condition::Phase(phase) => world.phase(&phase.machine) == Some(&phase.is),
         Condition::MachineGone(name) => world.object("Machine", name).is_none(),
         Condition::NodeGone(name) => world.object("Node", name).is_none(),
-        Condition::Exists(object) => world.object(&object.kind, &object.name).is_some(),
-        Condition::Observed(object) => world.object(&object.kind, &object.name).is_some_and(is_observed),
+        Condition::Exists(object) => world.referenced(object).is_some(),
+        Condition::Observed(object) => world.referenced(object).is_some_and(is_observed),
         Condition::VmCount(count) => world.vms_of(&count.machine).count() == count.is,
         Condition::Calls(calls) => {
             let call_count = call_count(world, calls.call.rpc(), &calls.machine);
@@ -58,8 +58,14 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
 pub(crate) fn resolved(condition: &Condition, world: &WorldState) -> Condition {
     let all = |list: &[Condition]| list.iter().map(|part| resolved(part, world)).collect();
     match condition {
-        Condition::Unchanged(FieldOf { kind, name, field }) => {
+        Condition::Unchanged(FieldOf {
+            api_version,
+            kind,
+            name,
+            field,
+        }) => {
             let mut field_now = FieldIs {
+                api_version: api_version.clone(),
                 kind: kind.clone(),
                 name: name.clone(),
                 field: field.clone(),
@@ -89,6 +95,10 @@ pub(crate) fn event_count(expected: &EventCount, world: &WorldState) -> usize {
         let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
         of("/reason") == expected.reason
             && of("/involvedObject/kind") == expected.kind
+            && expected
+                .api_version
+                .as_ref()
+                .is_none_or(|version| of("/involvedObject/apiVersion") == version)
             && of("/involvedObject/name") == expected.name
     };
     let times = |event: &Value| event["count"].as_u64().unwrap_or(1).max(1);
@@ -100,31 +110,69 @@ pub(crate) fn hit_count(fault: &str, world: &WorldState) -> u64 {
     world.faults.get(fault).copied().unwrap_or_default()
 }
 
-fn field_value(field: &FieldIs, world: &WorldState) -> Value {
+pub(crate) fn field_value(field: &FieldIs, world: &WorldState) -> Value {
     world
-        .object(&field.kind, &field.name)
+        .named(field.api_version.as_deref(), &field.kind, &field.name)
         .and_then(|object| object.pointer(&field.field))
         .cloned()
         .unwrap_or(Value::Null)
 }
 
 fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> bool {
+    let seen = world.machines.get(&history.machine);
+    seen.is_some_and(|seen| {
+        let mut steps = seen.phases.iter().zip(&history.phases).enumerate();
+        seen.phases.len() == history.phases.len()
+            && steps.all(|(index, ((at, phase), change))| {
+                let before = index.checked_sub(1).map(|before| seen.phases[before].0);
+                *phase == change.phase && timing(change, before, *at, timeouts) == Timing::InTime
+            })
+    })
+}
+
+/// The first difference between the expected phases of a machine and the observed ones, without names and times.
+pub(crate) fn history_mismatch(history: &History, world: &WorldState, timeouts: &Timeouts) -> String {
     let Some(seen) = world.machines.get(&history.machine) else {
-        return false;
+        return "no Machine".to_owned();
     };
-    let in_time = |change: &PhaseChange, before: Option<Timestamp>, at: Timestamp| {
-        let Some(before) = before else { return true };
-        let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
-        let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
-        not_before.is_none_or(|limit| between(before, at) >= limit)
-            && not_after.is_none_or(|limit| at <= timeouts.deadline(before, limit))
-    };
-    seen.phases.len() == history.phases.len()
-        && history.phases.iter().enumerate().all(|(index, change)| {
-            let (at, phase) = &seen.phases[index];
-            let before = index.checked_sub(1).map(|before| seen.phases[before].0);
-            *phase == change.phase && in_time(change, before, *at)
-        })
+    let mut before = None;
+    for (index, change) in history.phases.iter().enumerate() {
+        let Some((at, phase)) = seen.phases.get(index) else {
+            return format!("{} is missing", change.phase);
+        };
+        if *phase != change.phase {
+            return format!("{phase} instead of {}", change.phase);
+        }
+        match timing(change, before, *at, timeouts) {
+            Timing::InTime => before = Some(*at),
+            Timing::Early => return format!("{phase} too early"),
+            Timing::Late => return format!("{phase} too late"),
+        }
+    }
+    let further = seen.phases.get(history.phases.len());
+    further.map_or_else(|| "none".to_owned(), |(_, phase)| format!("then {phase}"))
+}
+
+/// A time relative to its bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    Early,
+    InTime,
+    Late,
+}
+
+/// Whether a phase that began at `at` keeps its distance from the previous one.
+fn timing(change: &PhaseChange, before: Option<Timestamp>, at: Timestamp, timeouts: &Timeouts) -> Timing {
+    let Some(before) = before else { return Timing::InTime };
+    let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
+    let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
+    if not_before.is_some_and(|limit| between(before, at) < limit) {
+        Timing::Early
+    } else if not_after.is_some_and(|limit| at > timeouts.deadline(before, limit)) {
+        Timing::Late
+    } else {
+        Timing::InTime
+    }
 }
 
 /// Describes the state of the objects that `condition` names.
@@ -142,14 +190,14 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         Condition::ErrorCode(code) => machine(&code.machine),
         Condition::DescriptionContains(says) => machine(&says.machine),
         Condition::MachineGone(name) => machine(name),
-        Condition::NodeGone(name) => describe_existence("Node", name, world),
-        Condition::Exists(object) => describe_existence(&object.kind, &object.name, world),
-        Condition::Observed(object) => match world.object(&object.kind, &object.name) {
+        Condition::NodeGone(name) => describe_existence("Node", name, world.object("Node", name)),
+        Condition::Exists(object) => describe_existence(&object.kind, &object.name, world.referenced(object)),
+        Condition::Observed(object) => match world.referenced(object) {
             Some(found) => format!(
                 "{} {} has generation {}, and its status reflects {}",
                 object.kind, object.name, found["metadata"]["generation"], found["status"]["observedGeneration"]
             ),
-            None => describe_existence(&object.kind, &object.name, world),
+            None => describe_existence(&object.kind, &object.name, None),
         },
         Condition::VmCount(count) => {
             let vms: Vec<String> = world
@@ -198,7 +246,10 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         }
         Condition::Pods(pods) => workloads::describe_pods(&pods.of, world),
         Condition::SamePods(on) => workloads::describe_pods(&on.of, world),
-        Condition::Unchanged(field) => describe_existence(&field.kind, &field.name, world),
+        Condition::Unchanged(field) => {
+            let object = world.named(field.api_version.as_deref(), &field.kind, &field.name);
+            describe_existence(&field.kind, &field.name, object)
+        }
         Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
         Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
         Condition::EventCount(expected) => {
@@ -221,8 +272,8 @@ fn is_observed(object: &Value) -> bool {
     generation.is_u64() && object["status"]["observedGeneration"] == *generation
 }
 
-fn describe_existence(kind: &str, name: &str, world: &WorldState) -> String {
-    match world.object(kind, name) {
+fn describe_existence(kind: &str, name: &str, object: Option<&Value>) -> String {
+    match object {
         Some(object) => match text(object, "/metadata/deletionTimestamp") {
             "" => format!("{kind} {name} exists"),
             _ => format!("{kind} {name} exists and is being deleted"),

@@ -1,9 +1,7 @@
 //! Decides whether a condition is about something that ever existed. An expectation about nothing is always met, and
 //! therefore tests nothing.
 
-use scenario::expect::{Condition, FieldOf};
-use scenario::kinds;
-use scenario::step::ObjectReference;
+use scenario::expect::Condition;
 
 use crate::world::WorldState;
 
@@ -17,18 +15,17 @@ pub(crate) fn ungrounded(condition: &Condition, world: &WorldState) -> Option<St
         Condition::DescriptionContains(text) => machine(&text.machine),
         Condition::History(history) => machine(&history.machine),
         Condition::MachineGone(name) => machine(name),
-        Condition::NodeGone(name) => object("Node", name, world),
-        Condition::Exists(ObjectReference { kind, name })
-        | Condition::Observed(ObjectReference { kind, name })
-        | Condition::Unchanged(FieldOf { kind, name, .. }) => object(kind, name, world),
-        Condition::Field(field) => object(&field.kind, &field.name, world),
-        Condition::EventCount(events) => object(&events.kind, &events.name, world),
+        Condition::NodeGone(name) => object(&None, "Node", name, world),
+        Condition::Exists(of) | Condition::Observed(of) => object(&of.api_version, &of.kind, &of.name, world),
+        Condition::Unchanged(of) => object(&of.api_version, &of.kind, &of.name, world),
+        Condition::Field(of) => object(&of.api_version, &of.kind, &of.name, world),
+        Condition::EventCount(of) => event_about(&of.api_version, &of.kind, &of.name, world),
         Condition::VmCount(count) => vm(&count.machine, world),
         Condition::Calls(calls) => vm(&calls.machine, world),
         Condition::Pods(pods) => workload(&pods.of, world),
         Condition::SamePods(on) => workload(&on.of, world),
-        Condition::Attached(attached) => object("PersistentVolumeClaim", &attached.claim, world),
-        Condition::VolumesOf(volumes) => object("PersistentVolumeClaim", &volumes.claim, world),
+        Condition::Attached(attached) => object(&None, "PersistentVolumeClaim", &attached.claim, world),
+        Condition::VolumesOf(volumes) => object(&None, "PersistentVolumeClaim", &volumes.claim, world),
         // On load, the name of the rule is resolved.
         Condition::FaultHits(_) => None,
         Condition::All(parts) => parts.iter().find_map(|part| ungrounded(part, world)),
@@ -41,11 +38,17 @@ pub(crate) fn ungrounded(condition: &Condition, world: &WorldState) -> Option<St
     }
 }
 
-fn object(kind: &str, name: &str, world: &WorldState) -> Option<String> {
-    let is_watched = kinds::find(kind).is_ok_and(|kind| kind.watched);
+fn object(api_version: &Option<String>, kind: &str, name: &str, world: &WorldState) -> Option<String> {
+    let key = world.kinds.find(api_version.as_deref(), kind).ok()?.key;
     // A machine's node may never join, and an expectation that it does not join can fail.
-    let is_expected = kind == "Node" && vm(name, world).is_none();
-    (is_watched && !is_expected && !world.has_seen(kind, name)).then(|| format!("{kind} {name} never existed"))
+    let is_expected = key == "Node" && vm(name, world).is_none();
+    (!is_expected && !world.has_seen(key, name)).then(|| format!("{kind} {name} never existed"))
+}
+
+/// Objects of kinds that are not watched may have existed.
+fn event_about(api_version: &Option<String>, kind: &str, name: &str, world: &WorldState) -> Option<String> {
+    let of = world.kinds.find(api_version.as_deref(), kind).ok()?;
+    object(api_version, kind, name, world).filter(|_| of.watched)
 }
 
 fn vm(machine: &str, world: &WorldState) -> Option<String> {

@@ -80,7 +80,7 @@ fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
         Seen::Applied(kind, object) => {
             let key = key(kind, object);
             let old = before.objects.get(&key);
-            match kind.kind {
+            match kind.key {
                 "Machine" => machine(&key.2, old, object),
                 "Node" => node(&key.2, old, object),
                 "Event" => event(old, object),
@@ -96,7 +96,7 @@ fn describe(observation: &Observation, before: &WorldState) -> Vec<String> {
                 kind => describe_existence(&format!("{kind} {}", key.2), old, object),
             }
         }
-        Seen::Deleted(kind, _) if kind.kind == "Event" => Vec::new(),
+        Seen::Deleted(kind, _) if kind.key == "Event" => Vec::new(),
         Seen::Deleted(kind, object) => vec![format!(
             "{} {} is removed",
             kind.kind.to_lowercase(),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use scenario::signature::Signature;
+
 use crate::evaluate::short;
 use crate::narrative::Narrative;
 use crate::world::WorldState;
@@ -53,6 +55,8 @@ pub struct Failure {
     pub expectation: bool,
     /// The cause in one sentence.
     pub reason: String,
+    /// The cause without names, numbers and times.
+    pub signature: Signature,
 }
 
 impl std::fmt::Display for Failure {

@@ -22,7 +22,7 @@ pub fn events(
     rules: &JudgingRules,
 ) -> Vec<String> {
     match (&observation.what, before) {
-        (Seen::Applied(kind, machine), Some(before)) if kind.kind == "Machine" => {
+        (Seen::Applied(kind, machine), Some(before)) if kind.key == "Machine" => {
             let ends = deleted_during_drain(before, machine, world, rules);
             let event = ends.or_else(|| event_of_write(before, machine, world));
             let by_template_or_first_version = [
@@ -36,18 +36,18 @@ pub fn events(
                 .chain(pods_kept(before, machine, world))
                 .collect()
         }
-        (Seen::Applied(kind, set), Some(before)) if kind.kind == "MachineSet" => {
+        (Seen::Applied(kind, set), Some(before)) if kind.key == "MachineSet" => {
             preserved_by_standalone_set(before, set).into_iter().collect()
         }
-        (Seen::Applied(kind, deployment), Some(before)) if kind.kind == "MachineDeployment" => {
+        (Seen::Applied(kind, deployment), Some(before)) if kind.key == "MachineDeployment" => {
             listed_and_preserved(before, deployment, world).into_iter().collect()
         }
         (Seen::Applied(kind, node), Some(before))
-            if kind.kind == "Node" && is_deleting(node) && !is_deleting(before) =>
+            if kind.key == "Node" && is_deleting(node) && !is_deleting(before) =>
         {
             node_gone(node, world).into_iter().collect()
         }
-        (Seen::Deleted(kind, node), _) if kind.kind == "Node" => node_gone(node, world).into_iter().collect(),
+        (Seen::Deleted(kind, node), _) if kind.key == "Node" => node_gone(node, world).into_iter().collect(),
         _ => Vec::new(),
     }
 }

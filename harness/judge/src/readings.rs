@@ -166,7 +166,7 @@ fn label(condition: &Condition) -> String {
 /// The current value of a condition.
 fn read<'a>(condition: &Condition, world: &'a WorldState) -> Reading<'a> {
     let number = |number: usize| Reading::Number(u64::try_from(number).unwrap_or(u64::MAX));
-    let existence = |kind: &str, name: &str| match world.object(kind, name) {
+    let existence = |object: Option<&Value>| match object {
         None => Reading::Text("does not exist"),
         Some(object) if text(object, "/metadata/deletionTimestamp").is_empty() => Reading::Text("exists"),
         Some(_) => Reading::Text("is being deleted"),
@@ -178,16 +178,16 @@ fn read<'a>(condition: &Condition, world: &'a WorldState) -> Reading<'a> {
             text => Reading::Text(text),
         },
     };
-    let field = |kind: &str, name: &str, pointer: &str| {
-        let value = world.object(kind, name).and_then(|object| object.pointer(pointer));
+    let field = |object: Option<&'a Value>, pointer: &str| {
+        let value = object.and_then(|object| object.pointer(pointer));
         Reading::Json(value.unwrap_or(&Value::Null))
     };
     match condition {
         Condition::Phase(phase) => in_machine(&phase.machine, "/status/currentStatus/phase"),
-        Condition::MachineGone(name) => existence("Machine", name),
-        Condition::NodeGone(name) => existence("Node", name),
-        Condition::Exists(object) => existence(&object.kind, &object.name),
-        Condition::Observed(object) => field(&object.kind, &object.name, "/status/observedGeneration"),
+        Condition::MachineGone(name) => existence(world.object("Machine", name)),
+        Condition::NodeGone(name) => existence(world.object("Node", name)),
+        Condition::Exists(object) => existence(world.referenced(object)),
+        Condition::Observed(object) => field(world.referenced(object), "/status/observedGeneration"),
         Condition::VmCount(count) => number(world.vms_of(&count.machine).count()),
         Condition::Calls(calls) => Reading::Number(call_count(world, calls.call.rpc(), &calls.machine)),
         Condition::ErrorCode(code) => in_machine(&code.machine, "/status/lastOperation/errorCode"),
@@ -197,8 +197,8 @@ fn read<'a>(condition: &Condition, world: &'a WorldState) -> Reading<'a> {
             let last = phases.and_then(<[_]>::last);
             Reading::Text(last.map_or("none", |(_, phase)| phase.as_str()))
         }
-        Condition::Field(of) => field(&of.kind, &of.name, &of.field),
-        Condition::Unchanged(of) => field(&of.kind, &of.name, &of.field),
+        Condition::Field(of) => field(world.named(of.api_version.as_deref(), &of.kind, &of.name), &of.field),
+        Condition::Unchanged(of) => field(world.named(of.api_version.as_deref(), &of.kind, &of.name), &of.field),
         Condition::Pods(pods) => number(workloads::selected(pods, world).count()),
         Condition::SamePods(on) => number(workloads::on_node(on, world).count()),
         Condition::Attached(attached) => number(workloads::nodes_of(attached, world).len()),

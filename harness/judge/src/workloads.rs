@@ -63,6 +63,7 @@ pub(super) fn unchanged_pods(on: &PodsOn, world: &WorldState) -> Condition {
     for pod in on_node(on, world) {
         let has = |field: &str, is: Value| {
             Condition::Field(FieldIs {
+                api_version: None,
                 kind: "Pod".to_owned(),
                 name: text(pod, "/metadata/name").to_owned(),
                 field: field.to_owned(),

@@ -6,8 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mcm_api::Phase;
 use mcm_api::keys;
+use scenario::ObjectReference;
 use scenario::cloud::{CloudEvent, Vm, VmState};
-use scenario::kinds::{self, Kind};
+use scenario::kinds::{self, Kind, Kinds};
 use scenario::observation::{Observation, Seen};
 use scenario::workload::APP;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::interest::Interest;
 use crate::object::{label, text};
 
-/// Kind, namespace and name.
+/// Key of the kind, namespace and name.
 pub type ObjectKey = (&'static str, String, String);
 
 /// Number of preservation events by kind.
@@ -24,6 +25,8 @@ pub type PreservationCounts = BTreeMap<String, u64>;
 /// The last observed state of the world.
 #[derive(Clone, Debug, Default)]
 pub struct WorldState {
+    /// The kinds of the scenario.
+    pub kinds: Kinds,
     /// Last observed version of each existing object.
     pub objects: BTreeMap<ObjectKey, Value>,
     /// History of each Machine by name; it outlives the Machine.
@@ -85,7 +88,7 @@ pub struct MachineHistory {
 /// The key of an object.
 pub fn key(kind: &'static Kind, object: &Value) -> ObjectKey {
     (
-        kind.kind,
+        kind.key,
         text(object, "/metadata/namespace").to_owned(),
         text(object, "/metadata/name").to_owned(),
     )
@@ -95,20 +98,20 @@ impl WorldState {
     /// Applies an observation; returns the object's previous version.
     pub fn absorb(&mut self, observation: &Observation) -> Option<Value> {
         match &observation.what {
-            Seen::Applied(kind, lease) if kind.kind == "Lease" => {
+            Seen::Applied(kind, lease) if kind.key == "Lease" => {
                 self.leadership = Leadership::of(lease);
                 None
             }
-            Seen::Deleted(kind, _) if kind.kind == "Lease" => {
+            Seen::Deleted(kind, _) if kind.key == "Lease" => {
                 self.leadership = None;
                 None
             }
             Seen::Applied(kind, object) => {
                 self.record_name(kind, object);
-                if kind.kind == "Machine" {
+                if kind.key == "Machine" {
                     self.record_machine(observation.at, object);
                 }
-                if kind.kind == "Node"
+                if kind.key == "Node"
                     && let Some(interest) = Interest::in_foreign(object)
                 {
                     self.foreign_nodes
@@ -119,10 +122,10 @@ impl WorldState {
             }
             Seen::Deleted(kind, object) => {
                 let key = key(kind, object);
-                if kind.kind == "Node" {
+                if kind.key == "Node" {
                     self.foreign_nodes.remove(&key.2);
                 }
-                if kind.kind == "Machine"
+                if kind.key == "Machine"
                     && let Some(history) = self.machines.get_mut(&key.2)
                 {
                     history.exists = false;
@@ -156,8 +159,29 @@ impl WorldState {
         self.names.get(kind).is_some_and(|names| names.contains(name))
     }
 
+    /// What has that name, for messages without names: the kind of an object that ever existed, or a VM or a fault
+    /// rule.
+    pub(crate) fn kind_of_name(&self, name: &str) -> Option<&'static str> {
+        // A node has the name of its machine.
+        if self.machines.contains_key(name) {
+            return Some("Machine");
+        }
+        let mut kinds = self.names.iter().filter(|(_, names)| names.contains(name));
+        if let Some((kind, _)) = kinds.next() {
+            return Some(kind);
+        }
+        let mut vms = self.vms.values();
+        let found = vms.find_map(|vm| match vm {
+            vm if vm.id == name => Some("VM"),
+            vm if vm.machine == name => Some("Machine"),
+            vm if vm.node == name => Some("Node"),
+            _ => None,
+        });
+        found.or_else(|| self.faults.contains_key(name).then_some("Fault"))
+    }
+
     fn record_name(&mut self, kind: &'static Kind, object: &Value) {
-        if kind.kind == "Event" {
+        if kind.key == "Event" {
             return;
         }
         let insert = |names: &mut BTreeSet<String>, name: &str| {
@@ -165,8 +189,8 @@ impl WorldState {
                 names.insert(name.to_owned());
             }
         };
-        insert(self.names.entry(kind.kind).or_default(), text(object, "/metadata/name"));
-        if kind.kind == "Pod" {
+        insert(self.names.entry(kind.key).or_default(), text(object, "/metadata/name"));
+        if kind.key == "Pod" {
             insert(&mut self.workloads, label(object, APP));
         }
     }
@@ -202,9 +226,31 @@ impl WorldState {
         }
     }
 
-    /// The object of that kind and name in any namespace.
+    /// A world with the kinds of a scenario.
+    pub fn of_kinds(kinds: Kinds) -> Self {
+        Self {
+            kinds,
+            ..Self::default()
+        }
+    }
+
+    /// The object of that kind and name in any namespace, for the kinds that the harness works with.
     pub fn object(&self, kind: &str, name: &str) -> Option<&Value> {
-        let mut key = (kinds::find(kind).ok()?.kind, String::new(), name.to_owned());
+        self.of_key(kinds::find(kind).ok()?.key, name)
+    }
+
+    /// The object that a condition names, in any namespace.
+    pub fn named(&self, api_version: Option<&str>, kind: &str, name: &str) -> Option<&Value> {
+        self.of_key(self.kinds.find(api_version, kind).ok()?.key, name)
+    }
+
+    /// The object that a condition refers to, in any namespace.
+    pub fn referenced(&self, object: &ObjectReference) -> Option<&Value> {
+        self.named(object.api_version.as_deref(), &object.kind, &object.name)
+    }
+
+    fn of_key(&self, key: &'static str, name: &str) -> Option<&Value> {
+        let mut key = (key, String::new(), name.to_owned());
         loop {
             // First object at or after the name in a namespace: the object itself, another one of that namespace, or
             // one of a later namespace.

@@ -279,6 +279,7 @@ pub fn delete_machine(name: &str) -> Step {
 /// Deletes an object.
 pub fn delete(kind: &str, name: &str) -> Step {
     Step::Delete(Deletion {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         answer: Answer::Deleted,
@@ -288,6 +289,7 @@ pub fn delete(kind: &str, name: &str) -> Step {
 /// Deletes a machine that does not exist; the API server must return NotFound.
 pub fn delete_unknown_machine(name: &str) -> Step {
     Step::Delete(Deletion {
+        api_version: None,
         kind: "Machine".to_owned(),
         name: name.to_owned(),
         answer: Answer::NotFound,
@@ -297,6 +299,7 @@ pub fn delete_unknown_machine(name: &str) -> Step {
 /// Tries to delete an object; the API server must forbid it.
 pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
     Step::Delete(Deletion {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         answer: Answer::Forbidden,
@@ -306,6 +309,7 @@ pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
 /// Deletes a machine if it exists.
 pub fn delete_machine_if_present(name: &str) -> Step {
     Step::Delete(Deletion {
+        api_version: None,
         kind: "Machine".to_owned(),
         name: name.to_owned(),
         answer: Answer::DeletedIfThere,
@@ -315,6 +319,7 @@ pub fn delete_machine_if_present(name: &str) -> Step {
 /// Sets an annotation.
 pub fn annotate(kind: &str, name: &str, key: &str, value: &str) -> Step {
     Step::Annotate(Annotate {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         annotations: [(key.to_owned(), Some(value.to_owned()))].into(),
@@ -342,6 +347,7 @@ pub fn refused_to(user: &str, step: Step) -> Step {
 /// Merges into an object's status.
 pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: None,
@@ -353,6 +359,7 @@ pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
 /// Merges into an object in a namespace.
 pub fn patch(kind: &str, name: &str, namespace: &str, merge: serde_json::Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: Some(namespace.to_owned()),
@@ -456,6 +463,7 @@ pub fn apply(object: serde_json::Value) -> Step {
 /// An object exists.
 pub fn exists(kind: &str, name: &str) -> Condition {
     Condition::Exists(ObjectReference {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
     })
@@ -464,6 +472,7 @@ pub fn exists(kind: &str, name: &str) -> Condition {
 /// An object's status reflects its newest spec.
 pub fn observed(kind: &str, name: &str) -> Condition {
     Condition::Observed(ObjectReference {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
     })
@@ -490,6 +499,7 @@ pub fn node_gone(name: &str) -> Condition {
 /// An object has a value at a JSON pointer; null: the field does not exist.
 pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Value>) -> Condition {
     Condition::Field(FieldIs {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         field: field.to_owned(),

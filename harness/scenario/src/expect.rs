@@ -200,6 +200,9 @@ pub struct PhaseChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldIs {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// The object's kind.
     pub kind: String,
     /// The object's name.
@@ -214,6 +217,9 @@ pub struct FieldIs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldOf {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// The object's kind.
     pub kind: String,
     /// The object's name.
@@ -305,6 +311,9 @@ pub struct VolumesOf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventCount {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// The object's kind.
     pub kind: String,
     /// Its name.
@@ -392,8 +401,8 @@ impl fmt::Display for Condition {
             Self::Phase(PhaseIs { machine, is }) => write!(f, "machine {machine} is {is}"),
             Self::MachineGone(name) => write!(f, "machine {name} is gone"),
             Self::NodeGone(name) => write!(f, "node {name} is gone"),
-            Self::Exists(ObjectReference { kind, name }) => write!(f, "{kind} {name} exists"),
-            Self::Observed(ObjectReference { kind, name }) => {
+            Self::Exists(ObjectReference { kind, name, .. }) => write!(f, "{kind} {name} exists"),
+            Self::Observed(ObjectReference { kind, name, .. }) => {
                 write!(f, "the status of {kind} {name} reflects its newest spec")
             }
             Self::VmCount(VmCount { machine, is }) => write!(f, "machine {machine} has {is} VM(s)"),
@@ -406,7 +415,7 @@ impl fmt::Display for Condition {
                     .at_most
                     .map_or(Ok(()), |maximum| write!(f, " at most {maximum} times"))
             }
-            Self::Unchanged(FieldOf { kind, name, field }) => write!(f, "{kind} {name} has the same {field}"),
+            Self::Unchanged(FieldOf { kind, name, field, .. }) => write!(f, "{kind} {name} has the same {field}"),
             Self::Pods(pods) => {
                 bounds(f, pods.at_least, pods.at_most)?;
                 write!(f, "pods of {}", pods.of)?;
@@ -437,7 +446,9 @@ impl fmt::Display for Condition {
                     phases.join(", ")
                 )
             }
-            Self::Field(FieldIs { kind, name, field, is }) => write!(f, "{kind} {name} has {field} = {is}"),
+            Self::Field(FieldIs {
+                kind, name, field, is, ..
+            }) => write!(f, "{kind} {name} has {field} = {is}"),
             Self::EventCount(events) => {
                 bounds(f, events.at_least, events.at_most)?;
                 write!(f, "event(s) {} about {} {}", events.reason, events.kind, events.name)

@@ -1,6 +1,6 @@
 //! A job: a plan and its stage. Processes exchange jobs as JSON.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -49,6 +49,9 @@ pub struct Job {
     pub controller: Option<String>,
     /// Folder below which the report folder of a failed run is created.
     pub reports: PathBuf,
+    /// Whether its report folder replaces the previous one of the same run, because the run is expected to fail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expected_to_fail: bool,
 }
 
 impl Job {
@@ -75,19 +78,20 @@ impl Job {
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),
+            expected_to_fail: false,
         }
     }
 
     /// The command line that repeats the run: with names and numbers if they suffice, otherwise with the plan in the
-    /// report folder.
-    pub fn replay(&self) -> String {
+    /// folder `report`.
+    pub fn replay(&self, report: &Path) -> String {
         let crash = match self.plan.disturbances.as_slice() {
             [] => None,
             [Disturbance::Crash(crash)] if crash.process == Process::Mcm => Some(*crash),
-            _ => return self.replay_of_plan(),
+            _ => return self.replay_of_plan(report),
         };
         if self.from_plan || self.plan.limits != Limits::default() {
-            return self.replay_of_plan();
+            return self.replay_of_plan(report);
         }
         let mut line = match &self.file {
             Some(file) => format!("drydock run --file {}", file.display()),
@@ -123,8 +127,8 @@ impl Job {
         self.plan.disturbances.iter().zip(hits).map(with_hits).collect()
     }
 
-    fn replay_of_plan(&self) -> String {
-        let plan = self.folder().join(PLAN);
+    fn replay_of_plan(&self, report: &Path) -> String {
+        let plan = report.join(PLAN);
         let mut line = format!("drydock run --plan {}", plan.display());
         if self.stage != StageKind::Sim {
             line += &format!(" --stage {}{}", self.stage, self.on);
@@ -137,8 +141,8 @@ impl Job {
             .map_or_else(String::new, |target| format!(" --target-stage {target}"))
     }
 
-    /// The report folder of this job.
-    pub fn folder(&self) -> PathBuf {
+    /// The name of the first report folder of this job. Further ones have a point and a number after it.
+    pub fn report_name(&self) -> String {
         let target = self.target.map_or_else(String::new, |target| format!("-{target}"));
         let mut name = format!("{}{target}-{}-{}", self.stage, self.plan.scenario.name, self.plan.seed);
         match self.plan.disturbances.as_slice() {
@@ -153,6 +157,6 @@ impl Job {
                 digest[..4].iter().for_each(|byte| name += &format!("{byte:02x}"));
             }
         }
-        self.reports.join(name)
+        name
     }
 }

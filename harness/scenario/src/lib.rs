@@ -17,6 +17,7 @@ pub mod keeper;
 pub mod kinds;
 mod latency;
 mod length;
+pub mod manifest;
 mod names;
 mod object_reference;
 pub mod observation;
@@ -25,6 +26,7 @@ pub mod plan;
 mod preservation;
 mod process;
 pub mod result;
+pub mod signature;
 mod stage_kind;
 pub mod step;
 pub mod workload;
@@ -40,6 +42,8 @@ pub use self::document::Position;
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
 pub use self::latency::Latency;
+pub use self::manifest::Manifest;
+pub use self::object_reference::ObjectReference;
 pub use self::occurred::Occurred;
 pub use self::preservation::{PreservationDialect, PreserveFencing};
 pub use self::stage_kind::StageKind;
@@ -115,6 +119,16 @@ pub struct World {
     /// Whether nodes have agents that perform in-place updates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
+    /// Definitions of kinds, which are served before the first step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub crds: Vec<Manifest>,
+    /// Objects that exist before the first step, such as the roles of another controller.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<Manifest>,
+    /// Objects that the controller under test creates, so that steps and conditions can name them. Their names are
+    /// globs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub creates: Vec<ObjectReference>,
 }
 
 impl Default for World {
@@ -130,6 +144,9 @@ impl Default for World {
             preservation: PreservationDialect::default(),
             fencing: PreserveFencing::default(),
             agents: false,
+            crds: Vec::new(),
+            manifests: Vec::new(),
+            creates: Vec::new(),
         }
     }
 }
@@ -193,7 +210,7 @@ impl Scenario {
     /// See [`FileError`].
     pub fn read(path: &Path, deprecations: &mut Deprecations) -> Result<Self, FileError> {
         let (text, shown) = file::text(path)?;
-        let scenario = Self::from_yaml(&text, &shown)?;
+        let scenario = Self::parse(&text, &shown, path.parent())?;
         file::collect_deprecations(&text, &shown, deprecations);
         Ok(scenario)
     }
@@ -203,8 +220,16 @@ impl Scenario {
     /// # Errors
     /// See [`FileError`].
     pub fn from_yaml(text: &str, origin: &str) -> Result<Self, FileError> {
+        Self::parse(text, origin, None)
+    }
+
+    /// `folder` contains the files that it names.
+    fn parse(text: &str, origin: &str, folder: Option<&Path>) -> Result<Self, FileError> {
         let source = Source { text, origin };
-        let scenario: Self = source.parse()?;
+        let mut scenario: Self = source.parse()?;
+        scenario
+            .read_manifests(folder)
+            .map_err(|problem| source.invalid(problem))?;
         scenario.check().map_err(|problem| source.invalid(problem))?;
         Ok(scenario)
     }
@@ -334,6 +359,13 @@ impl Scenario {
         let at_effect = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
         if self.world.drivers > 0 && stage != StageKind::Sim && has(at_effect) {
             return Some("the effects of mcm are not counted on this stage while drivers register with it".to_owned());
+        }
+        if stage == StageKind::Kubeconfig
+            && let Some(kind) = self.world.cluster_wide_kind()
+        {
+            return Some(format!(
+                "it creates a {kind}, which would remain in the cluster: all namespaces share it"
+            ));
         }
         if self.world.neighbour.is_some() && stage != StageKind::Sim {
             return Some("a second mcm runs on stage sim only".to_owned());

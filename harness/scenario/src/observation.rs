@@ -36,7 +36,7 @@ impl Seen {
     /// The written object, if it has that kind.
     pub fn applied(&self, kind: &str) -> Option<&Value> {
         match self {
-            Self::Applied(of, object) if of.kind == kind => Some(object),
+            Self::Applied(of, object) if of.key == kind => Some(object),
             _ => None,
         }
     }
@@ -44,7 +44,7 @@ impl Seen {
     /// The removed object, if it has that kind.
     pub fn deleted(&self, kind: &str) -> Option<&Value> {
         match self {
-            Self::Deleted(of, object) if of.kind == kind => Some(object),
+            Self::Deleted(of, object) if of.key == kind => Some(object),
             _ => None,
         }
     }

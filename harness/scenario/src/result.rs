@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
 use crate::plan::DisturbanceHits;
+use crate::signature::{Cause, Signature};
 use crate::{Occurred, StageKind};
 
 /// The result of a run.
@@ -22,6 +23,12 @@ pub struct RunResult {
     pub target: Option<StageKind>,
     /// Its seed.
     pub seed: u64,
+    /// The defect that was switched on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<String>,
+    /// The command that replaced mcm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
     /// Its disturbances with their hits, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<DisturbanceHits>,
@@ -82,6 +89,27 @@ pub struct FailureResult {
     pub expectation: bool,
     /// The cause in one sentence.
     pub reason: String,
+    /// The cause without names, numbers and times.
+    #[serde(default)]
+    pub signature: Signature,
+}
+
+impl FailureResult {
+    /// A failure outside of a step, at the end of a run of that duration.
+    pub fn new(cause: Cause, after_seconds: f64, reason: String) -> Self {
+        let invariant = match &cause {
+            Cause::Invariant(name) => Some(name.clone()),
+            _ => None,
+        };
+        Self {
+            after_seconds,
+            step: 0,
+            invariant,
+            expectation: cause == Cause::Expectation,
+            signature: Signature::of_text(cause, &reason),
+            reason,
+        }
+    }
 }
 
 /// Identifies a simulated run.
@@ -110,20 +138,15 @@ impl RunResult {
 
     /// The result of a job that failed before its scenario started.
     pub fn broken(job: &Job, reason: String) -> Self {
-        let failure = FailureResult {
-            after_seconds: 0.0,
-            step: 0,
-            invariant: None,
-            expectation: false,
-            reason,
-        };
         Self {
             scenario: job.plan.scenario.name.clone(),
             stage: job.stage,
             target: job.target,
             seed: job.plan.seed,
+            mutant: job.plan.mutant.clone(),
+            controller: job.controller.clone(),
             disturbances: job.hits(&[]),
-            failure: Some(failure),
+            failure: Some(FailureResult::new(Cause::Run, 0.0, reason)),
             stage_seconds: 0.0,
             wall_seconds: 0.0,
             lost_seconds: 0.0,
@@ -136,7 +159,7 @@ impl RunResult {
             writes: Vec::new(),
             requests: BTreeSet::new(),
             report: None,
-            replay: job.replay(),
+            replay: job.replay(&job.reports.join(job.report_name())),
         }
     }
 }

@@ -22,11 +22,13 @@ fn everything() -> Scenario {
         .step(fail_call("quota", CloudCall::CreateMachine, "m-1", 2, Code::ResourceExhausted))
         .step(Step::Lift(Lift("quota".to_owned())))
         .step(Step::Annotate(step::Annotate {
+            api_version: None,
             kind: "Machine".to_owned(),
             name: "m-1".to_owned(),
             annotations: [("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)].into(),
         }))
         .step(Step::Patch(step::Patch {
+            api_version: None,
             kind: "Machine".to_owned(),
             name: "m-1".to_owned(),
             namespace: Some("team".to_owned()),

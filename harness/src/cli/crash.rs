@@ -12,6 +12,7 @@ use scenario::job::Job;
 use scenario::plan::Disturbance;
 use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
+use scenario::signature::Cause;
 use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
 use scenario::{DurationExpression, Scenario, StageKind};
 
@@ -238,13 +239,7 @@ impl CrashCommand {
 
 fn failed(result: RunResult, reason: String) -> RunResult {
     RunResult {
-        failure: Some(FailureResult {
-            after_seconds: result.stage_seconds,
-            step: 0,
-            invariant: None,
-            expectation: false,
-            reason,
-        }),
+        failure: Some(FailureResult::new(Cause::Run, result.stage_seconds, reason)),
         ..result
     }
 }

@@ -328,7 +328,11 @@ async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunRe
 pub(super) async fn run_simulated(job: &Job) -> RunResult {
     match run_in_process(job).await {
         Ok(result) => result,
-        Err(reason) => RunResult::broken(job, reason),
+        Err(reason) => {
+            let mut result = RunResult::broken(job, reason);
+            runner::record(job, &mut result, None);
+            result
+        }
     }
 }
 

@@ -24,6 +24,7 @@ mod perform;
 mod populate;
 mod progress;
 mod regressions;
+mod reports;
 mod run;
 mod running_world;
 mod session;
@@ -88,6 +89,7 @@ enum Command {
     Regressions(regressions::Regressions),
     /// Reduces a failing plan to the minimum that still fails
     Shrink(shrink::ShrinkCommand),
+    Reports(reports::Reports),
     /// Runs one idle machine, and optionally other nodes, for a long virtual time
     Idle(idle::Idle),
     /// Prints a script that completes the command line in a shell
@@ -109,6 +111,7 @@ impl Command {
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
             Self::Apiserver(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
+            Self::Reports(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
@@ -236,6 +239,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),
         Command::Shrink(shrink) => shrink.execute(&scenarios()),
+        Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),
         Command::Perform(perform) => perform.execute(),

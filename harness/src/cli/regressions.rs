@@ -8,6 +8,7 @@ use scenario::PreservationDialect;
 use scenario::StageKind;
 use scenario::job::Job;
 use scenario::result::{FailureResult, RunResult};
+use scenario::signature::Cause;
 
 use super::output::say;
 use super::stage::StageArguments;
@@ -129,6 +130,7 @@ impl Regressions {
                 if case.mutant {
                     let mut mutant = Job {
                         reports: self.reports.join("mutants").join(case.id.replace('/', "-")),
+                        expected_to_fail: true,
                         ..job.clone()
                     };
                     mutant.plan.mutant = Some(case.id.to_owned());
@@ -137,6 +139,7 @@ impl Regressions {
                 if case.is_pair() {
                     let mut other = Job {
                         reports: self.reports.join("without-preservation"),
+                        expected_to_fail: true,
                         from_plan: true,
                         ..job.clone()
                     };
@@ -194,13 +197,8 @@ fn inert(runs: Vec<RunResult>, without: &[RunResult]) -> Vec<RunResult> {
     let compared = |mut run: RunResult| {
         let other = without.iter().find(|other| other.seed == run.seed);
         if let Some(reason) = other.filter(|_| run.passed()).and_then(|other| differs(other, &run)) {
-            run.failure = Some(FailureResult {
-                after_seconds: run.stage_seconds,
-                step: 0,
-                invariant: Some("I17".to_owned()),
-                expectation: false,
-                reason,
-            });
+            let cause = Cause::Invariant("I17".to_owned());
+            run.failure = Some(FailureResult::new(cause, run.stage_seconds, reason));
         }
         run
     };

@@ -15,7 +15,7 @@ use super::output::say;
 use super::{Ended, Outcome, Stop, block_on, interrupted, jobs};
 use crate::campaign::groups;
 use crate::report::folder;
-use crate::shrink::{Shrunk, Trial, shrink};
+use crate::shrink::{Finding, Findings, Shrunk, Trial, shrink};
 
 /// Maximum number of narrative lines in the comment at the beginning of a file.
 const MOST_LINES: usize = 200;
@@ -25,18 +25,22 @@ pub(super) struct ShrinkCommand {
     /// The plan of a failed run
     plan: PathBuf,
 
-    /// The file for the smaller plan; the default is next to the plan
+    /// The file for the smaller plan; the default is a new file next to the plan
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Folder for the report folders of smaller plans that fail in another way
+    #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
+    report: PathBuf,
 }
 
 impl ShrinkCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let plan = read_plan(&self.plan, scenarios)?;
-        let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
+        let output = self.output.unwrap_or_else(|| free_name(&self.plan));
         let scratch =
             RunFolder::new().map_err(|error| Stop::Usage(format!("cannot create a temporary folder: {error}")))?;
-        let work = Box::pin(find(plan, scratch.path()));
+        let work = Box::pin(find(plan, scratch.path(), &self.report));
         let found = block_on(async {
             tokio::select! {
                 biased;
@@ -44,43 +48,78 @@ impl ShrinkCommand {
                 found = work => Ok(found),
             }
         })??;
-        let Some((broken, Shrunk { plan, trials }, last)) = found else {
+        let Some(found) = found else {
             say!("the plan does not fail: there is nothing to shrink");
             return Ok(Outcome::Failed);
         };
-        let text = file(&plan, &last, &output)?;
+        let Shrunk { plan, trials } = &found.shrunk;
+        let text = file(plan, &found.last, &output)?;
         folder::write_file(&output, text.as_bytes())
             .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
         say!(
-            "{broken} after {trials} runs: {} and {} left",
+            "{} after {trials} runs: {} and {} left",
+            found.broken,
             count(plan.scenario.steps.len(), "step"),
             count(plan.disturbances.len(), "disturbance")
         );
         say!("     plan: {}", output.display());
         say!("     replay: drydock run --plan {}", output.display());
+        for result in &found.others {
+            say!("a smaller plan fails in another way: {}", reason(result));
+            if let Some(report) = &result.report {
+                say!("     report: {}", report.display());
+            }
+            say!("     replay: {}", result.replay);
+        }
         Ok(Outcome::Passed)
     }
+}
+
+/// The first name next to a plan that no file has: `plan.shrunk.yaml`, `plan.shrunk.2.yaml` and so on.
+fn free_name(plan: &Path) -> PathBuf {
+    let names = std::iter::once("shrunk.yaml".to_owned()).chain((2..).map(|number| format!("shrunk.{number}.yaml")));
+    let mut paths = names.map(|name| plan.with_extension(name));
+    paths
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| plan.with_extension("shrunk.yaml"))
+}
+
+fn reason(result: &RunResult) -> &str {
+    result.failure.as_ref().map_or("it passes", |failure| &failure.reason)
 }
 
 fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-async fn perform(plan: &Plan, reports: &Path) -> RunResult {
+async fn perform(plan: &Plan, reports: &Path, is_trial: bool) -> RunResult {
     let job = Job {
         reports: reports.to_owned(),
+        expected_to_fail: is_trial,
         ..Job::of(plan.clone(), StageKind::Sim)
     };
     jobs::run_simulated(&job).await
 }
 
-/// The cause of the failure, the smallest plan, and the result of its run.
-async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)> {
-    let first = perform(&plan, reports).await;
-    let broken = groups::broken(first.failure.as_ref()?);
+/// What shrinking found.
+struct Found {
+    /// The cause of the failure.
+    broken: String,
+    shrunk: Shrunk,
+    /// The result of the smallest plan.
+    last: RunResult,
+    /// The results of smaller plans that fail in other ways, one for each way. Each has a report.
+    others: Vec<RunResult>,
+}
+
+/// Shrinks a plan. `scratch` is for the reports of trials, `reports` for those of other failures. `None`: it does not
+/// fail.
+async fn find(plan: Plan, scratch: &Path, reports: &Path) -> Option<Found> {
+    let first = perform(&plan, scratch, true).await.failure?;
+    let mut findings = Findings::new(first.signature.clone());
     let bar = ProgressBar::new_spinner();
     let trial = async |plan: &Plan| {
-        let result = perform(plan, reports).await;
+        let result = perform(plan, scratch, true).await;
         bar.set_message(format!(
             "{} and {}",
             count(plan.scenario.steps.len(), "step"),
@@ -88,18 +127,25 @@ async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)>
         ));
         bar.tick();
         Trial {
-            fails: result
-                .failure
-                .as_ref()
-                .is_some_and(|failure| groups::broken(failure) == broken),
+            fails: findings.is_same(plan, result.failure.as_ref()),
             effects: result.effects.into_iter().map(|effect| effect.description).collect(),
         }
     };
     let shrunk = shrink(plan, trial).await;
     bar.finish_and_clear();
     let shrunk = shrunk?;
-    let last = perform(&shrunk.plan, reports).await;
-    Some((broken, shrunk, last))
+    let last = perform(&shrunk.plan, scratch, true).await;
+    let mut others = Vec::new();
+    for Finding { plan, .. } in findings.into_found() {
+        // A run in virtual time is repeated exactly.
+        others.push(perform(&plan, reports, false).await);
+    }
+    Some(Found {
+        broken: groups::broken(&first),
+        shrunk,
+        last,
+        others,
+    })
 }
 
 /// The text of a plan file that begins with the narrative as a comment.
@@ -107,9 +153,8 @@ fn file(plan: &Plan, result: &RunResult, path: &Path) -> Result<String, Stop> {
     let yaml = plan
         .to_yaml()
         .map_err(|error| Stop::Usage(format!("the plan has no YAML form: {error}")))?;
-    let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
     let mut lines = vec![
-        reason.unwrap_or_default().to_owned(),
+        reason(result).to_owned(),
         format!("Replay with: drydock run --plan {}", path.display()),
         String::new(),
         "What happens:".to_owned(),

@@ -22,11 +22,13 @@ mod strip;
 mod target_bindings;
 mod truth;
 mod user_intent;
+mod watched_kinds;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clock::Clock;
+use futures::channel::oneshot;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use judge::armed::{Armed, Verdict};
@@ -34,11 +36,12 @@ use judge::evaluate::{self, describe, short};
 use judge::invariants::{Invariants, JudgingRules, Violation};
 use judge::narrative::Narrative;
 use judge::world::WorldState;
-use judge::{Failure, Miss, ScenarioOutcome, end, preserved};
+use judge::{Failure, Miss, ScenarioOutcome, end, preserved, signature};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
-use scenario::kinds::{self, Side, UnknownKind};
+use scenario::kinds::{Side, UnknownKind};
 use scenario::observation::{Observation, Seen};
+use scenario::signature::Cause;
 use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
@@ -46,6 +49,7 @@ use self::active_disturbances::ActiveDisturbances;
 use self::observe::Raw;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
+use self::watched_kinds::WatchedKinds;
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
@@ -64,7 +68,9 @@ impl Performer for ScenarioEngine {
 async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
     let started = stage.clock().now();
     let scope = Scope::of(scenario, stage.namespace());
-    let (keep, observations) = observe_all(stage, scenario);
+    let kinds = WatchedKinds::of(scenario);
+    let (served, watches) = kinds.wait_for_definitions(stage);
+    let (keep, observations) = observe_all(stage, scenario, &kinds, watches);
     let mut rules = JudgingRules::new(stage.timeouts().clone(), started);
     rules.keeper = scenario.world.keeper.is_some();
     rules.dialect = scenario.world.preservation;
@@ -75,7 +81,9 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         clock: stage.clock().clone(),
         stage,
         observations,
-        world: WorldState::default(),
+        world: WorldState::of_kinds(scenario.kinds()),
+        kinds,
+        served,
         scope,
         narrative: Narrative::new(started),
         armed: Vec::new(),
@@ -118,9 +126,13 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
 }
 
 /// The stream of all observations, and the channel that sets the number of machines of the keeper.
-fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u32>, BoxStream<'static, Raw>) {
+fn observe_all<S: Stage>(
+    stage: &mut S,
+    scenario: &Scenario,
+    kinds: &WatchedKinds,
+    mut others: Vec<BoxStream<'static, Raw>>,
+) -> (watch::Sender<u32>, BoxStream<'static, Raw>) {
     let (client, clock, namespace) = (stage.client(), stage.clock().clone(), stage.namespace().to_owned());
-    let mut others: Vec<BoxStream<'static, Raw>> = Vec::new();
     others.extend(observe::watch_lease(client.clone(), &namespace, LEASE, clock.clone()));
     others.extend(stage.requests().map(|requests| requests.map(Raw::Request).boxed()));
     let keeper = scenario.world.keeper.clone();
@@ -133,7 +145,7 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
     if scenario.world.agents {
         others.push(agents::run(stage.clusters().target().clone(), clock.clone()));
     }
-    let observations = observe::watch_everything(&stage.clusters(), &stage.cloud(), &clock, others);
+    let observations = observe::watch_everything(&stage.clusters(), &kinds.at_start, &stage.cloud(), &clock, others);
     (keep, observations)
 }
 
@@ -142,6 +154,9 @@ struct Engine<'a, S> {
     stage: &'a mut S,
     observations: BoxStream<'static, Raw>,
     world: WorldState,
+    kinds: WatchedKinds,
+    /// Starts the watches of the kinds that steps define.
+    served: BTreeMap<&'static str, oneshot::Sender<()>>,
     scope: Scope,
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
@@ -194,8 +209,13 @@ impl<S: Stage> Engine<'_, S> {
 
     /// Waits until every watch has listed once, so that the first step's effects are not missed.
     async fn first_lists(&mut self) -> Result<(), Failure> {
+        let waiting = self.kinds.at_start.iter().map(|kind| kind.key).collect();
+        self.listed(waiting).await
+    }
+
+    /// Waits until the watches of these kinds have listed.
+    async fn listed(&mut self, mut waiting: Vec<&str>) -> Result<(), Failure> {
         let deadline = self.later(READY);
-        let mut waiting: Vec<&str> = kinds::watched().map(|kind| kind.kind).collect();
         while !waiting.is_empty() {
             let raw = tokio::select! {
                 biased;
@@ -207,7 +227,7 @@ impl<S: Stage> Engine<'_, S> {
                 }
             };
             if let Some(Raw::Listed(kind)) = &raw {
-                waiting.retain(|waits| *waits != kind.kind);
+                waiting.retain(|waits| *waits != kind.key);
             }
             self.process_raw(raw).await?;
         }
@@ -268,6 +288,12 @@ impl<S: Stage> Engine<'_, S> {
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
             Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
             Some(Raw::Listed(_)) => Vec::new(),
+            Some(Raw::NotServed(kind)) => {
+                let objects = self.world.of_kind(kind.key);
+                objects
+                    .map(|object| Seen::Deleted(kind, Box::new(object.clone())))
+                    .collect()
+            }
             // With two clusters, an object that is missing in one list may exist in the other cluster.
             Some(Raw::Left(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
             Some(Raw::Left(kind, listed)) => self
@@ -275,7 +301,7 @@ impl<S: Stage> Engine<'_, S> {
                 .objects
                 .iter()
                 .filter(|((of, namespace, name), _)| {
-                    *of == kind.kind && !listed.contains(&(namespace.clone(), name.clone()))
+                    *of == kind.key && !listed.contains(&(namespace.clone(), name.clone()))
                 })
                 .map(|(_, object)| Seen::Deleted(kind, Box::new(object.clone())))
                 .collect(),
@@ -291,7 +317,7 @@ impl<S: Stage> Engine<'_, S> {
 
     async fn absorb(&mut self, observation: Observation) -> Result<(), Failure> {
         if let Seen::Deleted(kind, _) = &observation.what
-            && kind.kind == "Machine"
+            && kind.key == "Machine"
         {
             self.catch_up_with_cloud().await?;
         }
@@ -337,6 +363,7 @@ impl<S: Stage> Engine<'_, S> {
     fn broken(&self, violation: &Violation) -> Failure {
         Failure {
             invariant: Some(violation.invariant),
+            signature: signature::of_violation(violation, &self.world),
             ..self.failed(violation)
         }
     }
@@ -358,7 +385,8 @@ impl<S: Stage> Engine<'_, S> {
                 Verdict::Met => met.push((step, armed)),
                 Verdict::Missed(shown) => {
                     let reason = format!("expected {}; but {shown}", armed.expectation());
-                    missed.get_or_insert((step, reason, armed.readings(self.started)));
+                    let signature = armed.signature(&self.world, timeouts);
+                    missed.get_or_insert((step, reason, signature, armed.readings(self.started)));
                     pending.push((step, armed));
                 }
             }
@@ -367,13 +395,14 @@ impl<S: Stage> Engine<'_, S> {
         for (step, armed) in met {
             self.met(step, &armed);
         }
-        let Some((step, reason, readings)) = missed else {
+        let Some((step, reason, signature, readings)) = missed else {
             return Ok(());
         };
         self.note_readings(step, readings);
         Err(Failure {
             step,
             expectation: true,
+            signature,
             ..self.failed(reason)
         })
     }
@@ -406,12 +435,14 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     fn failed(&self, reason: impl std::fmt::Display) -> Failure {
+        let reason = reason.to_string();
         Failure {
             after: evaluate::between(self.started, self.clock.now()),
             step: self.step,
             invariant: None,
             expectation: false,
-            reason: reason.to_string(),
+            signature: signature::of_reason(Cause::Step, &reason, &self.world),
+            reason,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clock::Clock;
+use futures::channel::oneshot;
 use futures::stream::{self, BoxStream, StreamExt};
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
@@ -27,6 +28,8 @@ pub enum Raw {
     Left(&'static Kind, BTreeSet<(String, String)>),
     /// A list of a kind is complete.
     Listed(&'static Kind),
+    /// The kind is not served: it has no objects.
+    NotServed(&'static Kind),
     /// An event of the cloud.
     Cloud(CloudEvent),
     /// A request of the controller to the API server.
@@ -40,23 +43,40 @@ pub enum Raw {
 /// Delay before a failed read is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
-/// All watches and the `others` as one stream. It never ends.
+/// All watches, of `kinds` and of the cloud, and the `others` as one stream. It never ends.
 pub fn watch_everything(
     clusters: &Clusters,
+    kinds: &[&'static Kind],
     cloud: &CloudClient,
     clock: &Clock,
     others: impl IntoIterator<Item = BoxStream<'static, Raw>>,
 ) -> BoxStream<'static, Raw> {
-    let mut streams: Vec<BoxStream<'static, Raw>> = kinds::watched()
+    let mut streams: Vec<BoxStream<'static, Raw>> = kinds
+        .iter()
         .map(|kind| watch_kind(clusters.of(kind).clone(), kind, clock.clone()))
         .collect();
     if clusters.are_two() {
-        let both = kinds::watched().filter(|kind| kind.side == Side::Both);
+        let both = kinds.iter().filter(|kind| kind.side == Side::Both);
         streams.extend(both.map(|kind| watch_kind(clusters.target().clone(), kind, clock.clone())));
     }
     streams.push(watch_cloud(cloud.clone(), clock.clone()));
     streams.extend(others);
     stream::select_all(streams).boxed()
+}
+
+/// Watches a kind from the time when `served` is sent. If it is dropped, nothing is watched.
+pub fn watch_when_served(
+    clusters: &Clusters,
+    kind: &'static Kind,
+    clock: &Clock,
+    served: oneshot::Receiver<()>,
+) -> BoxStream<'static, Raw> {
+    let (client, clock) = (clusters.of(kind).clone(), clock.clone());
+    let watch = move |served: Result<(), oneshot::Canceled>| match served {
+        Ok(()) => watch_kind(client.clone(), kind, clock.clone()),
+        Err(_) => stream::empty().boxed(),
+    };
+    stream::once(served).flat_map(watch).boxed()
 }
 
 fn watch_kind(client: kube::Client, kind: &'static Kind, clock: Clock) -> BoxStream<'static, Raw> {
@@ -81,8 +101,8 @@ fn watch(
     watcher(api, config.timeout(clock.watch_seconds()))
         .flat_map(move |event| {
             let raws = match event {
-                Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(&object))],
-                Ok(watcher::Event::Delete(object)) => vec![Raw::Deleted(kind, json(&object))],
+                Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(kind, &object))],
+                Ok(watcher::Event::Delete(object)) => vec![Raw::Deleted(kind, json(kind, &object))],
                 Ok(watcher::Event::Init) => {
                     listed.clear();
                     vec![]
@@ -92,6 +112,7 @@ fn watch(
                     vec![]
                 }
                 Ok(watcher::Event::InitDone) => list(kind, std::mem::take(&mut listed)),
+                Err(error) if is_not_found(&error) => vec![Raw::NotServed(kind)],
                 Err(error) => vec![Raw::Trouble(format!(
                     "watch of {}: {}",
                     kind.plural,
@@ -113,7 +134,7 @@ fn list(kind: &'static Kind, objects: Vec<DynamicObject>) -> Vec<Raw> {
         (namespace, metadata.name.clone().unwrap_or_default())
     });
     let mut raws = vec![Raw::Left(kind, names.collect())];
-    raws.extend(objects.iter().map(|object| Raw::Applied(kind, json(object))));
+    raws.extend(objects.iter().map(|object| Raw::Applied(kind, json(kind, object))));
     raws.push(Raw::Listed(kind));
     raws
 }
@@ -145,15 +166,31 @@ fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
 }
 
 async fn pause_after_trouble(raw: Raw, clock: Clock) -> Raw {
-    if matches!(raw, Raw::Trouble(_)) {
+    if matches!(raw, Raw::Trouble(_) | Raw::NotServed(_)) {
         clock.sleep(RETRY).await;
     }
     raw
 }
 
-/// The object as JSON. The conversion of a decoded object does not fail.
-fn json(object: &DynamicObject) -> Box<Value> {
-    Box::new(serde_json::to_value(object).unwrap_or(Value::Null))
+/// Whether the API server does not serve the kind: its definition was deleted.
+fn is_not_found(error: &watcher::Error) -> bool {
+    let cause = match error {
+        watcher::Error::InitialListFailed(cause) | watcher::Error::WatchStartFailed(cause) => cause,
+        _ => return false,
+    };
+    matches!(cause, kube::Error::Api(status) if status.is_not_found())
+}
+
+/// The object as JSON, without the data of Secrets. The conversion of a decoded object does not fail.
+fn json(kind: &Kind, object: &DynamicObject) -> Box<Value> {
+    let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
+    if kind.key == "Secret"
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.remove("data");
+        fields.remove("stringData");
+    }
+    Box::new(value)
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
 use judge::object::label;
 use judge::world::WorldState;
-use kube::api::DeleteParams;
+use kube::api::{Api, DeleteParams, DynamicObject};
 use mcm_api::keys;
+use scenario::kinds::Kinds;
 use scenario::step::{ActAs, Answer, CloudRequest, Deletion, Request, Subject};
-use scenario::{Step, Timeouts, kinds};
+use scenario::{Step, Timeouts};
 use stage::cloud::{CloudClient, CloudError};
 use stage::clusters::Clusters;
 use stage::kind_api::KindApi;
@@ -24,6 +25,8 @@ use super::{flap, strip};
 #[derive(Clone)]
 pub(super) struct Handles {
     pub(super) clusters: Clusters,
+    /// The kinds of the scenario.
+    pub(super) kinds: Kinds,
     pub(super) cloud: CloudClient,
     pub(super) timeouts: Timeouts,
     /// The namespace of objects that specify none.
@@ -70,6 +73,7 @@ impl Effect {
 pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<Effect, ActionError> {
     let Handles {
         clusters,
+        kinds,
         timeouts,
         namespace,
         clock,
@@ -77,19 +81,16 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         ..
     } = &handles;
     match step.request() {
-        Request::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await?,
+        Request::Apply(fixture) => apply(clusters, kinds, namespace, &fixture.object(namespace, timeouts)).await?,
         Request::Delete { object, .. } if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await?,
         Request::Delete { object, force } => {
             let parameters = match force {
                 true => DeleteParams::default().grace_period(0),
                 false => DeleteParams::default(),
             };
-            delete(clusters, namespace, object, &parameters).await?;
+            delete(&handles, object, &parameters).await?;
         }
-        Request::Merge(patch) => {
-            let namespace = patch.namespace.unwrap_or(namespace);
-            merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await?;
-        }
+        Request::Merge(change) => merge(clusters, kinds, namespace, &change).await?,
         Request::As(step) => act_as(&handles, step, subject).await?,
         Request::Evict { node, within } => {
             let evictor = Evictor {
@@ -188,15 +189,15 @@ async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), Ac
     })
 }
 
-async fn delete(
-    clusters: &Clusters,
-    namespace: &str,
-    object: &Deletion,
-    parameters: &DeleteParams,
-) -> Result<(), ActionError> {
-    let Deletion { kind, name, answer } = object;
-    let kind_of = kinds::find(kind)?;
-    let api = kind_of.api(clusters.of(kind_of), namespace);
+/// A client for the object of a deletion.
+fn api_of(handles: &Handles, object: &Deletion) -> Result<Api<DynamicObject>, ActionError> {
+    let kind = handles.kinds.find(object.api_version.as_deref(), &object.kind)?;
+    Ok(kind.api(handles.clusters.of(kind), &handles.namespace))
+}
+
+async fn delete(handles: &Handles, object: &Deletion, parameters: &DeleteParams) -> Result<(), ActionError> {
+    let Deletion { kind, name, answer, .. } = object;
+    let api = api_of(handles, object)?;
     let deleted = api.delete(name, parameters).await;
     match deleted {
         Err(kube::Error::Api(status)) if *answer != Answer::Deleted && status.is_not_found() => Ok(()),
@@ -215,8 +216,7 @@ const FORBIDDEN_PROBE: Duration = Duration::from_millis(200);
 /// Waits until a deletion would be refused.
 async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), ActionError> {
     let Deletion { kind, name, .. } = object;
-    let kind_of = kinds::find(kind)?;
-    let api = kind_of.api(handles.clusters.of(kind_of), &handles.namespace);
+    let api = api_of(handles, object)?;
     let dry = DeleteParams::default().dry_run();
     let refused = async {
         loop {

@@ -33,14 +33,14 @@ impl Scope {
                 && node.is_some_and(|node| is_ours(Some(text(node, "/spec/providerID"))))
         };
         let named = |pointer| self.0.contains(text(object, pointer));
-        match kind.kind {
+        match kind.key {
             "Namespace" => return named("/metadata/name"),
             "PersistentVolume" => return named("/spec/claimRef/namespace"),
             _ => {}
         }
         !kind.namespaced
             || self.0.contains(text(object, "/metadata/namespace"))
-            || (kind.kind == "Event" && about_our_node())
+            || (kind.key == "Event" && about_our_node())
     }
 }
 

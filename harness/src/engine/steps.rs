@@ -108,6 +108,7 @@ impl<S: Stage> Engine<'_, S> {
         }
         self.update_undisturbed_since();
         let effect = self.act(action).await?;
+        self.watch_new_kinds(action).await?;
         self.update_undisturbed_since();
         if effect == Effect::Nothing && !action.may_miss() {
             self.miss(self.step, format!("{}: nothing was changed", action.description()));
@@ -119,6 +120,9 @@ impl<S: Stage> Engine<'_, S> {
     fn allow_for(&mut self, action: &Step) {
         let targets = action.targets();
         if let Some(object) = targets.object {
+            let kind = self.world.kinds.find(object.api_version.as_deref(), &object.kind);
+            // A kind of the same name in another group is not mcm's.
+            let kind = kind.map_or(object.kind, |kind| kind.key.to_owned());
             let cordoned = is_cordoned(&self.world, &object.name);
             let rules = &mut self.invariants.rules;
             match targets.cordons {
@@ -127,12 +131,12 @@ impl<S: Stage> Engine<'_, S> {
                 Some(false) => drop(rules.cordons.remove(&object.name)),
                 Some(true) | None => {}
             }
-            rules.touched(&object.kind, &object.name);
-            if targets.forces && object.kind == "Machine" {
+            rules.touched(&kind, &object.name);
+            if targets.forces && kind == "Machine" {
                 rules.forced.insert(object.name.clone());
             }
             if targets.deletes {
-                rules.deleted_by_user.insert((object.kind, object.name));
+                rules.deleted_by_user.insert((kind, object.name));
             }
         }
         if let Some((machine, value)) = user_intent::preservation_request(action, &self.world) {
@@ -196,6 +200,7 @@ impl<S: Stage> Engine<'_, S> {
         let (notes, mut noted) = mpsc::unbounded();
         let handles = perform::Handles {
             clusters: self.stage.clusters(),
+            kinds: self.world.kinds.clone(),
             cloud: self.stage.cloud(),
             timeouts: self.stage.timeouts().clone(),
             namespace: self.stage.namespace().to_owned(),

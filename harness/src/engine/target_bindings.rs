@@ -35,6 +35,7 @@ impl TargetBindings {
         let has_vm = world.vms_of(&name).next().is_some();
         let step = match &target.user_action {
             UserAction::Preserve(request) => Step::Annotate(Annotate {
+                api_version: None,
                 kind: if request.node { "Node" } else { "Machine" }.to_owned(),
                 name: if request.node { node? } else { name },
                 annotations: annotations_of(request),
@@ -57,6 +58,7 @@ impl TargetBindings {
             UserAction::Cordon => patch("Node", node?, json!({ "spec": { "unschedulable": true } }), false),
             UserAction::Uncordon => patch("Node", node?, json!({ "spec": { "unschedulable": false } }), false),
             UserAction::Prefer => Step::Annotate(Annotate {
+                api_version: None,
                 kind: "Machine".to_owned(),
                 name,
                 annotations: [(keys::PRIORITY_ANNOTATION.to_owned(), Some("1".to_owned()))].into(),
@@ -144,6 +146,7 @@ fn scale_down(name: &str, machine: &Value, world: &WorldState, now: Timestamp) -
 
 fn patch(kind: &str, name: String, merge: Value, status: bool) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name,
         namespace: None,
@@ -154,6 +157,7 @@ fn patch(kind: &str, name: String, merge: Value, status: bool) -> Step {
 
 fn deletion(kind: &str, name: String) -> Step {
     Step::Delete(Deletion {
+        api_version: None,
         kind: kind.to_owned(),
         name,
         answer: Answer::DeletedIfThere,

@@ -96,7 +96,7 @@ impl<S: Stage> Engine<'_, S> {
             return Ok(());
         };
         let known = self.world.objects.get(&world::key(kind, machine));
-        let removed = kind.kind == "Machine" && is_deleting(machine) && !known.is_some_and(is_deleting);
+        let removed = kind.key == "Machine" && is_deleting(machine) && !known.is_some_and(is_deleting);
         let Some(owner) = owner(machine, "MachineSet").filter(|_| removed) else {
             return Ok(());
         };

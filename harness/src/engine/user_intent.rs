@@ -3,13 +3,13 @@
 use judge::object::annotation;
 use judge::world::WorldState;
 use mcm_api::keys;
-use scenario::Step;
 use scenario::step::Annotate;
+use scenario::{Step, kinds};
 
 /// The Machine whose preservation a step requests, and the value; `None` in its place: the step withdraws the request.
 pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Option<(&'a str, Option<&'a str>)> {
     match step {
-        Step::Annotate(step) if step.kind == "Machine" => {
+        Step::Annotate(step) if is_machine(step.api_version.as_deref(), &step.kind) => {
             let value = match step.annotations.get(keys::PRESERVE_ANNOTATION) {
                 Some(value) => value.as_deref(),
                 None => Some(request_of_first_version(step, world)?),
@@ -19,6 +19,13 @@ pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Op
         Step::As(step) => preservation_request(&step.step, world).filter(|_| !step.refused),
         _ => None,
     }
+}
+
+/// Whether a kind is the Machine of mcm.
+fn is_machine(api_version: Option<&str>, kind: &str) -> bool {
+    let machines = kinds::find("Machine");
+    kind == "Machine"
+        && api_version.is_none_or(|version| machines.is_ok_and(|machines| machines.api_version == version))
 }
 
 /// The request by the annotation of the proposal's first version, which applies if the current annotation is missing.
@@ -38,7 +45,7 @@ fn request_of_first_version(step: &Annotate, world: &WorldState) -> Option<&'sta
 /// The Machine whose expiry a step removes.
 pub(super) fn ends_preservation(step: &Step) -> Option<&str> {
     match step {
-        Step::Patch(patch) if patch.kind == "Machine" && patch.status => {
+        Step::Patch(patch) if is_machine(patch.api_version.as_deref(), &patch.kind) && patch.status => {
             let expiry = patch.merge.pointer("/status/currentStatus/preserveExpiryTime")?;
             expiry.is_null().then_some(patch.name.as_str())
         }
@@ -51,7 +58,6 @@ pub(super) fn ends_preservation(step: &Step) -> Option<&str> {
 mod tests {
     use jiff::Timestamp;
     use rstest::rstest;
-    use scenario::kinds;
     use serde_json::{Value, json};
 
     use super::*;
@@ -74,6 +80,7 @@ mod tests {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)));
         Step::Annotate(Annotate {
+            api_version: None,
             kind: "Machine".to_owned(),
             name: "m".to_owned(),
             annotations: annotations.collect(),
@@ -107,6 +114,7 @@ mod tests {
     #[case::something_else(json!({ "status": {} }), true, false)]
     fn the_removal_of_an_expiry_ends_a_preservation(#[case] merge: Value, #[case] status: bool, #[case] ending: bool) {
         let step = Step::Patch(scenario::step::Patch {
+            api_version: None,
             kind: "Machine".to_owned(),
             name: "m".to_owned(),
             namespace: None,

@@ -6,33 +6,36 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use scenario::job::Job;
+use scenario::job::{Job, PLAN};
 use scenario::result::RunResult;
 use serde::Serialize;
 use stage::StageResult;
 
-/// The file with the plan, from which the run is replayed.
-pub const PLAN: &str = "plan.yaml";
+use super::store;
 
-/// Writes the folder, and replaces an existing one.
+/// The file with the result.
+pub(super) const RESULT: &str = "result.json";
+
+/// Writes the report folder of a failed run, and sets the fields of the result that refer to it. `ran`: what the stage
+/// knows, if the run returned.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(job: &Job, result: &RunResult, ran: &StageResult) -> io::Result<()> {
-    let folder = &job.folder();
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
+pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io::Result<()> {
+    store::unmark(job, result)?;
+    let folder = &store::create(job)?;
+    result.report = Some(folder.clone());
+    result.replay = job.replay(folder);
     let plan = job.plan.to_yaml().map_err(io::Error::other)?;
     write_file(&folder.join(PLAN), plan.as_bytes())?;
-    write_file(&folder.join("result.json"), &serde_json::to_vec_pretty(result)?)?;
+    write_file(&folder.join(RESULT), &serde_json::to_vec_pretty(result)?)?;
     let mut narrative = format!(
         "scenario {} on {} with seed {}\n",
         result.scenario,
         result.place(),
         result.seed
     );
-    if let Ok(outcome) = &ran.outcome {
+    if let Some(Ok(outcome)) = ran.map(|ran| &ran.outcome) {
         for line in outcome.narrative.lines() {
             let _ = writeln!(narrative, "{line}");
         }
@@ -58,7 +61,7 @@ pub fn write(job: &Job, result: &RunResult, ran: &StageResult) -> io::Result<()>
     }
     let _ = writeln!(narrative, "replay with: {}", result.replay);
     write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;
-    for (name, log) in &ran.logs {
+    for (name, log) in ran.iter().flat_map(|ran| &ran.logs) {
         write_file(&folder.join(name), log)?;
     }
     Ok(())

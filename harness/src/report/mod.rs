@@ -1,8 +1,10 @@
-//! Reports of runs: a folder for each failure, and JUnit XML and JSON for programs.
+//! Reports of runs: a numbered folder for each failure, and JUnit XML and JSON for programs.
 //!
 //! The module `cli` prints the progress of runs.
 
+pub mod diff;
 pub mod driver;
 pub mod folder;
 pub mod json;
 pub mod junit;
+pub mod store;

@@ -4,12 +4,15 @@
 //! This module decides which smaller plans are tried, and in which order. The caller provides a function that performs
 //! a plan; `cli` handles processes and files.
 
+mod findings;
 mod retarget;
 mod smaller;
 
 use std::collections::BTreeMap;
 
 use scenario::plan::Plan;
+
+pub use self::findings::{Finding, Findings};
 
 /// Maximum number of trials. Shrinking stops after it with the smallest plan so far.
 const MOST_TRIALS: usize = 2_000;

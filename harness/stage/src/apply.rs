@@ -7,7 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DynamicObject, PatchParams, PostParams};
 use kube::runtime::wait::{self, await_condition, conditions};
 use runtime::error::brief;
-use scenario::kinds::{self, UnknownKind};
+use scenario::kinds::{Kinds, UnknownKind};
+use scenario::step::Merge;
 use serde_json::Value;
 
 use crate::clusters::Clusters;
@@ -66,11 +67,12 @@ pub enum ApplyError {
     },
 }
 
-/// Creates an object, or merges it into the existing one; in `namespace` unless the object names another namespace.
+/// Creates an object of one of `kinds`, or merges it into the existing one; in `namespace` unless the object names another
+/// namespace.
 ///
 /// # Errors
 /// When the kind is unknown, or the API server refuses the object.
-pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), ApplyError> {
+pub async fn apply(clusters: &Clusters, kinds: &Kinds, namespace: &str, object: &Value) -> Result<(), ApplyError> {
     // A reference to an account or role of `deploy/` means the account or role of this run.
     let mut placed = object.clone();
     deploy::place(&mut placed, namespace);
@@ -80,7 +82,7 @@ pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Resu
         "" => namespace,
         named => named,
     };
-    let kind_of = kinds::find(kind)?;
+    let kind_of = kinds.of_object(object)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
     let body: DynamicObject = serde_json::from_value(object.clone()).map_err(|source| ApplyError::NoObject {
         kind: kind.to_owned(),
@@ -91,7 +93,15 @@ pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Resu
         Ok(_) if kind == "CustomResourceDefinition" => served(clusters.of(kind_of), name).await,
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            merge(clusters, namespace, kind, name, object, false).await
+            let change = Merge {
+                api_version: Some(kind_of.api_version),
+                kind,
+                name,
+                namespace: None,
+                change: placed.clone(),
+                status: false,
+            };
+            merge(clusters, kinds, namespace, &change).await
         }
         Err(source) => Err(ApplyError::Create {
             kind: kind.to_owned(),
@@ -101,22 +111,17 @@ pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Resu
     }
 }
 
-/// Merges a change into an object, or into its status.
+/// Merges a change into an object of one of `kinds`, or into its status; in `namespace` unless the change names another
+/// one.
 ///
 /// # Errors
 /// When the kind is unknown, or the API server refuses the change.
-pub async fn merge(
-    clusters: &Clusters,
-    namespace: &str,
-    kind: &str,
-    name: &str,
-    change: &Value,
-    status: bool,
-) -> Result<(), ApplyError> {
-    let kind_of = kinds::find(kind)?;
-    let api = kind_of.api(clusters.of(kind_of), namespace);
-    let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(change));
-    let patched = if status {
+pub async fn merge(clusters: &Clusters, kinds: &Kinds, namespace: &str, change: &Merge<'_>) -> Result<(), ApplyError> {
+    let Merge { kind, name, .. } = *change;
+    let kind_of = kinds.find(change.api_version, kind)?;
+    let api = kind_of.api(clusters.of(kind_of), change.namespace.unwrap_or(namespace));
+    let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(&change.change));
+    let patched = if change.status {
         api.patch_status(name, &parameters, &patch).await
     } else {
         api.patch(name, &parameters, &patch).await

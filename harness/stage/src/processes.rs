@@ -65,13 +65,19 @@ pub async fn run(
         fencing: job.plan.scenario.world.fencing,
     };
     let audits = planes.audits();
-    let (outcome, hits, logs) = match ProcessStage::start(planes, plan).await {
+    let scenario = &job.plan.scenario;
+    let installed = setup::install_world(&planes.clusters(), planes.control.namespace(), scenario).await;
+    let started = match installed {
+        Ok(()) => ProcessStage::start(planes, plan).await,
+        Err(error) => Err(error.into()),
+    };
+    let (outcome, hits, logs) = match started {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
                     drop(start);
-                    let mut outcome = Box::pin(performer.perform(&mut stage, &job.plan.scenario)).await;
+                    let mut outcome = Box::pin(performer.perform(&mut stage, scenario)).await;
                     let hits = stage.add_disturbances(&mut outcome, &job.plan.disturbances);
                     (Ok(outcome), hits, stage.end().await)
                 }

@@ -75,6 +75,7 @@ mod tests {
     use judge::narrative::Narrative;
     use judge::world::WorldState;
     use rstest::rstest;
+    use scenario::signature::Signature;
 
     use super::*;
     use crate::deploy::DeployError;
@@ -97,6 +98,7 @@ mod tests {
                 invariant: None,
                 expectation: true,
                 reason: reason.to_owned(),
+                signature: Signature::default(),
             }),
             misses: Vec::new(),
             lasted: Duration::ZERO,

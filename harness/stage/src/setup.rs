@@ -5,18 +5,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clock::Clock;
+use judge::object::text;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use mcm_api::{GoDuration, Machine};
 use runtime::error::brief;
-use scenario::{PreserveFencing, Timeouts, fixtures};
+use scenario::kinds::Kinds;
+use scenario::{PreserveFencing, Scenario, Timeouts, fixtures};
+use serde_json::Value;
 
 use super::clusters::Clusters;
 use crate::apply::{ApplyError, ESTABLISHED, served};
-use crate::deploy::DeployError;
+use crate::deploy::{self, DeployError};
+use crate::kind_api::KindApi;
 
 /// The interval of discovery requests.
 const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
@@ -35,6 +39,14 @@ pub enum SetupError {
     /// An object cannot be written, or a CRD is not served.
     #[error(transparent)]
     Apply(#[from] ApplyError),
+    /// The API server rejects the deletion of an object of the world.
+    #[error("cannot remove {object}: {}", brief(source))]
+    Remove {
+        /// The object.
+        object: String,
+        /// The cause.
+        source: Box<kube::Error>,
+    },
     /// The objects of `deploy/` cannot be written.
     #[error(transparent)]
     Deploy(#[from] DeployError),
@@ -151,7 +163,50 @@ pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), 
 pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
     let clusters = Clusters::one(client.clone());
     for object in [fixtures::secret(namespace), fixtures::class(namespace)] {
-        crate::apply(&clusters, namespace, &object).await?;
+        crate::apply(&clusters, &Kinds::default(), namespace, &object).await?;
+    }
+    Ok(())
+}
+
+/// Creates the objects of a scenario's world, definitions first. Controllers must start after it: most of them end if a
+/// kind that they watch is not served.
+///
+/// # Errors
+/// [`SetupError::Apply`].
+pub async fn install_world(clusters: &Clusters, namespace: &str, scenario: &Scenario) -> Result<(), SetupError> {
+    let kinds = scenario.kinds();
+    for object in scenario.world.objects() {
+        crate::apply(clusters, &kinds, namespace, object).await?;
+    }
+    Ok(())
+}
+
+/// Removes the objects of a scenario's world that are outside of namespaces, in reverse order. Ignores absent ones.
+///
+/// # Errors
+/// The first object that the API server does not remove.
+pub async fn remove_world(clusters: &Clusters, namespace: &str, scenario: &Scenario) -> Result<(), SetupError> {
+    let kinds = scenario.kinds();
+    let objects: Vec<&Value> = scenario.world.objects().collect();
+    for object in objects.into_iter().rev() {
+        let kind = kinds.of_object(object).map_err(ApplyError::from)?;
+        if kind.namespaced {
+            continue;
+        }
+        let mut placed = object.clone();
+        deploy::place(&mut placed, namespace);
+        let name = text(&placed, "/metadata/name");
+        let api = kind.api(clusters.of(kind), namespace);
+        match api.delete(name, &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(source) => {
+                return Err(SetupError::Remove {
+                    object: format!("{} {name}", kind.kind),
+                    source: Box::new(source),
+                });
+            }
+            Ok(_) => {}
+        }
     }
     Ok(())
 }

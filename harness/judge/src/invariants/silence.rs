@@ -4,6 +4,7 @@
 //!
 //! The scenario itself expects the desired state before its quiet end.
 
+use scenario::kinds::Kind;
 use scenario::observation::{Quiet, Seen};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ impl Check for Silence {
         match &context.observation.what {
             Seen::Quiet(Quiet::Silent { .. }) => self.silent = true,
             Seen::Quiet(Quiet::Over) => self.silent = false,
-            Seen::Applied(kind, object) if self.silent && kind.kind != "Lease" => {
+            Seen::Applied(kind, object) if self.silent && is_checked(kind) => {
                 let change = match context.before {
                     None => "created".to_owned(),
                     Some(before) => format!("written ({})", difference(before, object, "")?),
@@ -41,7 +42,7 @@ impl Check for Silence {
                     name(object)
                 ));
             }
-            Seen::Deleted(kind, object) if self.silent && kind.kind != "Lease" => {
+            Seen::Deleted(kind, object) if self.silent && is_checked(kind) => {
                 return Some(format!(
                     "{} {} was removed in the quiet period",
                     kind.kind,
@@ -52,6 +53,12 @@ impl Check for Silence {
         }
         None
     }
+}
+
+/// Whether objects of a kind must not be written any more. Leases are renewed, and kinds that only a condition of the
+/// scenario needs may belong to other programs.
+fn is_checked(kind: &Kind) -> bool {
+    kind.watched && kind.key != "Lease"
 }
 
 /// The first field that differs, heartbeats excepted: its path and both values.

@@ -149,6 +149,7 @@ pub fn scale_down_empty(
 /// Merges into an object's spec.
 pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         namespace: None,
@@ -160,6 +161,7 @@ pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
 /// At least `at_least` Events of a reason about an object.
 pub fn event_count(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
     Condition::EventCount(EventCount {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         reason: reason.to_owned(),

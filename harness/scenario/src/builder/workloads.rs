@@ -103,6 +103,7 @@ pub fn evict(machine: &str, within: impl Into<DurationExpression>) -> Step {
 /// Removes an object at once.
 pub fn force_delete(kind: &str, name: &str) -> Step {
     Step::ForceDelete(ForceDeletion(Deletion {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         answer: Answer::Deleted,
@@ -112,6 +113,7 @@ pub fn force_delete(kind: &str, name: &str) -> Step {
 /// A field of an object has not changed.
 pub fn unchanged(kind: &str, name: &str, field: &str) -> Condition {
     Condition::Unchanged(FieldOf {
+        api_version: None,
         kind: kind.to_owned(),
         name: name.to_owned(),
         field: field.to_owned(),

@@ -6,9 +6,11 @@ use super::fields::Schemas;
 use crate::Problem;
 use crate::closest::suggestion;
 use crate::expect::{Attached, Condition, EventCount, FieldIs, FieldOf, Pods, PodsOn};
-use crate::kinds::{self, Kind};
-use crate::names::{CLAIM, MACHINE, NODE, NameOf, Names, Reference};
-use crate::object_reference::ObjectReference;
+use crate::kinds::{Kind, Kinds};
+use crate::names::{CLAIM, MACHINE, NODE, NameOf, Names, Reference, find_kind};
+
+/// The fields of Secrets that are not observed.
+const SECRET_FIELDS: [&str; 2] = ["/data", "/stringData"];
 
 /// Checks a condition at `path`, and its parts.
 ///
@@ -21,8 +23,8 @@ pub(super) fn check(path: &str, condition: &Condition, names: &Names, schemas: &
         Condition::Not(part) => return check(&format!("{path}.not"), part, names, schemas),
         _ => {}
     }
-    check_values(path, condition, schemas)?;
-    references(path, condition)?
+    check_values(&names.kinds, path, condition, schemas)?;
+    references(&names.kinds, path, condition)?
         .iter()
         .try_for_each(|reference| names.check(reference))
 }
@@ -33,7 +35,7 @@ fn check_parts(path: &str, parts: &[Condition], names: &Names, schemas: &Schemas
 }
 
 /// The names in a condition without parts.
-fn references(path: &str, condition: &Condition) -> Result<Vec<Reference>, Problem> {
+fn references(kinds: &Kinds, path: &str, condition: &Condition) -> Result<Vec<Reference>, Problem> {
     let machine = |word: &str, name: &str| Ok(vec![Reference::name(format!("{path}.{word}.machine"), MACHINE, name)]);
     let vm = |word: &str, name: &str| {
         Ok(vec![Reference::name(
@@ -42,10 +44,14 @@ fn references(path: &str, condition: &Condition) -> Result<Vec<Reference>, Probl
             name,
         )])
     };
-    let watched = |word: &str, kind: &str, name: &str| {
+    let observable = |word: &str, version: &Option<String>, kind: &str, name: &str| {
         let path = format!("{path}.{word}");
-        watched_kind(&path, kind)?;
-        Ok(vec![Reference::object(&path, kind, name)?])
+        let kind = observable_kind(kinds, &path, version.as_deref(), kind)?;
+        Ok(vec![Reference::name(
+            format!("{path}.name"),
+            NameOf::Object(kind.key),
+            name,
+        )])
     };
     match condition {
         Condition::Phase(phase) => machine("phase", &phase.machine),
@@ -56,12 +62,14 @@ fn references(path: &str, condition: &Condition) -> Result<Vec<Reference>, Probl
         Condition::Calls(calls) => vm("calls", &calls.machine),
         Condition::MachineGone(name) => Ok(vec![Reference::name(format!("{path}.machineGone"), MACHINE, name)]),
         Condition::NodeGone(name) => Ok(vec![Reference::name(format!("{path}.nodeGone"), NODE, name)]),
-        Condition::Exists(ObjectReference { kind, name }) => watched("exists", kind, name),
-        Condition::Observed(ObjectReference { kind, name }) => watched("observed", kind, name),
-        Condition::Field(FieldIs { kind, name, .. }) => watched("field", kind, name),
-        Condition::Unchanged(FieldOf { kind, name, .. }) => watched("unchanged", kind, name),
+        Condition::Exists(object) => observable("exists", &object.api_version, &object.kind, &object.name),
+        Condition::Observed(object) => observable("observed", &object.api_version, &object.kind, &object.name),
+        Condition::Field(field) => observable("field", &field.api_version, &field.kind, &field.name),
+        Condition::Unchanged(field) => observable("unchanged", &field.api_version, &field.kind, &field.name),
         Condition::EventCount(events) => Ok(vec![Reference::object(
+            kinds,
             &format!("{path}.eventCount"),
+            events.api_version.as_deref(),
             &events.kind,
             &events.name,
         )?]),
@@ -94,25 +102,39 @@ fn pods(path: &str, of: &str, on: Option<&str>) -> Vec<Reference> {
     [workload].into_iter().chain(node).collect()
 }
 
-/// The kind of that name, if the engine watches it: otherwise no condition can be decided.
-fn watched_kind(path: &str, kind: &str) -> Result<&'static Kind, Problem> {
-    let field = || format!("{path}.kind");
-    let found = kinds::find(kind).map_err(|unknown| (field(), unknown.to_string()))?;
-    if found.watched {
-        return Ok(found);
+/// The kind in the fields below `path`, if conditions can be about its objects.
+fn observable_kind(kinds: &Kinds, path: &str, api_version: Option<&str>, kind: &str) -> Result<&'static Kind, Problem> {
+    let found = find_kind(kinds, path, api_version, kind)?;
+    match found.is_observable() {
+        true => Ok(found),
+        false => Err((
+            format!("{path}.kind"),
+            format!("objects of kind {kind} are not observed, so the condition cannot be decided"),
+        )),
     }
-    let watched: Vec<&str> = kinds::watched().map(|kind| kind.kind).collect();
-    Err((
-        field(),
-        format!(
-            "objects of kind {kind} are not watched, so the condition cannot be decided; watched are {}",
-            watched.join(", ")
-        ),
-    ))
+}
+
+/// Checks that a pointer leads to a field that is observed.
+fn check_pointer(
+    kinds: &Kinds,
+    schemas: &Schemas,
+    path: &str,
+    (api_version, kind, field): (&Option<String>, &str, &str),
+) -> Result<(), Problem> {
+    let kind = observable_kind(kinds, path, api_version.as_deref(), kind)?;
+    let at = format!("{path}.field");
+    if kind.key == "Secret" && SECRET_FIELDS.iter().any(|secret| field.starts_with(secret)) {
+        return Err((
+            at,
+            "the data of Secrets is not observed, so that no report contains it; a condition `exists` is possible"
+                .to_owned(),
+        ));
+    }
+    schemas.check_pointer(&at, kind, field)
 }
 
 /// Checks the values in a condition without parts.
-fn check_values(path: &str, condition: &Condition, schemas: &Schemas) -> Result<(), Problem> {
+fn check_values(kinds: &Kinds, path: &str, condition: &Condition, schemas: &Schemas) -> Result<(), Problem> {
     match condition {
         Condition::Phase(phase) => check_phase(&format!("{path}.phase.is"), &phase.is),
         Condition::History(history) => {
@@ -126,14 +148,18 @@ fn check_values(path: &str, condition: &Condition, schemas: &Schemas) -> Result<
             format!("{path}.descriptionContains.text"),
             "every description contains an empty text: write a part of the message".to_owned(),
         )),
-        Condition::Field(FieldIs { kind, field, .. }) => {
-            let kind = watched_kind(&format!("{path}.field"), kind)?;
-            schemas.check_pointer(&format!("{path}.field.field"), kind, field)
-        }
-        Condition::Unchanged(FieldOf { kind, field, .. }) => {
-            let kind = watched_kind(&format!("{path}.unchanged"), kind)?;
-            schemas.check_pointer(&format!("{path}.unchanged.field"), kind, field)
-        }
+        Condition::Field(FieldIs {
+            api_version,
+            kind,
+            field,
+            ..
+        }) => check_pointer(kinds, schemas, &format!("{path}.field"), (api_version, kind, field)),
+        Condition::Unchanged(FieldOf {
+            api_version,
+            kind,
+            field,
+            ..
+        }) => check_pointer(kinds, schemas, &format!("{path}.unchanged"), (api_version, kind, field)),
         Condition::Calls(calls) => bounds(&format!("{path}.calls"), calls.at_least, calls.at_most),
         Condition::Pods(pods) => bounds(&format!("{path}.pods"), wide(pods.at_least), wide(pods.at_most)),
         Condition::Attached(attached) => bounds(

@@ -12,31 +12,42 @@ use crate::Problem;
 use crate::closest::suggestion;
 use crate::kinds::Kind;
 
-/// The schemas of the machine API by kind.
-static MACHINE_API: LazyLock<BTreeMap<String, StructuralSchema>> = LazyLock::new(|| {
+/// The schemas of the machine API.
+static MACHINE_API: LazyLock<BTreeMap<OfKind, StructuralSchema>> = LazyLock::new(|| {
     let definitions = mcm_api::crd::all();
     let values = definitions
         .iter()
         .filter_map(|definition| serde_json::to_value(definition).ok());
-    values.filter_map(|definition| of_definition(&definition)).collect()
+    values.flat_map(|definition| of_definition(&definition)).collect()
 });
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// The prefix of references between the schemas of built-in types.
 const REFERENCE: &str = "#/components/schemas/";
 
-/// The kind of a CustomResourceDefinition and the schema of its stored version; `None`: it is not valid.
-fn of_definition(definition: &Value) -> Option<(String, StructuralSchema)> {
-    let kind = definition.pointer("/spec/names/kind")?.as_str()?;
-    let versions = definition.pointer("/spec/versions")?.as_array()?;
-    let stored = versions.iter().find(|version| version["storage"] == true)?;
-    let schema = StructuralSchema::compile(stored.pointer("/schema/openAPIV3Schema")?).ok()?;
-    Some((kind.to_owned(), schema))
+/// Version and kind.
+type OfKind = (String, String);
+
+/// The versions of a CustomResourceDefinition with their schemas. Those that are not valid are left out.
+fn of_definition(definition: &Value) -> Vec<(OfKind, StructuralSchema)> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let of_version = |version: &Value| {
+        let schema = StructuralSchema::compile(version.pointer("/schema/openAPIV3Schema")?).ok()?;
+        let api_version = format!("{group}/{}", version["name"].as_str()?);
+        Some(((api_version, kind.to_owned()), schema))
+    };
+    versions(definition).filter_map(of_version).collect()
+}
+
+fn versions(definition: &Value) -> impl Iterator<Item = &Value> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    versions.into_iter().flatten()
 }
 
 /// The schemas that are known on load: those of Kubernetes, of the machine API and of the scenario's own definitions.
 #[derive(Debug, Default)]
-pub(crate) struct Schemas(BTreeMap<String, StructuralSchema>);
+pub(crate) struct Schemas(BTreeMap<OfKind, StructuralSchema>);
 
 impl Schemas {
     /// Adds the schema of an object that is a CustomResourceDefinition.
@@ -46,11 +57,47 @@ impl Schemas {
         }
     }
 
-    fn custom(&self, kind: &Kind) -> Option<&StructuralSchema> {
-        self.0.get(kind.kind).or_else(|| MACHINE_API.get(kind.kind))
+    /// Checks that a definition, if the object is one, names its kind, and that its schemas are valid.
+    ///
+    /// # Errors
+    /// The missing or invalid field.
+    pub(crate) fn check_definition(object: &Value) -> Result<(), Problem> {
+        if object["kind"] != "CustomResourceDefinition" {
+            return Ok(());
+        }
+        for pointer in ["/spec/group", "/spec/names/kind", "/spec/names/plural"] {
+            if !object.pointer(pointer).is_some_and(Value::is_string) {
+                let field = pointer.trim_start_matches('/').replace('/', ".");
+                return Err((field, "is missing: it is required for every definition".to_owned()));
+            }
+        }
+        for (index, version) in versions(object).enumerate() {
+            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            let Some(schema) = version.pointer("/schema/openAPIV3Schema") else {
+                return Err((field, "is missing: every version has a schema".to_owned()));
+            };
+            if let Some(error) = StructuralSchema::compile(schema)
+                .err()
+                .and_then(|errors| errors.into_iter().next())
+            {
+                return Err((
+                    field,
+                    format!("the schema is not valid: {}: {}", error.field, error.detail),
+                ));
+            }
+        }
+        match versions(object).any(|version| version["served"] == true) {
+            true => Ok(()),
+            false => Err(("spec.versions".to_owned(), "no version is served".to_owned())),
+        }
     }
 
-    /// Checks that an object, or a change of one, has no unknown fields; `path` is its path in the scenario.
+    fn custom(&self, kind: &Kind) -> Option<&StructuralSchema> {
+        let of = (kind.api_version.to_owned(), kind.kind.to_owned());
+        self.0.get(&of).or_else(|| MACHINE_API.get(&of))
+    }
+
+    /// Checks that an object, or a change of one, has no unknown fields; `path` is its path in the scenario, or empty.
     ///
     /// # Errors
     /// The first unknown field, with the closest valid one.
@@ -74,7 +121,12 @@ impl Schemas {
             Found::Node(node) => suggestion(name, node.fields().iter().map(String::as_str)),
             Found::Anything | Found::Unknown { .. } => "it would be dropped".to_owned(),
         };
-        Err((format!("{path}.{unknown}"), format!("unknown field {name:?}; {hint}")))
+        let field = if path.is_empty() {
+            unknown.clone()
+        } else {
+            format!("{path}.{unknown}")
+        };
+        Err((field, format!("unknown field {name:?}; {hint}")))
     }
 
     /// Checks that a JSON pointer leads to a field that objects of the kind may have.
@@ -275,6 +327,7 @@ mod tests {
         let definition = json!({
             "kind": "CustomResourceDefinition",
             "spec": {
+                "group": "machine.sapcloud.io",
                 "names": { "kind": "AWSMachineClass" },
                 "versions": [{
                     "name": "v1alpha1", "storage": true,

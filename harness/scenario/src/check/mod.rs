@@ -12,9 +12,9 @@ use serde_json::Value;
 use self::durations::StageTimeouts;
 use self::fields::Schemas;
 use crate::expect::Temporal;
-use crate::names::{Names, Reference};
+use crate::names::{Names, Reference, find_kind};
 use crate::step::{Apply, Patch, Request, Step};
-use crate::{Problem, Scenario, kinds};
+use crate::{Problem, Scenario};
 
 /// Checks a scenario with everything that it creates.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ impl<'a> Checker<'a> {
     pub(crate) fn new(scenario: &'a Scenario) -> Self {
         let mut names = Names::of_world(&scenario.world);
         let mut schemas = Schemas::default();
+        scenario
+            .world
+            .objects()
+            .for_each(|object| schemas.add_definition(object));
         for step in &scenario.steps {
             step.add_names(&mut names);
             if let Request::Apply(Apply::Object(object)) = step.request() {
@@ -50,6 +54,21 @@ impl<'a> Checker<'a> {
     /// # Errors
     /// The first invalid field.
     pub(crate) fn check(&self) -> Result<(), Problem> {
+        let world = &self.scenario.world;
+        for (list, manifests) in [("crds", &world.crds), ("manifests", &world.manifests)] {
+            for (index, manifest) in manifests.iter().enumerate() {
+                let Some(object) = manifest.object() else { continue };
+                let at = |(field, message): Problem| match field.as_str() {
+                    "" => (format!("world.{list}[{index}]"), message),
+                    field => (format!("world.{list}[{index}].{field}"), message),
+                };
+                self.check_manifest(list, object).map_err(at)?;
+            }
+        }
+        for (index, object) in world.creates.iter().enumerate() {
+            let path = format!("world.creates[{index}]");
+            find_kind(&self.names.kinds, &path, object.api_version.as_deref(), &object.kind)?;
+        }
         let steps = &self.scenario.steps;
         for (index, step) in steps.iter().enumerate() {
             let at = |(field, message): Problem| (format!("steps[{index}].{field}"), message);
@@ -73,7 +92,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_step(&self, step: &Step) -> Result<(), Problem> {
-        let references = step.references()?;
+        let references = step.references(&self.names.kinds)?;
         self.check_references(&references)?;
         self.check_values(step)
     }
@@ -104,22 +123,48 @@ impl<'a> Checker<'a> {
     }
 
     fn check_object(&self, object: &Value) -> Result<(), Problem> {
-        let wrong = |field: &str, message: String| Err((format!("apply.object.{field}"), message));
-        let kind = match kinds::find(object["kind"].as_str().unwrap_or_default()) {
-            Ok(kind) => kind,
-            Err(unknown) => return wrong("kind", unknown.to_string()),
-        };
-        if object["apiVersion"] != kind.api_version {
-            let (found, kind, expected) = (&object["apiVersion"], kind.kind, kind.api_version);
-            return wrong("apiVersion", format!("{found} has no kind {kind}; write {expected:?}"));
+        let below = |(field, message): Problem| (format!("apply.object.{field}"), message);
+        self.check_fields(object).map_err(below)
+    }
+
+    /// Checks the kind of an object, and that it has only known fields.
+    fn check_fields(&self, object: &Value) -> Result<(), Problem> {
+        let kind = self.names.kinds.of_object(object);
+        let kind = kind.map_err(|unknown| (unknown.field().to_owned(), unknown.to_string()))?;
+        self.schemas.check_object("", kind, object)
+    }
+
+    /// Checks an object of the world's list of that name. The field of the error is one of the object.
+    pub(crate) fn check_manifest(&self, list: &str, object: &Value) -> Result<(), Problem> {
+        let wrong = |field: &str, message: String| Err((field.to_owned(), message));
+        for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
+            if !object.pointer(pointer).is_some_and(Value::is_string) {
+                let field = pointer.trim_start_matches('/').replace('/', ".");
+                return wrong(&field, "is missing: it is required for every object".to_owned());
+            }
         }
-        self.schemas.check_object("apply.object", kind, object)
+        let is_definition = object["kind"] == "CustomResourceDefinition";
+        match list {
+            "crds" if !is_definition => wrong(
+                "kind",
+                format!(
+                    "{} is no CustomResourceDefinition: move the file to `world.manifests`",
+                    object["kind"]
+                ),
+            ),
+            "manifests" if is_definition => wrong(
+                "kind",
+                "the definition of a kind must be known before its objects: move the file to `world.crds`".to_owned(),
+            ),
+            _ => {
+                self.check_fields(object)?;
+                Schemas::check_definition(object)
+            }
+        }
     }
 
     fn check_patch(&self, patch: &Patch) -> Result<(), Problem> {
-        match kinds::find(&patch.kind) {
-            Ok(kind) => self.schemas.check_object("patch.merge", kind, &patch.merge),
-            Err(unknown) => Err(("patch.kind".to_owned(), unknown.to_string())),
-        }
+        let kind = find_kind(&self.names.kinds, "patch", patch.api_version.as_deref(), &patch.kind)?;
+        self.schemas.check_object("patch.merge", kind, &patch.merge)
     }
 }

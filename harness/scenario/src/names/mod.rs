@@ -13,8 +13,9 @@ use serde_json::Value;
 use self::glob::overlap;
 pub(crate) use self::resources::references_of_api_rule;
 use crate::closest::closest;
+use crate::kinds::{Kind, Kinds};
 use crate::workload::APP;
-use crate::{Problem, World, fixtures, kinds};
+use crate::{Problem, World, fixtures};
 
 /// The kind of thing that a name belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,15 +44,31 @@ pub(crate) const NODE: NameOf = NameOf::Object("Node");
 pub(crate) const CLAIM: NameOf = NameOf::Object("PersistentVolumeClaim");
 
 /// Kinds whose objects other components create under names that no scenario determines.
-const OPEN_KINDS: [&str; 4] = ["Event", "Lease", "PersistentVolume", "VolumeAttachment"];
+const OPEN_KINDS: [&str; 10] = [
+    "ControllerRevision.apps",
+    "CSINode.storage.k8s.io",
+    "Endpoints",
+    "EndpointSlice.discovery.k8s.io",
+    "Event",
+    "Event.events.k8s.io",
+    "Lease",
+    "PersistentVolume",
+    "ReplicaSet.apps",
+    "VolumeAttachment",
+];
 
 /// Objects that exist in every world, besides the class and its Secret.
-const EXISTING: [(&str, &[&str]); 9] = [
+const EXISTING: [(&str, &[&str]); 11] = [
     (
         "Namespace",
         &["default", "drydock", "kube-node-lease", "kube-public", "kube-system"],
     ),
     ("ConfigMap", &["kube-root-ca.crt"]),
+    ("Service", &["kubernetes"]),
+    (
+        "ServiceAccount",
+        &["default", "fakecloud", "machine-controller-manager"],
+    ),
     ("PriorityClass", &["system-*"]),
     ("Secret", &["bootstrap-token-*"]),
     ("CustomResourceDefinition", &["machine*.machine.sapcloud.io"]),
@@ -102,14 +119,34 @@ impl Reference {
         }
     }
 
-    /// An object by kind and name, in the fields `kind` and `name` below `path`.
+    /// An object in the fields `apiVersion`, `kind` and `name` below `path`.
     ///
     /// # Errors
-    /// Scenarios cannot use the kind.
-    pub(crate) fn object(path: &str, kind: &str, name: &str) -> Result<Self, Problem> {
-        let of = kinds::find(kind).map_err(|unknown| (format!("{path}.kind"), unknown.to_string()))?;
-        Ok(Self::name(format!("{path}.name"), NameOf::Object(of.kind), name))
+    /// There is no such kind.
+    pub(crate) fn object(
+        kinds: &Kinds,
+        path: &str,
+        api_version: Option<&str>,
+        kind: &str,
+        name: &str,
+    ) -> Result<Self, Problem> {
+        let of = find_kind(kinds, path, api_version, kind)?;
+        Ok(Self::name(format!("{path}.name"), NameOf::Object(of.key), name))
     }
+}
+
+/// The kind in the fields `apiVersion` and `kind` below `path`.
+///
+/// # Errors
+/// There is no such kind.
+pub(crate) fn find_kind(
+    kinds: &Kinds,
+    path: &str,
+    api_version: Option<&str>,
+    kind: &str,
+) -> Result<&'static Kind, Problem> {
+    let found = kinds.find(api_version, kind);
+    found.map_err(|unknown| (format!("{path}.{}", unknown.field()), unknown.to_string()))
 }
 
 /// The references of a cloud rule's conditions, which are globs; `path` is that of the rule.
@@ -129,6 +166,10 @@ pub(crate) fn references_of_cloud_rule<D>(path: &str, matches: &fakecloud_api::M
 /// The names that a scenario creates, as globs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
+    /// The kinds of its world.
+    pub(crate) kinds: Kinds,
+    /// Whether the world has objects for a controller under test, which may create others.
+    has_other_controller: bool,
     known: BTreeMap<NameOf, BTreeSet<String>>,
     /// Prefixes of node names, besides the empty one.
     node_prefixes: BTreeSet<String>,
@@ -138,6 +179,9 @@ impl Names {
     /// The names of a world before the first step.
     pub(crate) fn of_world(world: &World) -> Self {
         let mut names = Self::default();
+        for object in world.objects() {
+            names.add_object(object);
+        }
         names.add(NameOf::Object("MachineClass"), fixtures::CLASS);
         names.add(NameOf::Object("Secret"), fixtures::SECRET);
         names.add(NameOf::Zone, fixtures::ZONE);
@@ -151,6 +195,12 @@ impl Names {
         if let Some(keeper) = &world.keeper {
             names.add_machine(&format!("{}-*", keeper.label));
         }
+        for object in &world.creates {
+            if let Ok(kind) = names.kinds.find(object.api_version.as_deref(), &object.kind) {
+                names.add(NameOf::Object(kind.key), &object.name);
+            }
+        }
+        names.has_other_controller = !world.crds.is_empty() || !world.manifests.is_empty();
         if let Some(namespace) = &world.neighbour {
             names.add(NameOf::Object("Namespace"), namespace);
         }
@@ -179,16 +229,17 @@ impl Names {
     /// Adds an object, and the objects that controllers create for it.
     pub(crate) fn add_object(&mut self, object: &Value) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let (Some(Ok(kind)), Some(name)) = (text("/kind").map(kinds::find), text("/metadata/name")) else {
+        self.kinds.add_definition(object);
+        let (Ok(kind), Some(name)) = (self.kinds.of_object(object), text("/metadata/name")) else {
             return;
         };
-        self.add(NameOf::Object(kind.kind), name);
+        self.add(NameOf::Object(kind.key), name);
         for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
             if let Some(workload) = text(&format!("{labels}/{APP}")) {
                 self.add(NameOf::Workload, workload);
             }
         }
-        match kind.kind {
+        match kind.key {
             "Machine" => self.add_machine(name),
             "MachineSet" => self.add_machine(&format!("{name}-*")),
             "MachineDeployment" => {
@@ -241,12 +292,18 @@ impl Names {
         if known.iter().any(|known| overlap(name, known)) {
             return Ok(());
         }
+        let hint = match of {
+            NameOf::Object(_) if self.has_other_controller => {
+                "; add it to `world.creates` if the controller under test creates it"
+            }
+            _ => "",
+        };
         let Some(near) = closest(name, known.iter().map(String::as_str)) else {
-            return wrong(format!("{name:?} does not exist: the scenario creates no {of}"));
+            return wrong(format!("{name:?} does not exist: the scenario creates no {of}{hint}"));
         };
         wrong(match is_glob {
-            true => format!("no {of} of the scenario matches {name:?}; the closest is {near:?}"),
-            false => format!("the scenario creates no {of} {name:?}; the closest is {near:?}"),
+            true => format!("no {of} of the scenario matches {name:?}; the closest is {near:?}{hint}"),
+            false => format!("the scenario creates no {of} {name:?}; the closest is {near:?}{hint}"),
         })
     }
 
@@ -274,7 +331,8 @@ impl fmt::Display for NameOf {
         f.write_str(match self {
             Self::Object("Machine") => "machine",
             Self::Object("Node") => "node",
-            Self::Object(kind) => kind,
+            // A key has the group of a kind after a point.
+            Self::Object(key) => key.split('.').next().unwrap_or(key),
             Self::Vm => "machine or VM",
             Self::Workload => "workload",
             Self::Zone => "machine class in zone",

@@ -7,8 +7,9 @@ use apiserver::faults::Match;
 
 use super::glob::overlap;
 use super::{NameOf, Reference};
+use crate::Problem;
 use crate::closest::closest;
-use crate::{Problem, kinds};
+use crate::kinds::{self, Kind, Kinds};
 
 /// The object that mcm reads to find out whether an API server answers. It does not exist.
 const PROBED: &str = "dummy_name";
@@ -29,19 +30,24 @@ static RESOURCES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         add(resource.plural.clone(), &subresources);
         add(resource.qualified(), &subresources);
     }
-    for kind in kinds::all() {
-        let group = kind.api_version.split_once('/').map_or("", |(group, _)| group);
-        add(kind.plural.to_owned(), &["status", "scale"]);
-        add(format!("{}.{group}", kind.plural), &["status", "scale"]);
-    }
+    kinds::all().for_each(|kind| resources.extend(names_of(kind)));
     resources
 });
 
-/// The references of an API rule's conditions.
+/// The resource of a kind with the subresources that every kind may have, with and without the group.
+fn names_of(kind: &Kind) -> Vec<String> {
+    let names = [kind.plural.to_owned(), format!("{}.{}", kind.plural, kind.group())];
+    let with_subresources = names
+        .iter()
+        .flat_map(|name| ["", "/status", "/scale"].map(|end| format!("{name}{end}")));
+    with_subresources.collect()
+}
+
+/// The references of an API rule's conditions; `kinds` are those of the world.
 ///
 /// # Errors
 /// No API server has the resource.
-pub(crate) fn references_of_api_rule(path: &str, matches: &Match) -> Result<Vec<Reference>, Problem> {
+pub(crate) fn references_of_api_rule(kinds: &Kinds, path: &str, matches: &Match) -> Result<Vec<Reference>, Problem> {
     let mut references = Vec::new();
     if let Some(namespace) = &matches.namespace {
         let namespaces = NameOf::Object("Namespace");
@@ -54,16 +60,18 @@ pub(crate) fn references_of_api_rule(path: &str, matches: &Match) -> Result<Vec<
     let Some(resource) = matches.resource.as_ref().map(|resource| resource.as_str()) else {
         return Ok(references);
     };
-    if !RESOURCES.iter().any(|known| overlap(resource, known)) {
-        let near = closest(resource, RESOURCES.iter().map(String::as_str)).unwrap_or_default();
+    let own: Vec<String> = kinds.custom().flat_map(names_of).collect();
+    let mut known = RESOURCES.iter().chain(&own);
+    if !known.clone().any(|known| overlap(resource, known)) {
+        let near = closest(resource, known.by_ref().map(String::as_str)).unwrap_or_default();
         let message = format!("no resource matches {resource:?}; the closest is {near:?}");
         return Err((format!("{path}.match.resource"), message));
     }
     let plural = resource.split(['/', '.']).next().unwrap_or(resource);
     if let Some(object) = matches.object.as_ref().filter(|object| object.as_str() != PROBED)
-        && let Some(kind) = kinds::all().find(|kind| kind.plural == plural)
+        && let Some(kind) = kinds::all().chain(kinds.custom()).find(|kind| kind.plural == plural)
     {
-        let of = NameOf::Object(kind.kind);
+        let of = NameOf::Object(kind.key);
         references.push(Reference::glob(format!("{path}.match.object"), of, object.as_str()));
     }
     Ok(references)
@@ -89,7 +97,7 @@ mod tests {
             resource: Some(Pattern::new(resource)),
             ..Match::default()
         };
-        let message = references_of_api_rule("apiFault.rule", &matches)
+        let message = references_of_api_rule(&Kinds::default(), "apiFault.rule", &matches)
             .err()
             .map(|(_, message)| message);
         match (message, expected) {

@@ -76,7 +76,7 @@ fn another_name_is_refused_with_the_closest_one(#[case] reference: Reference, #[
 
 #[test]
 fn an_unknown_kind_is_refused_with_the_closest_one() {
-    let (field, message) = Reference::object("delete", "Machines", "m-1").unwrap_err();
+    let (field, message) = Reference::object(&Kinds::default(), "delete", None, "Machines", "m-1").unwrap_err();
     assert_eq!(field, "delete.kind");
     assert_eq!(message, "unknown kind \"Machines\"; did you mean \"Machine\"?");
 }

@@ -7,6 +7,7 @@ use fakecloud_api::At;
 use serde::{Deserialize, Serialize};
 
 use super::cloud_fault;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference, references_of_api_rule, references_of_cloud_rule};
 use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem};
 use crate::{DurationExpression, Problem, StageKind};
@@ -114,10 +115,10 @@ impl Disturbance {
     }
 
     /// The names in it that must belong to something that the scenario creates; names of machines are globs.
-    pub(super) fn references(&self) -> Result<Vec<Reference>, Problem> {
+    pub(super) fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
         match self {
             Self::Crash(_) | Self::Pause(_) | Self::Lag(_) => Ok(Vec::new()),
-            Self::Api(rule) => references_of_api_rule("api", &rule.matches),
+            Self::Api(rule) => references_of_api_rule(kinds, "api", &rule.matches),
             Self::Cloud(fault) => Ok(references_of_cloud_rule("cloud", &fault.matches)),
             Self::Vm(fault) => Ok(vec![Reference::glob("vm.machine", NameOf::Vm, &fault.machine)]),
             Self::Kubelet(fault) => Ok(vec![Reference::glob("kubelet.machine", NameOf::Vm, &fault.machine)]),

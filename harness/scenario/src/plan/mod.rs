@@ -117,7 +117,7 @@ impl Plan {
     /// See [`FileError`].
     pub fn read(path: &Path, named: &[Scenario], deprecations: &mut Deprecations) -> Result<Self, FileError> {
         let (text, shown) = file::text(path)?;
-        let plan = Self::from_yaml(&text, &shown, named)?;
+        let plan = Self::parse(&text, &shown, named, path.parent())?;
         file::collect_deprecations(&text, &shown, deprecations);
         Ok(plan)
     }
@@ -127,11 +127,20 @@ impl Plan {
     /// # Errors
     /// See [`FileError`].
     pub fn from_yaml(text: &str, origin: &str, named: &[Scenario]) -> Result<Self, FileError> {
+        Self::parse(text, origin, named, None)
+    }
+
+    /// `folder` contains the files that the scenario names.
+    fn parse(text: &str, origin: &str, named: &[Scenario], folder: Option<&Path>) -> Result<Self, FileError> {
         let source = Source { text, origin };
         let file: File = source.parse()?;
         let wrong = |field: &str, message: String| source.invalid((field.to_owned(), message));
         let scenario = match (file.base, file.scenario) {
-            (None, Some(scenario)) => scenario,
+            (None, Some(mut scenario)) => {
+                let read = scenario.read_manifests(folder);
+                read.map_err(|(field, message)| wrong(&format!("scenario.{field}"), message))?;
+                scenario
+            }
             (Some(base), None) => {
                 let known = named.iter().find(|scenario| scenario.name == base);
                 let unknown = || {
@@ -195,7 +204,7 @@ impl Plan {
             let at = |(field, message): Problem| (format!("disturbances[{index}].{field}"), message);
             disturbance.validate().map_err(at)?;
             checker
-                .check_references(&disturbance.references().map_err(at)?)
+                .check_references(&disturbance.references(&checker.names.kinds).map_err(at)?)
                 .map_err(at)?;
             let rule = disturbance.rule();
             if rule.is_some() && self.disturbances[..index].iter().any(|earlier| earlier.rule() == rule) {

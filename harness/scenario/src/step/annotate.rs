@@ -7,12 +7,16 @@ use serde_json::json;
 
 use super::{Merge, Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::Reference;
 
 /// Sets annotations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Annotate {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// The object's kind.
     pub kind: String,
     /// The object's name.
@@ -32,6 +36,7 @@ impl StepDefinition for Annotate {
 
     fn request(&self) -> Request<'_> {
         Request::Merge(Merge {
+            api_version: self.api_version.as_deref(),
             kind: &self.kind,
             name: &self.name,
             namespace: None,
@@ -41,10 +46,13 @@ impl StepDefinition for Annotate {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object(&self.kind, &self.name)
+        Targets::object(self.api_version.as_deref(), &self.kind, &self.name)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
-        Ok(vec![Reference::object("annotate", &self.kind, &self.name)?])
+    fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        let version = self.api_version.as_deref();
+        Ok(vec![Reference::object(
+            kinds, "annotate", version, &self.kind, &self.name,
+        )?])
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference, references_of_api_rule};
 
 /// A rule by which the API server fails; only on stages whose API server the harness runs.
@@ -58,8 +59,8 @@ impl StepDefinition for ApiFault {
         })
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
-        references_of_api_rule("apiFault.rule", &self.rule.matches)
+    fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        references_of_api_rule(kinds, "apiFault.rule", &self.rule.matches)
     }
 
     fn add_names(&self, names: &mut Names) {

@@ -7,6 +7,7 @@ use super::{Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::duration::{DurationExpression, Timeouts};
 use crate::fixtures;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 use crate::workload::{self, Budget, Kind, Priority, Workload};
 
@@ -121,7 +122,8 @@ impl StepDefinition for Apply {
     fn targets(&self) -> Targets {
         let object = self.object("", &Timeouts::production());
         let of = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        Targets::object(of("/kind"), of("/metadata/name"))
+        let version = Some(of("/apiVersion")).filter(|version| !version.is_empty());
+        Targets::object(version, of("/kind"), of("/metadata/name"))
     }
 
     fn validate(&self) -> Result<(), Problem> {
@@ -136,7 +138,7 @@ impl StepDefinition for Apply {
             .map_err(|(field, message)| (format!("apply.{word}.{field}"), message.to_owned()))
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         let word = self.word();
         if let Self::Budget(budget) = self {
             return Ok(vec![Reference::name("apply.budget.of", NameOf::Workload, &budget.of)]);

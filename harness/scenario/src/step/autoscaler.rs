@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition};
 use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// cluster-autoscaler's removal of empty nodes: it lists the machine and lowers the deployment's replicas. It skips
@@ -35,7 +36,7 @@ impl StepDefinition for Autoscaler {
         Request::Autoscaler(self)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         let deployments = NameOf::Object("MachineDeployment");
         Ok(vec![Reference::name(
             "autoscaler.deployment",

@@ -9,6 +9,7 @@ use super::vm::VmAction;
 use super::{Request as StepRequest, StepDefinition};
 use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::kinds::Kinds;
 use crate::names::{MACHINE, Reference};
 
 /// An action on a machine that is chosen when the step runs. Without a matching machine, or if it no longer exists,
@@ -41,7 +42,7 @@ impl StepDefinition for DeferredTarget {
         StepRequest::Resolve(self)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::glob("deferred.among", MACHINE, &self.among)])
     }
 

@@ -4,12 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::Reference;
 
 /// Deletes an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Deletion {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// For example `Machine`.
     pub kind: String,
     /// Its name.
@@ -44,8 +48,8 @@ impl Answer {
 
 impl Deletion {
     /// The object, unless it must not exist.
-    pub(super) fn references_of(&self, word: &str) -> Result<Vec<Reference>, Problem> {
-        let object = Reference::object(word, &self.kind, &self.name)?;
+    pub(super) fn references_of(&self, kinds: &Kinds, word: &str) -> Result<Vec<Reference>, Problem> {
+        let object = Reference::object(kinds, word, self.api_version.as_deref(), &self.kind, &self.name)?;
         Ok(match self.answer {
             Answer::NotFound => Vec::new(),
             Answer::Deleted | Answer::DeletedIfThere | Answer::Forbidden => vec![object],
@@ -76,10 +80,10 @@ impl StepDefinition for Deletion {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object(&self.kind, &self.name).deleted()
+        Targets::object(self.api_version.as_deref(), &self.kind, &self.name).deleted()
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
-        self.references_of("delete")
+    fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        self.references_of(kinds, "delete")
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::kinds::Kinds;
 use crate::names::{NODE, Reference};
 
 /// Drains a node.
@@ -34,10 +35,10 @@ impl StepDefinition for Evict {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object("Node", &self.machine).cordoned(true)
+        Targets::object(None, "Node", &self.machine).cordoned(true)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("evict.machine", NODE, &self.machine)])
     }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// A zone of the cloud fails until it is restored.
@@ -46,7 +47,7 @@ impl StepDefinition for FailZone {
         Targets::fault(&format!("zone {}", self.zone))
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("failZone.zone", NameOf::Zone, &self.zone)])
     }
 

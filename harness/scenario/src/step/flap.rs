@@ -6,6 +6,7 @@ use super::{Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::closest::mistyped;
 use crate::duration::DurationExpression;
+use crate::kinds::Kinds;
 use crate::names::{MACHINE, Reference};
 
 /// An agent on a node writes a condition with alternating status. The step lasts for `lasts`.
@@ -83,7 +84,7 @@ impl StepDefinition for Flap {
         }
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("flap.machine", MACHINE, &self.machine)])
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::delete::Deletion;
 use super::{Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::Reference;
 
 /// Deletes an object without a grace period.
@@ -29,10 +30,12 @@ impl StepDefinition for ForceDeletion {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object(&self.0.kind, &self.0.name).deleted().forced()
+        Targets::object(self.0.api_version.as_deref(), &self.0.kind, &self.0.name)
+            .deleted()
+            .forced()
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
-        self.0.references_of("forceDelete")
+    fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        self.0.references_of(kinds, "forceDelete")
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::duration::{DurationExpression, Timeouts};
+use crate::kinds::Kinds;
 use crate::latency::Latency;
 use crate::names::{NameOf, Names, Reference, references_of_cloud_rule};
 
@@ -113,7 +114,7 @@ impl StepDefinition for Inject {
         }
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(references_of_cloud_rule("inject", &self.rule.matches))
     }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// Acts on a kubelet.
@@ -48,7 +49,7 @@ impl StepDefinition for KubeletStep {
         Targets::fault(&format!("kubelet of {}", self.machine)).on_vm_of(&self.machine)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("kubelet.machine", NameOf::Vm, &self.machine)])
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// The name of the rule.
@@ -28,7 +29,7 @@ impl StepDefinition for LiftApiFault {
         Some(DisturbanceChange::ends(&self.0))
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("liftApiFault", NameOf::ApiFault, &self.0)])
     }
 }

@@ -69,6 +69,7 @@ pub use self::wait::Wait;
 use crate::Problem;
 use crate::duration::DurationExpression;
 use crate::expect::Expectation;
+use crate::kinds::Kinds;
 use crate::names::{Names, Reference};
 pub use crate::object_reference::ObjectReference;
 pub use crate::process::Process;
@@ -129,6 +130,8 @@ pub enum Request<'a> {
 /// A change of an object, as a JSON merge patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merge<'a> {
+    /// The API version of the object's kind; `None`: the kind's name identifies it.
+    pub api_version: Option<&'a str>,
     /// The object's kind.
     pub kind: &'a str,
     /// The object's name.
@@ -190,11 +193,11 @@ pub(crate) trait StepDefinition {
         Ok(())
     }
 
-    /// The names in the step that must belong to something that the scenario creates.
+    /// The names in the step that must belong to something that the scenario creates; `kinds` are those of its world.
     ///
     /// # Errors
     /// A kind or resource that does not exist.
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(Vec::new())
     }
 
@@ -348,8 +351,8 @@ impl Step {
     }
 
     /// See [`StepDefinition::references`].
-    pub(crate) fn references(&self) -> Result<Vec<Reference>, Problem> {
-        self.definition().references()
+    pub(crate) fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        self.definition().references(kinds)
     }
 
     /// Adds the names that the step creates.

@@ -5,12 +5,16 @@ use serde_json::Value;
 
 use super::{Merge, Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 
 /// A JSON merge patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
+    /// The API version of its kind; absent: the kind's name identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
     /// The object's kind.
     pub kind: String,
     /// The object's name.
@@ -36,6 +40,7 @@ impl StepDefinition for Patch {
 
     fn request(&self) -> Request<'_> {
         Request::Merge(Merge {
+            api_version: self.api_version.as_deref(),
             kind: &self.kind,
             name: &self.name,
             namespace: self.namespace.as_deref(),
@@ -45,15 +50,20 @@ impl StepDefinition for Patch {
     }
 
     fn targets(&self) -> Targets {
-        let targets = Targets::object(&self.kind, &self.name);
+        let targets = Targets::object(self.api_version.as_deref(), &self.kind, &self.name);
         match self.merge.pointer("/spec/unschedulable") {
-            Some(unschedulable) if self.kind == "Node" => targets.cordoned(*unschedulable == true),
+            Some(unschedulable)
+                if self.kind == "Node" && self.api_version.as_deref().is_none_or(|version| version == "v1") =>
+            {
+                targets.cordoned(*unschedulable == true)
+            }
             _ => targets,
         }
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
-        let object = Reference::object("patch", &self.kind, &self.name)?;
+    fn references(&self, kinds: &Kinds) -> Result<Vec<Reference>, Problem> {
+        let version = self.api_version.as_deref();
+        let object = Reference::object(kinds, "patch", version, &self.kind, &self.name)?;
         let namespace = self.namespace.as_ref();
         let namespace = namespace.map(|name| Reference::name("patch.namespace", NameOf::Object("Namespace"), name));
         Ok([object].into_iter().chain(namespace).collect())

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fail_zone::rule_of_zone;
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// The name of the zone.
@@ -29,7 +30,7 @@ impl StepDefinition for RestoreZone {
         Some(DisturbanceChange::ends(&rule_of_zone(&self.0)))
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("restoreZone", NameOf::Zone, &self.0)])
     }
 }

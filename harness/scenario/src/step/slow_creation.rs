@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
 use crate::duration::DurationExpression;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 
 /// The next creation of a machine's VM takes effect later, even if the caller has given up.
@@ -39,7 +40,7 @@ impl StepDefinition for SlowCreation {
         Some(DisturbanceChange::begins(&self.name, Some(1)))
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("slowCreation.machine", NameOf::Vm, &self.machine)])
     }
 

@@ -31,10 +31,10 @@ pub enum Subject {
 
 impl Targets {
     /// An object that a user changes.
-    pub(super) fn object(kind: &str, name: &str) -> Self {
+    pub(super) fn object(api_version: Option<&str>, kind: &str, name: &str) -> Self {
         let object = ObjectReference {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
+            api_version: api_version.map(str::to_owned),
+            ..ObjectReference::new(kind, name)
         };
         Self {
             object: Some(object),

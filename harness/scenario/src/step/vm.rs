@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 use crate::Problem;
+use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// Acts on the VM of a machine.
@@ -49,12 +50,12 @@ impl StepDefinition for VmStep {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object("VM", &self.machine)
+        Targets::object(None, "VM", &self.machine)
             .with_fault(&format!("VM of {}", self.machine))
             .on_vm_of(&self.machine)
     }
 
-    fn references(&self) -> Result<Vec<Reference>, Problem> {
+    fn references(&self, _: &Kinds) -> Result<Vec<Reference>, Problem> {
         Ok(vec![Reference::name("vm.machine", NameOf::Vm, &self.machine)])
     }
 }

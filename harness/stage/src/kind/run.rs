@@ -17,6 +17,7 @@ use super::error::ClusterError;
 use super::progress::step;
 use super::world::{Plan, World};
 use super::{KindError, nodes};
+use crate::clusters::Clusters;
 use crate::result::StageResult;
 use crate::{NAMESPACE, Performer, Stage, StageError, setup};
 
@@ -43,10 +44,17 @@ impl Cluster {
         let tidied = step(
             &self.progress,
             &format!("{}: tidied up", scenario.name),
-            self.tidy(&namespace),
+            self.tidy_after(&namespace, job),
         )
         .await;
         StageResult::new(outcome.map_err(StageError::from), logs).tidied(tidied.map_err(StageError::from))
+    }
+
+    /// Removes everything that the run of a job created.
+    async fn tidy_after(&self, namespace: &str, job: &Job) -> Result<(), KindError> {
+        self.tidy(namespace).await?;
+        let clusters = Clusters::one(self.client.clone());
+        Ok(setup::remove_world(&clusters, namespace, &job.plan.scenario).await?)
     }
 
     async fn perform(
@@ -62,6 +70,8 @@ impl Cluster {
             fencing: job.plan.scenario.world.fencing,
             seed: job.plan.seed,
         };
+        let clusters = Clusters::one(self.client.clone());
+        setup::install_world(&clusters, namespace, &job.plan.scenario).await?;
         let mut world = self.deploy(&plan).await?;
         setup::install_fixtures(&self.client, namespace).await?;
         Ok(Box::pin(performer.perform(&mut world, &job.plan.scenario)).await)

@@ -153,6 +153,13 @@ impl<'a> Starting<'a> {
 
     /// Starts the control cluster and, if the job has one, the separate target cluster.
     async fn control_planes(&mut self) -> Result<ControlPlanes, StageError> {
+        let planes = self.plain_control_planes().await?;
+        setup::install_world(&planes.clusters, NAMESPACE, &self.job.plan.scenario).await?;
+        Ok(planes)
+    }
+
+    /// The clusters without the objects of the scenario's world.
+    async fn plain_control_planes(&mut self) -> Result<ControlPlanes, StageError> {
         let mut settings = controllers::settings(&self.timeouts, "");
         settings.node_lifecycle.pulses.clone_from(&self.kubelet_pulses);
         if self.job.target.is_none() {
