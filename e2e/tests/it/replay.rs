@@ -114,11 +114,11 @@ fn a_disturbance_without_a_hit_fails_the_run_unless_it_may_miss() {
     let printed = printed(&output);
     assert!(output.status.success(), "{printed}");
     assert!(
-        printed.contains("warning: crash mcm before effect 100000 never struck"),
+        printed.contains("warning: crash mcm before effect 100000 never hit"),
         "{printed}"
     );
     assert!(
-        printed.contains("1 passed, 0 failed; warning: 1 disturbance never struck"),
+        printed.contains("1 passed, 0 failed; warning: 1 disturbance never hit"),
         "{printed}"
     );
 }

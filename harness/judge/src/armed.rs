@@ -168,10 +168,25 @@ impl Armed {
             };
         }
         let since = *self.contradicted_since.get_or_insert(now);
-        match timeouts.deadline(since, timeouts.skew) {
+        let skew = match is_of_one_object(&self.that) {
+            true => Duration::ZERO,
+            false => timeouts.skew,
+        };
+        match timeouts.deadline(since, skew) {
             over if now < over => Verdict::Pending(over),
             _ => Verdict::Missed(describe(&self.that, world)),
         }
+    }
+}
+
+/// Whether the condition is about one object: all versions of an object are observed in their order, so that each
+/// contradiction is real. Observations of several objects may disagree for a short time.
+fn is_of_one_object(condition: &Condition) -> bool {
+    match condition {
+        Condition::Not(condition) => is_of_one_object(condition),
+        Condition::Exists(_) | Condition::Field(_) | Condition::Phase(_) | Condition::MachineGone(_) => true,
+        Condition::NodeGone(_) | Condition::Observed(_) | Condition::ErrorCode(_) => true,
+        _ => false,
     }
 }
 

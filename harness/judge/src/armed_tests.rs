@@ -88,17 +88,25 @@ fn a_deadline_is_extended_by_the_time_that_the_host_lost() {
     assert!(matches!(judged_at(114, &some), Verdict::Missed(_)));
 }
 
-/// The Machine is Failed between two times; on a wall clock, watches may disagree for two seconds.
+/// The Machine is Failed between two times. On a wall clock, watches of several objects may disagree for two seconds;
+/// versions of one object are observed in their order.
 #[rstest]
-#[case::for_a_moment(3, 4, false)]
-#[case::for_the_allowed_time(3, 5, false)]
-#[case::for_longer(3, 6, true)]
+#[case::one_object_for_a_moment(false, 3, 4, true)]
+#[case::several_for_a_moment(true, 3, 4, false)]
+#[case::several_for_the_allowed_time(true, 3, 5, false)]
+#[case::several_for_longer(true, 3, 6, true)]
 fn never_is_missed_when_the_condition_holds_longer_than_watches_may_disagree(
+    #[case] several: bool,
     #[case] from: i64,
     #[case] until: i64,
     #[case] missed: bool,
 ) {
-    let Step::Expect(expectation) = story().never(seconds(10), phase("m", Phase::Failed)).steps.remove(0) else {
+    let failed = phase("m", Phase::Failed);
+    let condition = match several {
+        true => all([failed, Condition::MachineGone("other".to_owned())]),
+        false => failed,
+    };
+    let Step::Expect(expectation) = story().never(seconds(10), condition).steps.remove(0) else {
         panic!("no expectation")
     };
     let timeouts = Timeouts {

@@ -9,11 +9,12 @@ use serde_json::Value;
 use super::world::WorldState;
 use crate::object::text;
 
-/// Final objects and VMs by name. Events are left out: their number depends on the course of a run, not on its result.
+/// Final objects and VMs by name.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
     let mut generated: BTreeMap<(&str, String), Vec<(&str, &Value)>> = BTreeMap::new();
-    for ((kind, namespace, name), object) in world.objects.iter().filter(|((kind, ..), _)| *kind != "Event") {
+    let compared = world.objects.iter().filter(|((kind, _, name), _)| is_compared(kind, name));
+    for ((kind, namespace, name), object) in compared {
         match common_name(kind, name, object) {
             Some(common) => generated
                 .entry((kind, format!("{namespace}/{common}")))
@@ -47,6 +48,12 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
         end.insert(format!("VMs of {prefix}*"), summary.join("; "));
     }
     end
+}
+
+/// Events are left out: their number depends on the course of a run, not on its result. So is the certificate of the API
+/// server, which each server creates for itself.
+fn is_compared(kind: &str, name: &str) -> bool {
+    kind != "Event" && (kind, name) != ("ConfigMap", "kube-root-ca.crt")
 }
 
 /// The prefix of a name whose suffix is generated as by an API server; `None`: the name is not generated.

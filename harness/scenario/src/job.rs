@@ -41,6 +41,10 @@ pub struct Job {
     /// Whether its result contains the writes of mcm with bodies; in `sim` only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writes: bool,
+    /// Whether its result contains the effects of the controller also on stages with processes, of which the requests
+    /// then pass gates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub effects: bool,
     /// Command-line arguments of the stage, for the replay command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub on: String,
@@ -75,6 +79,7 @@ impl Job {
             hash_order: false,
             every_renewal: false,
             writes: false,
+            effects: false,
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),
@@ -110,10 +115,7 @@ impl Job {
         if let Some(mutant) = &self.plan.mutant {
             line += &format!(" --mutant {mutant}");
         }
-        if let Some(controller) = &self.controller {
-            line += &format!(" --controller '{}'", controller.replace('\'', r"'\''"));
-        }
-        line
+        line + &self.controller_flag()
     }
 
     /// Its disturbances with their hits; disturbances beyond the end of `hits` have none.
@@ -133,7 +135,12 @@ impl Job {
         if self.stage != StageKind::Sim {
             line += &format!(" --stage {}{}", self.stage, self.on);
         }
-        line + &self.target_flag()
+        line + &self.target_flag() + &self.controller_flag()
+    }
+
+    fn controller_flag(&self) -> String {
+        let flag = |command: &String| format!(" --controller '{}'", command.replace('\'', r"'\''"));
+        self.controller.as_ref().map_or_else(String::new, flag)
     }
 
     fn target_flag(&self) -> String {

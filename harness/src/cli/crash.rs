@@ -1,5 +1,5 @@
-//! `drydock crash`: crashes mcm before and after every effect of a scenario and starts it again. Every run must pass
-//! and have the same final state as the undisturbed run.
+//! `drydock crash`: crashes the controller before and after every effect of a scenario and starts it again, or lets its
+//! watches lag from an effect on. Every run must pass and have the same final state as the undisturbed run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clock::Clock;
 use judge::evaluate::{between, short};
 use scenario::builder::{seconds, slack, wait};
 use scenario::job::Job;
-use scenario::plan::Disturbance;
+use scenario::plan::{Disturbance, Lag};
 use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
@@ -55,6 +55,14 @@ pub(super) struct CrashCommand {
     /// A scenario in a YAML file; may be given several times
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
+
+    /// A command that replaces mcm, as for `drydock run`. The scenarios then run on stage embedded, on the wall clock
+    #[arg(long, value_name = "COMMAND", conflicts_with = "mutant")]
+    controller: Option<String>,
+
+    /// Instead of a crash: from each effect on, for twice this time, the controller sees all changes this much later
+    #[arg(long, value_name = "TIME", conflicts_with = "pairs")]
+    lag: Option<DurationExpression>,
 
     /// Also crashes twice, at each pair of crash points, in scenarios that are short enough
     #[arg(long)]
@@ -110,18 +118,27 @@ impl CrashCommand {
         Ok(summarise(&results, 0).or_interrupted(interrupt))
     }
 
-    /// The scenarios of those names, and those of suites that can run in virtual time.
+    /// The stage: virtual time, where the controller can run in it.
+    fn stage(&self) -> StageKind {
+        match self.controller {
+            None => StageKind::Sim,
+            Some(_) => StageKind::Embedded,
+        }
+    }
+
+    /// The scenarios of those names, and those of suites that can run on the stage.
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
-        let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(StageKind::Sim))?;
+        let stage = self.stage();
+        let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(stage))?;
         let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
             let scenario = read_scenario(file)?;
             chosen.push((scenario, Some(file.clone())));
         }
         for (scenario, _) in &chosen {
-            if let Some(reason) = scenario.why_not_on(StageKind::Sim) {
+            if let Some(reason) = scenario.why_not_on(stage) {
                 return Err(Stop::Usage(format!(
-                    "scenario {} does not run on stage sim: {reason}",
+                    "scenario {} does not run on stage {stage}: {reason}",
                     scenario.name
                 )));
             }
@@ -155,8 +172,10 @@ impl CrashCommand {
         // Work in progress at the last expectation may finish before the final states are compared.
         let mut clean = Job {
             file,
+            controller: self.controller.clone(),
+            effects: true,
             reports: self.report.clone(),
-            ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
+            ..Job::new(scenario.step(wait(slack())), self.stage(), self.seed)
         };
         clean.plan.mutant.clone_from(&self.mutant);
         // Two runs with the same timing may have equal revisions and durations by chance. Therefore the other run
@@ -164,7 +183,9 @@ impl CrashCommand {
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
-        other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        if self.controller.is_none() {
+            other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        }
         // The scenario may create no VM.
         other.plan.may_miss = true;
         let cloud = &mut other.plan.scenario.world.cloud;
@@ -189,23 +210,29 @@ impl CrashCommand {
         let points = crash_points(&undisturbed.effects, 0);
         if points.is_empty() {
             return Err(Stop::Usage(format!(
-                "mcm has no effects in scenario {name}, and therefore no crash points"
+                "the controller has no effects in scenario {name}: it writes nothing to the API server and calls no cloud"
             )));
         }
-        say!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
-        let plan = |crashes: &[Crash]| {
+        let plan = |disturbances: Vec<Disturbance>| {
             let mut job = clean.clone();
-            job.plan.disturbances = crashes.iter().copied().map(Disturbance::Crash).collect();
+            job.plan.disturbances = disturbances;
             job
         };
-        let once = self.run(points.iter().map(|point| plan(&[*point])).collect(), results)?;
+        let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
+        let jobs: Vec<Job> = match &self.lag {
+            Some(by) => lags(&points, by).into_iter().map(|lag| plan(vec![lag])).collect(),
+            None => points.iter().map(|point| crashes(&[*point])).collect(),
+        };
+        let what = if self.lag.is_some() { "lags" } else { "crash points" };
+        say!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
+        let once = self.run(jobs, results)?;
         let mut disturbed = self.judge(&mask, undisturbed, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
             let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
                 let second = crash_points(&result.effects, first.effect);
                 second.into_iter().map(move |second| [*first, second])
             });
-            let twice = self.run(pairs.map(|pair| plan(&pair)).collect(), results)?;
+            let twice = self.run(pairs.map(|pair| crashes(&pair)).collect(), results)?;
             disturbed.extend(self.judge(&mask, undisturbed, twice));
         } else if self.pairs {
             say!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
@@ -235,6 +262,20 @@ impl CrashCommand {
         };
         disturbed.into_iter().map(judge).collect()
     }
+}
+
+/// One lag for each effect of these crash points.
+fn lags(points: &[Crash], by: &DurationExpression) -> Vec<Disturbance> {
+    let before = points.iter().filter(|point| point.at == Moment::Before);
+    let lags = before.map(|point| {
+        Disturbance::Lag(Lag {
+            process: Process::Mcm,
+            effect: point.effect,
+            by: by.clone(),
+            lasts: Some(2 * by.clone()),
+        })
+    });
+    lags.collect()
 }
 
 fn failed(result: RunResult, reason: String) -> RunResult {

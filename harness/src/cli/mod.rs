@@ -71,13 +71,14 @@ enum Command {
     Driver(driver::DriverCommand),
     /// Reports which stages can run here, and what is missing for the others
     Doctor(doctor::Doctor),
-    /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
+    /// Crashes the controller at every effect of a scenario, before and after it
     ///
     /// An effect is a write to the API server or a cloud call. Every run must pass and have the same final state as the
     /// undisturbed run: the same objects, VMs and Secrets. Differences between two undisturbed runs with different
     /// seeds are learned, printed and ignored; only times, uids, revisions and random suffixes of names may differ. Of
     /// the writes to mcm's own Lease only the creation and the first renewal are crash points: all later renewals are
-    /// equivalent, and a scenario of hours has thousands of them.
+    /// equivalent, and a scenario of hours has thousands of them. mcm runs in virtual time, a controller of your own
+    /// (`--controller`) on the wall clock.
     Crash(crash::CrashCommand),
     /// Performs random plans: worlds, users and faults drawn from many seeds, in virtual time
     ///

@@ -209,7 +209,7 @@ fn print(result: &RunResult) {
         result.seed
     );
     for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits == 0) {
-        say!("     warning: {} never struck", disturbance.what);
+        say!("     warning: {} never hit", disturbance.what);
     }
     if let Some(failure) = &result.failure {
         say!(

@@ -148,6 +148,7 @@ impl Run {
                 )));
             }
             jobs.push(Job {
+                controller: self.controller.clone(),
                 reports: self.report.clone(),
                 on: self.on.replay(),
                 target: self.target_stage,
@@ -247,8 +248,8 @@ pub(super) fn summarise(results: &[RunResult], left: usize) -> Outcome {
     let without_hits = disturbances.filter(|disturbance| disturbance.hits == 0).count();
     let warning = match without_hits {
         0 => String::new(),
-        1 => "; warning: 1 disturbance never struck".to_owned(),
-        many => format!("; warning: {many} disturbances never struck"),
+        1 => "; warning: 1 disturbance never hit".to_owned(),
+        many => format!("; warning: {many} disturbances never hit"),
     };
     if results.len() > FEWEST_LISTED {
         for result in results.iter().filter(|result| !result.passed()) {

@@ -1,13 +1,14 @@
-//! mcm as separate processes behind gates. Their requests to the API server and the cloud pass a port of this process,
-//! which counts them as effects and can kill a process at an effect (SIGKILL). Pauses use SIGSTOP and SIGCONT.
+//! The controller as separate processes behind gates. Their requests to the API server and the cloud pass a port of this
+//! process, which counts them as effects and can kill a process at an effect (SIGKILL). Pauses use SIGSTOP and SIGCONT.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clock::Clock;
 use parking_lot::Mutex;
 use scenario::plan::Disturbance;
+use scenario::result::Effect;
+use scenario::step::Process;
 use scenario::{PreserveFencing, Timeouts};
 use serde_json::json;
 use sim::{Gate, Trace};
@@ -16,11 +17,12 @@ use tonic::transport::{Channel, Endpoint};
 use tower::Layer;
 
 use super::StageError;
-use super::child::{Ended, Group, Program};
+use super::child::{Ended, Group};
 use super::clusters::Clusters;
+use super::controller::{Controller, Places};
 use super::plane::{FileError, private_file};
 use super::ports::free_port;
-use super::setup::{self, Kubeconfigs, NO_TARGET};
+use super::setup::{Kubeconfigs, NO_TARGET};
 use super::supervised::Supervised;
 use super::{names_of_mcm, proxy};
 use crate::plan::effects::{self, RESTART_DELAY};
@@ -28,8 +30,10 @@ use crate::plan::effects::{self, RESTART_DELAY};
 /// Settings of each incarnation of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
+    /// The controller; without one no process starts.
+    pub(super) controller: Controller,
     /// The mcm executable.
-    pub(super) program: PathBuf,
+    pub(super) mcm: PathBuf,
     /// Values of the named durations.
     pub(super) timeouts: Timeouts,
     /// The namespace of machines.
@@ -40,13 +44,13 @@ pub(super) struct Recipe {
     pub(super) driver: String,
     /// The folder for kubeconfigs and logs.
     pub(super) folder: PathBuf,
-    /// Clients of the API servers that use mcm's service account.
+    /// Clients of the API servers that use the controller's account.
     pub(super) clusters: Clusters,
     /// Whether mcm runs without a target cluster.
     pub(super) no_target: bool,
 }
 
-/// The processes of mcm. Dropping this kills them.
+/// The processes of the controller. Dropping this kills them.
 pub(super) struct Gated {
     /// The gates and the controls of the processes.
     pub(super) mcm: Supervised,
@@ -103,6 +107,11 @@ impl Gated {
         })
     }
 
+    /// The effects of all processes so far.
+    pub(super) fn effects(&self) -> Vec<Effect> {
+        effects::of_gate(&self.mcm.group)
+    }
+
     /// Kills the processes and writes their trace. Returns the names of log and trace files in `folder`.
     pub(super) fn stop(self, folder: &Path) -> Vec<String> {
         const TRACE: &str = "trace.txt";
@@ -156,24 +165,26 @@ impl Incarnations {
             },
             control,
         };
-        let Recipe {
-            program,
-            timeouts,
-            namespace,
-            fencing,
-            folder,
-            ..
-        } = &self.recipe;
-        let mut command: Vec<OsString> = vec![program.into()];
-        command.extend(setup::mcm_arguments(timeouts, namespace, *fencing, &kubeconfigs));
-        command.push(format!("--driver=grpc://127.0.0.1:{cloud_port}").into());
-        command.push(format!("--port={}", free_port()?).into());
-        let program = Program {
-            name: self.name.clone(),
-            command,
-            environment: vec![("HOSTNAME".to_owned(), self.name.clone().into())],
-            log: folder.join(format!("{}.log", self.name)),
+        let recipe = &self.recipe;
+        let places = Places {
+            mcm: recipe.mcm.clone(),
+            timeouts: &recipe.timeouts,
+            namespace: &recipe.namespace,
+            fencing: recipe.fencing,
+            kubeconfigs: &kubeconfigs,
+            driver: &format!("127.0.0.1:{cloud_port}"),
+            registration: false,
+            folder: &recipe.folder,
         };
+        let started = recipe.controller.clone().recipe(&places).ok_or(StageError::NoProcess(Process::Mcm))?;
+        let mut program = started.program;
+        if started.ours {
+            program.command.push(format!("--port={}", free_port()?).into());
+        }
+        program.name.clone_from(&self.name);
+        program.log = recipe.folder.join(format!("{}.log", self.name));
+        let name = ("HOSTNAME".to_owned(), self.name.clone().into());
+        program.environment.push(name);
         let clusters = &self.recipe.clusters;
         let api = proxy::serve(api, self.gate.api().layer(proxy::api(clusters.control().clone())));
         let target = proxy::serve(target, self.gate.api().layer(proxy::api(clusters.target().clone())));

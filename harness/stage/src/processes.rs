@@ -13,6 +13,7 @@ use judge::ScenarioOutcome;
 use scenario::job::Job;
 use scenario::observation::Request;
 use scenario::plan::{self, Disturbance};
+use scenario::result::Effect;
 use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Cloud, PreserveFencing, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
@@ -71,6 +72,7 @@ pub async fn run(
         Ok(()) => ProcessStage::start(planes, plan).await,
         Err(error) => Err(error.into()),
     };
+    let mut effects = Vec::new();
     let (outcome, hits, logs) = match started {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
@@ -79,6 +81,7 @@ pub async fn run(
                     drop(start);
                     let mut outcome = Box::pin(performer.perform(&mut stage, scenario)).await;
                     let hits = stage.add_disturbances(&mut outcome, &job.plan.disturbances);
+                    effects = stage.effects();
                     (Ok(outcome), hits, stage.end().await)
                 }
                 Err(error) => (Err(error.into()), Vec::new(), stage.end().await),
@@ -87,6 +90,7 @@ pub async fn run(
         Err(error) => (Err(error), Vec::new(), BTreeMap::new()),
     };
     StageResult {
+        effects,
         hits,
         requests: audits.iter().flat_map(Audit::accesses).collect(),
         refused: audits.iter().flat_map(Audit::refused).collect(),
@@ -94,10 +98,10 @@ pub async fn run(
     }
 }
 
-/// Whether a crash at an effect or a pause hits mcm, so that its requests have to pass a gate.
+/// Whether the controller's requests have to pass a gate: its effects are recorded, or a disturbance hits it at an effect.
 fn needs_gates(job: &Job) -> bool {
     let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
-    effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
+    job.effects || effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
 }
 
 /// What to start.
@@ -221,6 +225,14 @@ impl ProcessStage {
     /// The folder of the processes' logs.
     pub fn folder(&self) -> &Path {
         self.planes.control.folder()
+    }
+
+    /// The effects of the controller, if they are counted.
+    fn effects(&self) -> Vec<Effect> {
+        match &self.mcm {
+            ControllerProcesses::Gated(gated) => gated.effects(),
+            ControllerProcesses::Direct(_) => Vec::new(),
+        }
     }
 
     /// Adds the disturbances of a run to its narrative. Returns the number of hits of each disturbance.
@@ -347,13 +359,14 @@ async fn start_controller(
         hits::add_rules(&plan.disturbances, &faults)?;
     }
     let kubeconfigs = mcm_kubeconfigs(planes, plan).await?;
-    if plan.gates && plan.controller == Controller::Mcm {
+    if plan.gates && plan.controller != Controller::None {
         let target = match &kubeconfigs.target {
             target if planes.are_two() && !plan.no_target => Some(client_of(target).await?),
             _ => None,
         };
         let recipe = gated::Recipe {
-            program: mcm,
+            controller: plan.controller.clone(),
+            mcm,
             timeouts: timeouts.clone(),
             namespace: plane.namespace().to_owned(),
             fencing: plan.fencing,

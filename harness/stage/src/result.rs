@@ -15,7 +15,7 @@ pub struct StageResult {
     pub outcome: Result<ScenarioOutcome, StageError>,
     /// The summary of the trace of a simulated run.
     pub trace: Option<TraceSummary>,
-    /// The effects of a simulated run.
+    /// The effects of the controller in a simulated run, or if its job requests them.
     pub effects: Vec<Effect>,
     /// The writes of a simulated run, if the job requests them.
     pub writes: Vec<Write>,

@@ -4,12 +4,28 @@ use std::time::Duration;
 
 use scenario::Timeouts;
 use scenario::plan::Disturbance;
+use scenario::result::{Effect, EffectKind};
 use scenario::step::{Crash, Moment, Process};
 use sim::{CrashPoint, DisturbanceKind, Gate, Side};
 
 /// The delay before the restart of mcm after a crash or, in a disturbed run, after an unexpected end; similar to the
 /// delay of a kubelet.
 pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(2);
+
+/// The effects that a gate has counted.
+pub(crate) fn of_gate(gate: &Gate) -> Vec<Effect> {
+    let effects = gate.effect_list().into_iter();
+    let effects = effects.map(|effect| Effect {
+        number: effect.number,
+        incarnation: effect.incarnation,
+        kind: match effect.kind {
+            sim::EffectKind::ApiWrite => EffectKind::ApiWrite,
+            sim::EffectKind::CloudCall => EffectKind::CloudCall,
+        },
+        description: effect.description,
+    });
+    effects.collect()
+}
 
 /// The crash point of a crash.
 pub fn crash_point(crash: &Crash) -> CrashPoint {

@@ -23,7 +23,7 @@ use judge::ScenarioOutcome;
 use scenario::job::Job;
 use scenario::observation::Request;
 use scenario::plan::Limits;
-use scenario::result::{Effect, EffectKind, TraceSummary};
+use scenario::result::TraceSummary;
 use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Step, Timeouts};
 use tokio::task::JoinSet;
@@ -35,6 +35,7 @@ use crate::cloud::CloudClient;
 use crate::clusters::Clusters;
 use crate::deploy::MCM_ACCOUNT;
 use crate::naming::agents_named;
+use crate::plan::effects::of_gate;
 use crate::plan::{hits, schedule};
 use crate::result::StageResult;
 use crate::supervised::{self, Supervised, crash_at, has_crashed_at, narrate_processes};
@@ -74,7 +75,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                 );
                 (
                     outcome,
-                    stage.mcm.group.effect_list().into_iter().map(effect).collect(),
+                    of_gate(&stage.mcm.group),
                     hits,
                 )
             }
@@ -96,18 +97,6 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
             ..StageResult::new(outcome, logs)
         }
     })
-}
-
-fn effect(effect: ::sim::Effect) -> Effect {
-    Effect {
-        number: effect.number,
-        incarnation: effect.incarnation,
-        kind: match effect.kind {
-            ::sim::EffectKind::ApiWrite => EffectKind::ApiWrite,
-            ::sim::EffectKind::CloudCall => EffectKind::CloudCall,
-        },
-        description: effect.description,
-    }
 }
 
 /// Performs the job's scenario within the limits of virtual time and events.
