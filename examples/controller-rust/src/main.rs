@@ -95,12 +95,7 @@ async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action,
 }
 
 /// Creates a part; returns whether it did not exist.
-async fn create(
-    parts: &Api<ConfigMap>,
-    widget: &Widget,
-    context: &Context,
-    number: u32,
-) -> Result<bool, kube::Error> {
+async fn create(parts: &Api<ConfigMap>, widget: &Widget, context: &Context, number: u32) -> Result<bool, kube::Error> {
     let owner = OwnerReference {
         api_version: context.resource.api_version.clone(),
         kind: context.resource.kind.clone(),
@@ -140,6 +135,8 @@ async fn delete(parts: &Api<ConfigMap>, name: &str) -> Result<(), kube::Error> {
 async fn write_status(widget: &Widget, context: &Context, parts: u32) -> Result<Action, kube::Error> {
     let widgets: Api<Widget> = Api::default_namespaced_with(context.client.clone(), &context.resource);
     let patch = Patch::Merge(json!({ "status": { "parts": parts } }));
-    widgets.patch_status(&widget.name_any(), &PatchParams::default(), &patch).await?;
+    widgets
+        .patch_status(&widget.name_any(), &PatchParams::default(), &patch)
+        .await?;
     Ok(Action::await_change())
 }

@@ -13,7 +13,10 @@ use crate::object::text;
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
     let mut generated: BTreeMap<(&str, String), Vec<(&str, &Value)>> = BTreeMap::new();
-    let compared = world.objects.iter().filter(|((kind, _, name), _)| is_compared(kind, name));
+    let compared = world
+        .objects
+        .iter()
+        .filter(|((kind, _, name), _)| is_compared(kind, name));
     for ((kind, namespace, name), object) in compared {
         match common_name(kind, name, object) {
             Some(common) => generated

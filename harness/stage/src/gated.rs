@@ -176,7 +176,11 @@ impl Incarnations {
             registration: false,
             folder: &recipe.folder,
         };
-        let started = recipe.controller.clone().recipe(&places).ok_or(StageError::NoProcess(Process::Mcm))?;
+        let started = recipe
+            .controller
+            .clone()
+            .recipe(&places)
+            .ok_or(StageError::NoProcess(Process::Mcm))?;
         let mut program = started.program;
         if started.ours {
             program.command.push(format!("--port={}", free_port()?).into());

@@ -73,11 +73,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                     &stage.schedule,
                     |process| Some(stage.gate_of(process)),
                 );
-                (
-                    outcome,
-                    of_gate(&stage.mcm.group),
-                    hits,
-                )
+                (outcome, of_gate(&stage.mcm.group), hits)
             }
             Err(error) => (Err(error), Vec::new(), Vec::new()),
         };
