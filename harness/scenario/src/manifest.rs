@@ -1,8 +1,10 @@
 //! The objects of a world before its first step: definitions of kinds, and manifests such as roles. A scenario names
 //! files; reading it replaces them by their content, so that a plan contains everything that its run needs.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -30,6 +32,19 @@ impl<'de> Deserialize<'de> for Manifest {
                 "found {other}, expected the name of a file, or an object"
             ))),
         }
+    }
+}
+
+impl JsonSchema for Manifest {
+    fn schema_name() -> Cow<'static, str> {
+        "Manifest".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A YAML file with objects, relative to the scenario's file, or an object.",
+            "type": ["string", "object"],
+        })
     }
 }
 
