@@ -58,8 +58,11 @@ impl Manifest {
     }
 }
 
+/// Selects a list of a world.
+type ListOf = fn(&mut World) -> &mut Vec<Manifest>;
+
 /// The lists of manifests of a world, with their names: definitions come first.
-const LISTS: [(&str, fn(&mut World) -> &mut Vec<Manifest>); 2] = [
+const LISTS: [(&str, ListOf); 2] = [
     ("crds", |world| &mut world.crds),
     ("manifests", |world| &mut world.manifests),
 ];
