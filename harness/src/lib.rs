@@ -12,4 +12,5 @@ pub mod engine;
 pub mod regression;
 pub mod report;
 pub mod runner;
+pub mod schema;
 pub mod shrink;

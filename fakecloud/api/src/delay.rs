@@ -1,11 +1,13 @@
 //! Random delays: constant, uniform or normal, written as one short text.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clock::Stream;
 use mcm_api::duration::GoDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A distribution of delays.
@@ -35,6 +37,19 @@ impl Delay {
                 Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
             }
         }
+    }
+}
+
+impl JsonSchema for Delay {
+    fn schema_name() -> Cow<'static, str> {
+        "Delay".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A duration such as 30s, a range such as 10s-60s, or a mean and a deviation such as 30s~5s.",
+            "type": "string",
+        })
     }
 }
 

@@ -1,12 +1,13 @@
 //! The files of the audit log.
 
 use quantity::Quantity;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::AuditLimits;
 
 /// When the next file of the audit log begins, and how many older ones are kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct AuditSettings {
     /// Size of a file, in bytes, in Kubernetes' syntax.

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cloud_controller::Settings;
 
 /// The cloud controller manager for the Nodes of this cloud.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CloudControllerSettings {
     /// Whether it runs.

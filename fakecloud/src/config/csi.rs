@@ -1,12 +1,13 @@
 //! The configuration of the cloud's storage.
 
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::csi::Settings;
 
 /// Delays and limits of the cloud's storage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CsiSettings {
     /// Whether the cloud's storage serves the cluster.

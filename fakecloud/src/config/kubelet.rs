@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::KubeletFaultRule;
 use crate::kubelet::Settings;
 
 /// The simulated kubelets' periods and delays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KubeletSettings {
     /// Time from the VM's boot to the kubelet's first call.

@@ -2,12 +2,13 @@
 
 use jiff::SignedDuration;
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Down, Flapping, KubeletFault, KubeletFaultError, PlannedKubeletFault};
 
 /// A scheduled fault of some kubelets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletFaultRule {
     /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Absent: all.
@@ -42,7 +43,7 @@ pub struct KubeletFaultRule {
 }
 
 /// The faults by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum KubeletMode {
     /// [`KubeletFault::Stopped`].

@@ -1,12 +1,13 @@
 //! Limits in the configuration.
 
 use fakecloud_api::{AnyCall, CloudCall, RateError, check_rate};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model;
 
 /// Limits of one VM and of its tags.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PartLimits {
     /// Disks of a VM.
@@ -46,8 +47,9 @@ impl PartLimits {
 }
 
 /// A rate limit of some calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", try_from = "WrittenRateLimit")]
+#[schemars(!try_from, deny_unknown_fields)]
 pub struct RateLimit {
     /// Absent: all calls together.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +57,7 @@ pub struct RateLimit {
     /// Calls per second on average; more than 0.
     pub per_second: f64,
     /// Burst after a pause; at least 1.
+    #[schemars(default = "one")]
     pub burst: u32,
 }
 

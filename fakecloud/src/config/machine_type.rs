@@ -1,12 +1,13 @@
 //! Machine types and boot delays in the configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Delay;
 use crate::model;
 
 /// What a VM of one type offers to its Node; quantities in Kubernetes' syntax.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MachineType {
     /// For example `4` or `500m`.
@@ -60,7 +61,7 @@ impl MachineType {
 }
 
 /// A boot delay for some types and zones.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BootDelay {
     /// A glob on the machine type.

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use fakecloud_api::Deprecations;
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ use crate::Delay;
 use crate::model::{DuplicateCreates, FaultRule, Token, VmLimit};
 
 /// The whole configuration. Every field has a default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Config {
     /// The region of VMs whose provider spec has none, and of zones without a region.

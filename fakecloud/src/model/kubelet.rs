@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::later;
@@ -44,7 +45,7 @@ pub struct Flapping {
 }
 
 /// The fault of a kubelet that is down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Down {
     /// As [`KubeletFault::Stopped`].

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::kubelet::KubeletFault;
@@ -118,7 +119,7 @@ pub struct BootDelay {
 }
 
 /// A limit of VMs of some types in some zones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmLimit {
     /// A glob on the machine type; absent: all types together.
@@ -176,7 +177,7 @@ impl PlannedKubeletFault {
 }
 
 /// Result of a second creation for a machine that has a live VM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DuplicateCreates {
     /// The existing VM, as a careful driver returns it.
@@ -187,7 +188,7 @@ pub enum DuplicateCreates {
 }
 
 /// A credential that the cloud accepts; it is never shown.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Token(String);
 

@@ -115,7 +115,7 @@ impl Name {
         if selected.is_empty() {
             return Err(SelectionError::OnlyRemoves(items.join(",")));
         }
-        Ok(&selected - &removed)
+        Ok(selected.difference(&removed).copied().collect())
     }
 
     fn named(name: &str) -> Result<Self, SelectionError> {

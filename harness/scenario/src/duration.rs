@@ -1,5 +1,6 @@
 //! Durations that refer to timeouts by name: `healthTimeout + slack`, `2 * nodeGrace`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use clock::LostTime;
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::GoDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::closest::suggestion;
@@ -16,7 +18,7 @@ use crate::closest::suggestion;
 const FORCED_DETACH: Duration = Duration::from_mins(6);
 
 /// A duration whose value depends on the stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Named {
     /// How long a node may be unhealthy before its machine is Failed.
@@ -447,6 +449,25 @@ impl fmt::Display for DurationExpression {
             }
         }
         Ok(())
+    }
+}
+
+impl JsonSchema for DurationExpression {
+    fn schema_name() -> Cow<'static, str> {
+        "DurationExpression".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = Named::ALL.iter().map(|named| named.name()).collect();
+        json_schema!({
+            "description": format!(
+                "A sum, difference, multiple or fraction of durations such as 90s or 1h30m and names whose values \
+                 depend on the stage: {}.",
+                names.join(", ")
+            ),
+            "type": "string",
+            "examples": ["healthTimeout + slack", "2 * nodeGrace", "creationTimeout / 2", "90s"],
+        })
     }
 }
 

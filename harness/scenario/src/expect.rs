@@ -3,6 +3,7 @@
 use std::fmt;
 
 use mcm_api::Phase;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::object_reference::ObjectReference;
 use fakecloud_api::CloudCall;
 
 /// A condition that must be observed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
     /// The condition.
@@ -28,7 +29,7 @@ pub struct Expectation {
 }
 
 /// When a condition must hold, relative to the start of the expectation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Temporal {
     /// At some time within the duration.
@@ -46,7 +47,7 @@ pub enum Temporal {
 }
 
 /// Continuously for `time`, within `within`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForAtLeast {
     /// How long the condition holds continuously.
@@ -56,7 +57,7 @@ pub struct ForAtLeast {
 }
 
 /// At most `times` within `within`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AtMost {
     /// Maximum; a condition that holds at the start counts once, and each call counts.
@@ -66,7 +67,7 @@ pub struct AtMost {
 }
 
 /// A condition on the last observed state of the world.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Condition {
     /// A machine exists and has a phase.
@@ -117,7 +118,7 @@ pub enum Condition {
 }
 
 /// A machine exists and has a phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PhaseIs {
     /// Name of the machine.
@@ -127,7 +128,7 @@ pub struct PhaseIs {
 }
 
 /// Number of a machine's VMs that are not terminated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmCount {
     /// Name of the machine.
@@ -137,7 +138,7 @@ pub struct VmCount {
 }
 
 /// Number of answered driver calls for a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Calls {
     /// The call.
@@ -153,7 +154,7 @@ pub struct Calls {
 }
 
 /// A machine's `lastOperation.errorCode`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ErrorCodeIs {
     /// Name of the machine.
@@ -163,7 +164,7 @@ pub struct ErrorCodeIs {
 }
 
 /// A machine's `lastOperation.description` contains a text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DescriptionContains {
     /// Name of the machine.
@@ -173,7 +174,7 @@ pub struct DescriptionContains {
 }
 
 /// The phases of a machine in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct History {
     /// Name of the machine.
@@ -183,7 +184,7 @@ pub struct History {
 }
 
 /// A phase, and its distance from the previous one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PhaseChange {
     /// The phase.
@@ -197,7 +198,7 @@ pub struct PhaseChange {
 }
 
 /// A field of an object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldIs {
     /// The API version of its kind; absent: the kind's name identifies it.
@@ -214,7 +215,7 @@ pub struct FieldIs {
 }
 
 /// A field of an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldOf {
     /// The API version of its kind; absent: the kind's name identifies it.
@@ -229,7 +230,7 @@ pub struct FieldOf {
 }
 
 /// Number of pods of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pods {
     /// The workload's name: the pods' label `app`.
@@ -249,7 +250,7 @@ pub struct Pods {
 }
 
 /// State of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PodState {
     /// Its condition Ready is True, and it is not being deleted.
@@ -271,7 +272,7 @@ impl fmt::Display for PodState {
 }
 
 /// The pods of a workload on a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodsOn {
     /// The workload's name.
@@ -281,7 +282,7 @@ pub struct PodsOn {
 }
 
 /// Number of nodes to which the volumes of a claim are attached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Attached {
     /// The claim's name.
@@ -298,7 +299,7 @@ pub struct Attached {
 }
 
 /// Number of volumes of a claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumesOf {
     /// The claim's name; the claim may be deleted.
@@ -308,7 +309,7 @@ pub struct VolumesOf {
 }
 
 /// Number of Kubernetes Events about an object; an event's `count` adds up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventCount {
     /// The API version of its kind; absent: the kind's name identifies it.
@@ -329,7 +330,7 @@ pub struct EventCount {
 }
 
 /// Minimum number of hits of a fault rule of the cloud or the API server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultHits {
     /// The rule's name.

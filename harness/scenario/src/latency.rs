@@ -1,9 +1,11 @@
 //! Latency of cloud calls.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use fakecloud_api::Delay;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::duration::DurationError;
@@ -60,6 +62,20 @@ impl fmt::Display for Latency {
             Self::Fixed(latency) => latency.fmt(f),
             Self::Drawn(delay) => delay.fmt(f),
         }
+    }
+}
+
+impl JsonSchema for Latency {
+    fn schema_name() -> Cow<'static, str> {
+        "Latency".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A duration with names such as apiTimeout / 2, a range such as 10s-60s, or a mean and a \
+                            deviation such as 30s~5s.",
+            "type": "string",
+        })
     }
 }
 

@@ -36,6 +36,7 @@ use std::path::Path;
 
 pub use apiserver::faults as api_faults;
 pub use fakecloud_api::{Deprecations, FaultRule};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::document::Position;
@@ -56,7 +57,7 @@ use crate::process::Process;
 pub(crate) type Problem = (String, String);
 
 /// A test: a world, and steps and expectations in order.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Scenario {
     /// Name on the command line: lower-case letters, digits, `-` and `_`.
@@ -77,7 +78,7 @@ pub struct Scenario {
 }
 
 /// Stages where a scenario runs, and why it does not run elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stages {
     /// The stages where it runs.
@@ -87,7 +88,7 @@ pub struct Stages {
 }
 
 /// The world before the first step. The class `class-a` and its Secret always exist.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct World {
     /// Behaviour of the cloud.
@@ -171,7 +172,7 @@ const MAX_DRIVERS: u32 = 10;
 const MAX_NODES: u32 = 10_000;
 
 /// Behaviour of the cloud without injected faults.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Cloud {
     /// From the creation of a VM until it is up.
@@ -194,7 +195,7 @@ impl Default for Cloud {
 }
 
 /// Result of a second creation for the same machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DuplicateCreates {
     /// The cloud returns the existing VM.

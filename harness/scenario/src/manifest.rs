@@ -1,8 +1,10 @@
 //! The objects of a world before its first step: definitions of kinds, and manifests such as roles. A scenario names
 //! files; reading it replaces them by their content, so that a plan contains everything that its run needs.
 
+use std::borrow::Cow;
 use std::path::Path;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -33,6 +35,19 @@ impl<'de> Deserialize<'de> for Manifest {
     }
 }
 
+impl JsonSchema for Manifest {
+    fn schema_name() -> Cow<'static, str> {
+        "Manifest".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A YAML file with objects, relative to the scenario's file, or an object.",
+            "type": ["string", "object"],
+        })
+    }
+}
+
 impl Manifest {
     /// The object; `None`: a file that is not read.
     pub fn object(&self) -> Option<&Value> {
@@ -43,8 +58,11 @@ impl Manifest {
     }
 }
 
+/// Selects a list of a world.
+type ListOf = fn(&mut World) -> &mut Vec<Manifest>;
+
 /// The lists of manifests of a world, with their names: definitions come first.
-const LISTS: [(&str, fn(&mut World) -> &mut Vec<Manifest>); 2] = [
+const LISTS: [(&str, ListOf); 2] = [
     ("crds", |world| &mut world.crds),
     ("manifests", |world| &mut world.manifests),
 ];

@@ -1,9 +1,10 @@
 //! References to objects.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An object by API version, kind and name; its namespace is the scenario's unless the name contains another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectReference {
     /// The API version of its kind; absent: the kind's name identifies it.

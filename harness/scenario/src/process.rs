@@ -1,9 +1,10 @@
 //! The processes of a world.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A process of the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Process {
     /// The machine controller manager.

@@ -1,11 +1,12 @@
 //! The stages where scenarios run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::step::Process;
 
 /// A stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StageKind {
     /// Everything in this process, in virtual time, replayed from a seed.

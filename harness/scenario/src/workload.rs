@@ -2,6 +2,7 @@
 //!
 //! Pods run on simulated nodes only: the own nodes of an existing cluster must not accept them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ pub const APP: &str = "app";
 const CPU: &str = "100m";
 
 /// A Deployment, StatefulSet or DaemonSet whose pods have one container and run on any simulated node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Workload {
     /// Its name; its pods have the label `app` with it.
@@ -43,7 +44,7 @@ pub struct Workload {
 }
 
 /// A disruption budget for a workload.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budget {
     /// Name of the workload and of the budget.
@@ -53,7 +54,7 @@ pub struct Budget {
 }
 
 /// A priority class. Pods with it may be preempted and never preempt others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Priority {
     /// Name of the class.

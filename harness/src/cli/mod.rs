@@ -27,10 +27,12 @@ mod regressions;
 mod reports;
 mod run;
 mod running_world;
+mod schema;
 mod session;
 mod shrink;
 mod stage;
 mod up;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -67,6 +69,10 @@ enum Command {
     List(list::List),
     /// Prints a scenario as the YAML file that `drydock run --file` reads
     Show(list::Show),
+    /// Checks files without running anything
+    Validate(validate::Validate),
+    /// Prints the JSON Schema of scenarios, plans, fault rules or fakecloud's configuration
+    Schema(schema::SchemaCommand),
     /// Tests drivers of clouds against the contract
     Driver(driver::DriverCommand),
     /// Reports which stages can run here, and what is missing for the others
@@ -112,7 +118,7 @@ impl Command {
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
             Self::Apiserver(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
-            Self::Reports(_) => None,
+            Self::Reports(_) | Self::Validate(_) | Self::Schema(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
@@ -235,6 +241,8 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Faults(faults) => faults.execute(),
         Command::Show(show) => show.execute(&scenarios()),
         Command::List(list) => list.execute(&scenarios()),
+        Command::Validate(validate) => validate.execute(&scenarios()),
+        Command::Schema(schema) => schema.execute(),
         Command::Driver(driver) => driver.execute(),
         Command::Doctor(doctor) => doctor.execute(),
         Command::Crash(crash) => crash.execute(&scenarios()),

@@ -28,7 +28,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clock::Clock;
-use futures::channel::oneshot;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use judge::armed::{Armed, Verdict};
@@ -49,7 +48,7 @@ use self::active_disturbances::ActiveDisturbances;
 use self::observe::Raw;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
-use self::watched_kinds::WatchedKinds;
+use self::watched_kinds::{Starts, WatchedKinds};
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
@@ -156,7 +155,7 @@ struct Engine<'a, S> {
     world: WorldState,
     kinds: WatchedKinds,
     /// Starts the watches of the kinds that steps define.
-    served: BTreeMap<&'static str, oneshot::Sender<()>>,
+    served: Starts,
     scope: Scope,
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,

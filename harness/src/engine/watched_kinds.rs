@@ -15,6 +15,9 @@ use stage::Stage;
 use super::Engine;
 use super::observe::{Raw, watch_when_served};
 
+/// What starts the watches of kinds that steps define, by key.
+pub(super) type Starts = BTreeMap<&'static str, oneshot::Sender<()>>;
+
 /// The watched kinds.
 #[derive(Debug)]
 pub(super) struct WatchedKinds {
@@ -76,13 +79,7 @@ impl WatchedKinds {
     }
 
     /// The watches of kinds that steps define, which wait, and what starts each of them.
-    pub(super) fn wait_for_definitions<S: Stage>(
-        &self,
-        stage: &S,
-    ) -> (
-        BTreeMap<&'static str, oneshot::Sender<()>>,
-        Vec<BoxStream<'static, Raw>>,
-    ) {
+    pub(super) fn wait_for_definitions<S: Stage>(&self, stage: &S) -> (Starts, Vec<BoxStream<'static, Raw>>) {
         let mut served = BTreeMap::new();
         let mut watches = Vec::new();
         for kind in &self.later {

@@ -10,6 +10,7 @@ mod values;
 
 use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::error::FaultRuleError;
@@ -21,14 +22,17 @@ use crate::{CloudCall, Delay};
 /// A fault rule: which calls it hits, and what happens to them.
 ///
 /// `L` is the type of latencies and `D` that of other durations: in scenarios they are expressions of named timeouts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct FaultRule<L = Delay, D = GoDuration> {
     /// Unique. `fakecloud` names a rule without a name; scenarios need one.
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(default)]
     pub name: String,
     /// Which calls. Absent: every call.
     #[serde(rename = "match", skip_serializing_if = "Match::is_everything")]
+    #[schemars(default)]
     pub matches: Match<D>,
     /// What happens to them.
     pub action: Action<L, D>,
@@ -38,8 +42,9 @@ pub struct FaultRule<L = Delay, D = GoDuration> {
 ///
 /// Of the matching calls, the first `skip` pass; then the rule hits each one with `probability`, at most `times`
 /// times.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Match<D = GoDuration> {
     /// The call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +63,7 @@ pub struct Match<D = GoDuration> {
     pub client: Option<String>,
     /// Number of matching calls that pass first.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
     pub skip: u64,
     /// The maximum number of hits. Absent: unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,8 +80,9 @@ pub struct Match<D = GoDuration> {
 }
 
 /// What happens to a call that is hit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
 pub struct Action<L = Delay, D = GoDuration> {
     /// The code of the reply. Absent: that of the call itself.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "read::code_name")]
@@ -91,9 +98,11 @@ pub struct Action<L = Delay, D = GoDuration> {
     pub latency: Option<L>,
     /// Whether the call fails before or after its effect commits.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(default)]
     pub at: At,
     /// The effect commits, and the reply never arrives: the caller's connection ends.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(default)]
     pub lost_reply: bool,
     /// For creations and deletions: delay of the effect. A creation takes effect whether or not the caller still waits
     /// for its reply; a deletion replies at once.
@@ -101,6 +110,7 @@ pub struct Action<L = Delay, D = GoDuration> {
     pub effect_delay: Option<D>,
     /// For creations: the VM stays pending. For deletions: the VM stays stopping. A step command ends both.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(default)]
     pub stuck: bool,
     /// A part of the effect commits, and the reply is the error.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,9 +121,11 @@ pub struct Action<L = Delay, D = GoDuration> {
     /// The call has no effect, and its reply reports success: a deleted VM still exists, an existing one is not found.
     /// Byzantine.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(default)]
     pub lie: bool,
     /// For creations and GetMachineStatus: the reply does not name the node. Byzantine.
     #[serde(skip_serializing_if = "is_default")]
+    #[schemars(default)]
     pub nameless: bool,
 }
 

@@ -2,25 +2,28 @@
 
 use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::CloudCall;
 
 /// When a rule is active, relative to the creation of the cloud's ledger; in the disturbances of a plan, relative to
 /// the start of the scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Window<D = GoDuration> {
     /// Inclusive; absent: from the beginning.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    #[schemars(!default, !skip_serializing_if)]
     pub from: Option<D>,
     /// Exclusive; absent: without end.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    #[schemars(!default, !skip_serializing_if)]
     pub until: Option<D>,
 }
 
 /// The rate of calls that pass.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Throttle {
     /// Calls per second on average; more than 0.
@@ -35,7 +38,7 @@ fn one() -> u32 {
 }
 
 /// Whether a call fails before or after its effect commits. The API server's rules have the same values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum At {
     /// The call has no effect.
@@ -46,7 +49,7 @@ pub enum At {
 }
 
 /// A common error with its code and its text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Trouble {
     /// The account's quota is used up.
@@ -91,7 +94,7 @@ impl Trouble {
 }
 
 /// The part of a call's effect that commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Partial {
     /// A creation creates only the network interfaces; an initialization changes only the first one.
@@ -116,7 +119,7 @@ impl Partial {
 }
 
 /// The age of the ledger that a reply shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Stale<D = GoDuration> {
     /// As it was this long ago.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Freshness, Verb, period};
 
 /// Whether a correct client must survive a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Class {
     /// The Kubernetes API allows it: a correct client survives it.
@@ -27,7 +28,7 @@ impl fmt::Display for Class {
 }
 
 /// Before or after the commit of a request. For a read, the commit is the moment of reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum At {
     /// Before the server handles the request.
@@ -47,11 +48,15 @@ impl fmt::Display for At {
 }
 
 /// How stale a response is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Behind {
     /// The state that long ago, but not from before the rule was added.
-    Duration(#[serde(with = "period")] Duration),
+    Duration(
+        #[serde(with = "period")]
+        #[schemars(with = "String")]
+        Duration,
+    ),
     /// The state that number of changes ago, counted over the whole server.
     Revisions(u64),
 }
@@ -66,7 +71,7 @@ impl fmt::Display for Behind {
 }
 
 /// How a partition affects a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Cut {
     /// Connections break immediately, including open watches.
@@ -85,7 +90,7 @@ impl fmt::Display for Cut {
 }
 
 /// The action of a fault rule. In YAML a key with settings: `drop: {at: afterCommit}`, `freezeWatch: {}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Action {
     /// Delays the request before it is handled, or its response.
@@ -95,6 +100,7 @@ pub enum Action {
         at: At,
         /// The delay.
         #[serde(with = "period")]
+        #[schemars(with = "String")]
         by: Duration,
     },
     /// Breaks the connection: the client gets no response.
@@ -106,6 +112,7 @@ pub enum Action {
     /// Rejects the request.
     Fail {
         /// The HTTP code, one of [`Action::CODES`].
+        #[schemars(extend("enum" = Action::CODES))]
         code: u16,
         /// Whether the server handles the request first; legal for 500, 503 and 504, because a component behind the
         /// server can lose a response.
@@ -113,6 +120,7 @@ pub enum Action {
         at: At,
         /// For 429 and 503: the Retry-After time in whole seconds. Absent: one second for 429.
         #[serde(with = "period::optional", default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         retry_after: Option<Duration>,
         /// The message of the response. Absent: the message of a Kubernetes API server for that code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,6 +141,7 @@ pub enum Action {
     LagWatch {
         /// The delay.
         #[serde(with = "period")]
+        #[schemars(with = "String")]
         by: Duration,
     },
     /// A list returns an earlier state.
@@ -173,6 +182,7 @@ pub enum Action {
         keep_history: bool,
         /// The downtime; until its end the server refuses every connection.
         #[serde(with = "period", default, skip_serializing_if = "Duration::is_zero")]
+        #[schemars(with = "String")]
         down: Duration,
     },
     /// Sends each event of the watch twice.

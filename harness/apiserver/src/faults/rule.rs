@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Action, Class, Pattern, Verb, period};
 
 /// A fault rule: the requests that it matches, and the action on a hit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rule {
     /// Unique among the rules of a server: letters, digits, `.`, `-` and `_`. The rule's random draws depend only on
@@ -26,7 +27,7 @@ pub struct Rule {
 /// Of the requests that match, the first `skip` are not affected; then each is a hit with `probability`, up to
 /// `times` hits. A watch is one request: it matches when it opens, or when the rule or its window starts while it is
 /// open.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Match {
     /// The user's name or the user agent.
@@ -59,14 +60,16 @@ pub struct Match {
 }
 
 /// A time range since the start of the server, on its clock; includes `from` and excludes `until`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Window {
     /// The start.
     #[serde(with = "period", skip_serializing_if = "Duration::is_zero")]
+    #[schemars(with = "String")]
     pub from: Duration,
     /// The end. Absent: none.
     #[serde(with = "period::optional", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub until: Option<Duration>,
 }
 

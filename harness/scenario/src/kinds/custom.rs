@@ -1,7 +1,6 @@
 //! The kinds of CustomResourceDefinitions.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Kind, Side, key};
@@ -51,7 +50,7 @@ static INTERNED: Mutex<Vec<&'static Kind>> = Mutex::new(Vec::new());
 /// The kind with the lifetime of the process, as the kinds of Kubernetes have. Each different kind uses memory until its
 /// end; a process reads few scenarios.
 pub(super) fn interned(kind: CustomKind) -> &'static Kind {
-    let mut interned = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut interned = INTERNED.lock();
     let is_same = |known: &&&'static Kind| {
         known.api_version == kind.api_version
             && known.kind == kind.kind

@@ -149,7 +149,7 @@ impl Kinds {
     pub fn add_definition(&mut self, object: &Value) {
         for kind in custom::of_definition(object) {
             let is_same = |known: &&Kind| known.kind == kind.kind && known.api_version == kind.api_version;
-            if !KINDS.iter().any(|known| is_same(&known)) && !self.custom.iter().any(|known| is_same(known)) {
+            if !KINDS.iter().any(|known| is_same(&known)) && !self.custom.iter().any(is_same) {
                 self.custom.push(custom::interned(kind));
             }
         }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use apiserver::faults::{Action, Rule};
 use fakecloud_api::At;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cloud_fault;
@@ -13,7 +14,7 @@ use crate::step::{Crash, Fault, KubeletAction, Process, VmAction, fault_problem}
 use crate::{DurationExpression, Problem, StageKind};
 
 /// A disturbance of a run. Times count from the scenario's start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Disturbance {
     /// A process is killed at one of its effects and started again.
@@ -35,7 +36,7 @@ pub enum Disturbance {
 }
 
 /// A pause of a process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pause {
     /// The process.
@@ -47,7 +48,7 @@ pub struct Pause {
 }
 
 /// A delay of a process's watches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lag {
     /// The process.
@@ -62,7 +63,7 @@ pub struct Lag {
 }
 
 /// An action on a VM.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmFault {
     /// Name of the machine.
@@ -75,7 +76,7 @@ pub struct VmFault {
 }
 
 /// An action on a kubelet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletFault {
     /// Name of the machine.

@@ -8,11 +8,13 @@ mod cloud_fault;
 mod disturbance;
 mod hits;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
 use fakecloud_api::Deprecations;
 use mcm_api::GoDuration;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{Disturbance, KubeletFault, Lag, Pause, VmFault};
@@ -46,7 +48,7 @@ pub struct Plan {
 }
 
 /// Limits of a run. A run that exceeds one is a runaway and fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Maximum of virtual time.
@@ -67,24 +69,43 @@ impl Default for Limits {
     }
 }
 
-/// The file form of a plan: its scenario is included, or referenced by name.
-#[derive(Deserialize)]
+/// A plan: a scenario, a seed, and disturbances.
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Plan")]
 struct File {
+    /// Name of a built-in scenario; absent: `scenario` contains one.
     #[serde(default)]
     base: Option<String>,
+    /// The scenario; absent: `base` names one.
     #[serde(default)]
     scenario: Option<Scenario>,
+    /// The seed of all randomness.
     #[serde(default = "first_seed")]
     seed: u64,
+    /// A defect of mcm that is switched on (builds with defects only).
     #[serde(default)]
     mutant: Option<String>,
+    /// Disturbances; their order does not matter.
     #[serde(default)]
     disturbances: Vec<Disturbance>,
+    /// Whether steps and disturbances may have no effect.
     #[serde(default)]
     may_miss: bool,
+    /// When the run is stopped as runaway.
     #[serde(default)]
     limits: Limits,
+}
+
+/// The schema of its file form.
+impl JsonSchema for Plan {
+    fn schema_name() -> Cow<'static, str> {
+        File::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        File::json_schema(generator)
+    }
 }
 
 fn first_seed() -> u64 {

@@ -1,5 +1,6 @@
 //! Performs a step as another user, with that user's rights.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, Step, StepDefinition, Targets};
@@ -7,7 +8,7 @@ use crate::Problem;
 use crate::names::Names;
 
 /// A step that is performed by another user than the administrator.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActAs {
     /// The user's name in RBAC bindings.

@@ -1,6 +1,7 @@
 //! Makes requests to the API server fail, arrive late, read stale data or lose their responses.
 
 use apiserver::faults::Rule;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference, references_of_api_rule};
 
 /// A rule by which the API server fails; only on stages whose API server the harness runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiFault {
     /// The rule: its name, its match and its action.
@@ -23,7 +24,7 @@ pub struct ApiFault {
 }
 
 /// A client of the API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Client {
     /// Every mcm.

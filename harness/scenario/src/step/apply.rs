@@ -1,5 +1,6 @@
 //! Creates an object, or merges it into the existing one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::names::{NameOf, Names, Reference};
 use crate::workload::{self, Budget, Kind, Priority, Workload};
 
 /// An object to apply: a complete object, or a fixture with its relevant fields.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Apply {
     /// A machine of class `class-a` with that name.

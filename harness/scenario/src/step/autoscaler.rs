@@ -1,5 +1,6 @@
 //! Removes empty nodes as cluster-autoscaler does.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition};
@@ -10,7 +11,7 @@ use crate::names::{NameOf, Reference};
 
 /// cluster-autoscaler's removal of empty nodes: it lists the machine and lowers the deployment's replicas. It skips
 /// nodes with the annotation that disables scale-down. The step lasts for `lasts`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Autoscaler {
     /// Name of the deployment.

@@ -1,5 +1,6 @@
 //! Kills a process at one of its effects, counted from its start, and starts it again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
@@ -7,7 +8,7 @@ use crate::Problem;
 use crate::process::Process;
 
 /// Kills a process at one of its effects (an API write or a cloud call).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Crash {
     /// The process.
@@ -22,7 +23,7 @@ pub struct Crash {
 }
 
 /// Before or after an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Moment {
     /// The effect does not happen.

@@ -1,12 +1,13 @@
 //! Creates a VM without a Machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets};
 use crate::names::Names;
 
 /// A user creates a VM without a Machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateVm {
     /// Name of the VM; a Machine of that name may be created later.

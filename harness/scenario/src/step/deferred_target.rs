@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::kubelet::KubeletAction;
@@ -14,7 +15,7 @@ use crate::names::{MACHINE, Reference};
 
 /// An action on a machine that is chosen when the step runs. Without a matching machine, or if it no longer exists,
 /// nothing happens, and the run fails at its end unless the step may miss.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeferredTarget {
     /// Name of the target in the scenario: the first step with the name chooses the machine, and later steps act on the
@@ -59,7 +60,7 @@ impl StepDefinition for DeferredTarget {
 }
 
 /// An action on a machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum UserAction {
     /// A user requests its preservation, or removes the request.
@@ -91,7 +92,7 @@ pub enum UserAction {
 }
 
 /// A value of the preservation annotation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
     /// Whether the annotation is on the Node instead of the Machine.

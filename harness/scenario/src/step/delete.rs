@@ -1,5 +1,6 @@
 //! Deletes an object.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
@@ -8,7 +9,7 @@ use crate::kinds::Kinds;
 use crate::names::Reference;
 
 /// Deletes an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Deletion {
     /// The API version of its kind; absent: the kind's name identifies it.
@@ -24,7 +25,7 @@ pub struct Deletion {
 }
 
 /// Response of the API server to a deletion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     /// The object is deleted.

@@ -1,5 +1,6 @@
 //! Drains a node as `kubectl drain` does: cordons it, and evicts its pods until all are removed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::{NODE, Reference};
 
 /// Drains a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Evict {
     /// The name of the node, which is the name of its machine unless the class sets another prefix for node names.

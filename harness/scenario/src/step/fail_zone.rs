@@ -1,5 +1,6 @@
 //! Makes a zone of the cloud fail.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
@@ -8,7 +9,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// A zone of the cloud fails until it is restored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FailZone {
     /// The zone's name.
@@ -18,7 +19,7 @@ pub struct FailZone {
 }
 
 /// The failure of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ZoneFailure {
     /// Calls for its VMs fail; the VMs run.

@@ -1,5 +1,6 @@
 //! Flaps a condition of a node.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
@@ -10,7 +11,7 @@ use crate::kinds::Kinds;
 use crate::names::{MACHINE, Reference};
 
 /// An agent on a node writes a condition with alternating status. The step lasts for `lasts`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Flap {
     /// The machine of the node.

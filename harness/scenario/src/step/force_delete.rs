@@ -1,5 +1,6 @@
 //! Removes an object at once (`kubectl delete --force`), regardless of finalizers and grace periods.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::delete::Deletion;
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::Reference;
 
 /// Deletes an object without a grace period.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ForceDeletion(pub Deletion);
 

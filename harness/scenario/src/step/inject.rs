@@ -1,10 +1,13 @@
 //! Makes cloud calls fail or slow.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use fakecloud_api::{FaultRule, RuleReader};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::Problem;
@@ -57,6 +60,24 @@ pub(crate) fn named<E: Error>(fault: Fault) -> Result<Fault, E> {
     match fault.name.is_empty() {
         true => Err(E::missing_field("name")),
         false => Ok(fault),
+    }
+}
+
+/// The schema of the rule, with `mayMiss`. A scenario's rule needs a name.
+impl JsonSchema for Inject {
+    fn schema_name() -> Cow<'static, str> {
+        "Inject".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Fault::json_schema(generator);
+        let description = "Whether the rule may hit no call.";
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            let may_miss = json!({ "description": description, "type": "boolean", "default": false });
+            properties.insert(MAY_MISS.to_owned(), may_miss);
+        }
+        schema.insert("required".to_owned(), json!(["name", "action"]));
+        schema
     }
 }
 

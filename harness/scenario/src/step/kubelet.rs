@@ -1,5 +1,6 @@
 //! Acts on the kubelet of a machine's VM.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
@@ -8,7 +9,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// Acts on a kubelet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KubeletStep {
     /// Name of the machine.
@@ -19,7 +20,7 @@ pub struct KubeletStep {
 }
 
 /// An action on a kubelet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum KubeletAction {
     /// It stops; the VM continues to run.

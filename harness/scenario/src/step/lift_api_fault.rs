@@ -1,5 +1,6 @@
 //! Removes a fault rule of the API server.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets};
@@ -8,7 +9,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// The name of the rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct LiftApiFault(pub String);
 

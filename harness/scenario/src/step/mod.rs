@@ -34,6 +34,7 @@ mod vm;
 mod wait;
 
 pub use fakecloud_api::{At, CloudCall, Partial, Window};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -219,7 +220,7 @@ pub(crate) trait StepDefinition {
 macro_rules! steps {
     ($($(#[$attribute:meta])* $kind:ident($form:ty),)*) => {
         /// One step. Steps are performed in order; an expectation blocks the next step unless it is `meanwhile`.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub enum Step {
             $($(#[$attribute])* $kind($form),)*

@@ -1,5 +1,6 @@
 //! Sends a JSON merge patch.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 
 /// A JSON merge patch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
     /// The API version of its kind; absent: the kind's name identifies it.

@@ -1,5 +1,6 @@
 //! Pauses a process for a while.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
@@ -7,7 +8,7 @@ use crate::duration::DurationExpression;
 use crate::process::Process;
 
 /// A process is paused, as between SIGSTOP and SIGCONT: of several processes, the leader.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pause {
     /// The process.

@@ -1,12 +1,13 @@
 //! Ends or starts a process.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets, verb};
 use crate::process::Process;
 
 /// Ends or starts a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProcessStep {
     /// The process.
@@ -17,7 +18,7 @@ pub struct ProcessStep {
 }
 
 /// An action on a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ProcessAction {
     /// Kills it (SIGKILL).

@@ -1,5 +1,6 @@
 //! Ends the failure of a zone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fail_zone::rule_of_zone;
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// The name of the zone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RestoreZone(pub String);
 

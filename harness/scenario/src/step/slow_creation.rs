@@ -1,5 +1,6 @@
 //! Delays the effect of the next creation of a machine's VM.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
@@ -9,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Names, Reference};
 
 /// The next creation of a machine's VM takes effect later, even if the caller has given up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SlowCreation {
     /// The rule's name, under which reports count its hits.

@@ -1,12 +1,13 @@
 //! Removes a label from new machines.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 
 /// Removes a label from each new machine that has it, a second after its creation. The step lasts for `lasts`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Strip {
     /// The label's key.

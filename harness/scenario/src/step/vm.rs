@@ -1,5 +1,6 @@
 //! Acts on the VM of a machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CloudRequest, Request, StepDefinition, Targets, verb};
@@ -8,7 +9,7 @@ use crate::kinds::Kinds;
 use crate::names::{NameOf, Reference};
 
 /// Acts on the VM of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VmStep {
     /// Name of the machine.
@@ -19,7 +20,7 @@ pub struct VmStep {
 }
 
 /// An action on a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum VmAction {
     /// Its host dies: it stops at once without a shutdown.

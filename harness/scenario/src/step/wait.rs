@@ -1,12 +1,13 @@
 //! Lets time pass.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
 
 /// The duration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Wait(pub DurationExpression);
 

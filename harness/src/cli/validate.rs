@@ -1,0 +1,166 @@
+//! `drydock validate`: checks files without running anything.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use scenario::{Scenario, StageKind};
+use serde_json::Value;
+
+use super::files::{read_plan, read_scenario};
+use super::output::say;
+use super::{Ended, Outcome, Stop};
+use crate::schema::FileKind;
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock validate scenarios/*.yaml\n  drydock validate --kind cloud-faults rules.yaml"
+)]
+pub(super) struct Validate {
+    /// Scenarios, plans, fault rules, and configurations of fakecloud, in YAML or JSON
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+
+    /// What the files contain; the default is what their fields suggest
+    #[arg(long, value_enum)]
+    kind: Option<FileKind>,
+}
+
+impl Validate {
+    pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
+        let mut invalid = 0_usize;
+        for file in &self.files {
+            match self.check(file, scenarios) {
+                Ok(description) => say!("{}: {description}", file.display()),
+                Err(stop) => {
+                    eprintln!("drydock: {stop}");
+                    invalid += 1;
+                }
+            }
+        }
+        match invalid {
+            0 => Ok(Outcome::Passed),
+            invalid => Err(Stop::Usage(format!(
+                "{invalid} of {} files are not valid",
+                self.files.len()
+            ))),
+        }
+    }
+
+    /// Checks a file. Returns a description of its content.
+    fn check(&self, file: &Path, scenarios: &[Scenario]) -> Result<String, Stop> {
+        let shown = file.display();
+        let text =
+            std::fs::read_to_string(file).map_err(|error| Stop::Usage(format!("cannot read {shown}: {error}")))?;
+        let kind = match self.kind {
+            Some(kind) => kind,
+            None => kind_of(&text).ok_or_else(|| {
+                Stop::Usage(format!(
+                    "{shown}: its fields are those of no kind of file: set --kind to scenario, plan, api-faults, \
+                     cloud-faults or fakecloud"
+                ))
+            })?,
+        };
+        let count = |rules: usize| format!("valid, {rules} {}", if rules == 1 { "rule" } else { "rules" });
+        Ok(match kind {
+            FileKind::Scenario => {
+                let scenario = read_scenario(file)?;
+                format!("valid, scenario {}, runs on {}", scenario.name, stages(&scenario))
+            }
+            FileKind::Plan => {
+                let plan = read_plan(file, scenarios)?;
+                format!(
+                    "valid, plan of scenario {} with {} disturbances",
+                    plan.scenario.name,
+                    plan.disturbances.len()
+                )
+            }
+            FileKind::ApiFaults => {
+                let rules = apiserver::faults::parse(&text);
+                count(rules.map_err(|error| Stop::Usage(format!("{shown}: {error}")))?.len())
+            }
+            FileKind::CloudFaults => count(fakecloud::read_rules(&shown.to_string(), &text)?.len()),
+            FileKind::Fakecloud => {
+                fakecloud::Config::from_yaml(&shown.to_string(), &text)?;
+                format!("valid, {}", kind.description())
+            }
+        })
+    }
+}
+
+fn stages(scenario: &Scenario) -> String {
+    let on = StageKind::ALL.into_iter().filter(|stage| scenario.runs_on(*stage));
+    on.map(|stage| stage.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// The kind of file that the fields suggest. A text that is not YAML counts as a scenario, whose errors have positions.
+fn kind_of(text: &str) -> Option<FileKind> {
+    let Ok(document) = serde_saphyr::from_str::<Value>(text) else {
+        return Some(FileKind::Scenario);
+    };
+    let rule = document.get(0).unwrap_or(&document);
+    let has = |value: &Value, fields: &[&str]| fields.iter().any(|field| value.get(field).is_some());
+    if has(&document, &["steps"]) {
+        return Some(FileKind::Scenario);
+    }
+    if has(&document, &["scenario", "base"]) {
+        return Some(FileKind::Plan);
+    }
+    if let Some(action) = rule.get("action") {
+        return Some(match has(action, &API_ACTIONS) {
+            true => FileKind::ApiFaults,
+            false => FileKind::CloudFaults,
+        });
+    }
+    let schema = FileKind::Fakecloud.schema();
+    let known = schema.get("properties").and_then(Value::as_object)?;
+    let fields = document.as_object()?;
+    fields
+        .keys()
+        .any(|field| known.contains_key(field))
+        .then_some(FileKind::Fakecloud)
+}
+
+/// The actions of rules of the API server.
+const API_ACTIONS: [&str; 12] = [
+    "delay",
+    "drop",
+    "fail",
+    "truncateWatch",
+    "freezeWatch",
+    "lagWatch",
+    "staleList",
+    "staleGet",
+    "partition",
+    "compact",
+    "restart",
+    "duplicateEvent",
+];
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn all_actions_of_the_api_server_are_known() {
+        let schema = FileKind::ApiFaults.schema().to_value();
+        let actions = schema["definitions"]["Action"]["oneOf"].as_array().unwrap().iter();
+        let names: Vec<&str> = actions.filter_map(|action| action["required"][0].as_str()).collect();
+        assert_eq!(names, API_ACTIONS);
+    }
+
+    #[rstest]
+    #[case::a_scenario("name: a\nsteps: []", Some(FileKind::Scenario))]
+    #[case::no_yaml("name: [", Some(FileKind::Scenario))]
+    #[case::a_plan("base: lifecycle", Some(FileKind::Plan))]
+    #[case::a_plan_with_its_scenario("scenario: {steps: []}", Some(FileKind::Plan))]
+    #[case::an_api_rule("{name: a, action: {drop: {}}}", Some(FileKind::ApiFaults))]
+    #[case::api_rules("[{name: a, action: {freezeWatch: {}}}]", Some(FileKind::ApiFaults))]
+    #[case::a_cloud_rule("{name: a, action: {code: Internal}}", Some(FileKind::CloudFaults))]
+    #[case::a_configuration("zones: [a]", Some(FileKind::Fakecloud))]
+    #[case::another_file("apiVersion: v1", None)]
+    fn fields_suggest_the_kind_of_file(#[case] text: &str, #[case] expected: Option<FileKind>) {
+        assert_eq!(kind_of(text), expected);
+    }
+}

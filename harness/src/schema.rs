@@ -1,0 +1,94 @@
+//! The JSON Schemas of the files that users write, for editors and other programs. The types of the files are their
+//! source; the committed copies are in `docs/reference/schemas`.
+
+use apiserver::faults::Rule;
+use clap::ValueEnum;
+use scenario::plan::Plan;
+use scenario::{FaultRule, Scenario};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Deserialize;
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileKind {
+    /// A scenario
+    Scenario,
+    /// A plan
+    Plan,
+    /// Fault rules of the API server
+    ApiFaults,
+    /// Fault rules of the cloud
+    CloudFaults,
+    /// The configuration of fakecloud
+    Fakecloud,
+}
+
+/// A file with one rule or a list of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Rules<R> {
+    /// One rule.
+    One(R),
+    /// Several rules.
+    Several(Vec<R>),
+}
+
+impl FileKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::Scenario,
+        Self::Plan,
+        Self::ApiFaults,
+        Self::CloudFaults,
+        Self::Fakecloud,
+    ];
+
+    /// The name on the command line and in file names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scenario => "scenario",
+            Self::Plan => "plan",
+            Self::ApiFaults => "api-faults",
+            Self::CloudFaults => "cloud-faults",
+            Self::Fakecloud => "fakecloud",
+        }
+    }
+
+    /// A description of such a file.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Scenario => "a scenario",
+            Self::Plan => "a plan",
+            Self::ApiFaults => "fault rules of the API server",
+            Self::CloudFaults => "fault rules of the cloud",
+            Self::Fakecloud => "a configuration of fakecloud",
+        }
+    }
+
+    /// The name of the file with its schema.
+    pub fn file_name(self) -> String {
+        format!("{}.schema.json", self.name())
+    }
+
+    /// Its schema. Deprecated spellings, which are still read, are not part of it.
+    pub fn schema(self) -> Schema {
+        // The draft that the YAML plugins of editors support best.
+        let generator = SchemaSettings::draft07().into_generator();
+        let mut schema = match self {
+            Self::Scenario => generator.into_root_schema_for::<Scenario>(),
+            Self::Plan => generator.into_root_schema_for::<Plan>(),
+            Self::ApiFaults => generator.into_root_schema_for::<Rules<Rule>>(),
+            Self::CloudFaults => generator.into_root_schema_for::<Rules<FaultRule>>(),
+            Self::Fakecloud => generator.into_root_schema_for::<fakecloud::Config>(),
+        };
+        schema.insert("title".to_owned(), format!("Drydock: {}", self.description()).into());
+        schema
+    }
+
+    /// Its schema as the text of a file.
+    pub fn text(self) -> String {
+        format!("{:#}\n", self.schema().to_value())
+    }
+}
