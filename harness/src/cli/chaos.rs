@@ -24,7 +24,7 @@ use crate::campaign::generate;
 use crate::campaign::groups::{self, FailureGroup};
 use crate::campaign::suite::{self, SUITES, Suite};
 use crate::campaign::tally::{Line, Tally};
-use crate::report::{folder, junit};
+use crate::report::{files, junit};
 
 /// Default number of seeds.
 const SEEDS: u64 = 100;
@@ -279,7 +279,7 @@ impl ChaosCommand {
             };
             let text = serde_json::to_vec_pretty(&document)
                 .map_err(|error| Stop::Usage(format!("the result has no JSON form: {error}")))?;
-            folder::write_file(path, &text).map_err(|error| cannot(path, error))?;
+            files::write_file(path, &text).map_err(|error| cannot(path, error))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scenario::StageKind;
 
-use crate::report::folder;
+use crate::report::files;
 
 const FILE: &str = ".drydock/durations.json";
 /// Durations of fewer jobs are not recorded, because such runs are short.
@@ -40,6 +40,6 @@ pub(super) fn note(stage: StageKind, jobs: usize, took: Duration) {
     let mut durations = read(path);
     durations.insert(key(stage, jobs), took.as_secs_f64());
     if let Ok(text) = serde_json::to_vec_pretty(&durations) {
-        let _ = folder::write_file(path, &text);
+        let _ = files::write_file(path, &text);
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::output::{print, say};
 use super::{Ended, Outcome, Stop};
-use crate::report::folder;
+use crate::report::files;
 use crate::schema::FileKind;
 
 #[derive(Args, Debug)]
@@ -32,7 +32,7 @@ impl SchemaCommand {
         };
         for kind in FileKind::ALL {
             let path = folder.join(kind.file_name());
-            folder::write_file(&path, kind.text().as_bytes())
+            files::write_file(&path, kind.text().as_bytes())
                 .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", path.display())))?;
             say!("{}", path.display());
         }

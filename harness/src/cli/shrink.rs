@@ -14,7 +14,7 @@ use super::files::read_plan;
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on, interrupted, jobs};
 use crate::campaign::groups;
-use crate::report::folder;
+use crate::report::files;
 use crate::shrink::{Finding, Findings, Shrunk, Trial, shrink};
 
 /// Maximum number of narrative lines in the comment at the beginning of a file.
@@ -54,7 +54,7 @@ impl ShrinkCommand {
         };
         let Shrunk { plan, trials } = &found.shrunk;
         let text = file(plan, &found.last, &output)?;
-        folder::write_file(&output, text.as_bytes())
+        files::write_file(&output, text.as_bytes())
             .map_err(|error| Stop::Usage(format!("cannot write {}: {error}", output.display())))?;
         say!(
             "{} after {trials} runs: {} and {} left",

@@ -15,7 +15,7 @@ const SUITE: &str = "drydock.driver";
 pub fn write(path: &Path, report: &driver_suite::Report) -> std::io::Result<()> {
     let mut xml = Vec::new();
     junit(report).serialize(&mut xml).map_err(std::io::Error::other)?;
-    super::folder::write_file(path, &xml)
+    super::files::write_file(path, &xml)
 }
 
 fn junit(report: &driver_suite::Report) -> Report {

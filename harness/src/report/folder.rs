@@ -3,18 +3,15 @@
 //! It contains no credentials: Secrets are not watched, and the ledger stores no user data.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::{fs, io};
+use std::io;
 
 use scenario::job::{Job, PLAN};
 use scenario::result::RunResult;
 use serde::Serialize;
 use stage::StageResult;
 
+use super::files::{RESULT, write_file};
 use super::store;
-
-/// The file with the result.
-pub(super) const RESULT: &str = "result.json";
 
 /// Writes the report folder of a failed run, and sets the fields of the result that refer to it. `ran`: what the stage
 /// knows, if the run returned.
@@ -69,12 +66,4 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io
 
 fn yaml<T: Serialize>(value: &T) -> io::Result<String> {
     serde_saphyr::to_string(value).map_err(io::Error::other)
-}
-
-/// Writes a file, and the folders above it.
-pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    fs::write(path, content)
 }

@@ -26,5 +26,5 @@ pub fn write(path: &Path, runs: &[RunResult], interrupted: bool) -> std::io::Res
         interrupted,
         runs,
     };
-    super::folder::write_file(path, &serde_json::to_vec_pretty(&document)?)
+    super::files::write_file(path, &serde_json::to_vec_pretty(&document)?)
 }

@@ -14,7 +14,7 @@ use scenario::result::RunResult;
 pub fn write(path: &Path, runs: &[RunResult]) -> std::io::Result<()> {
     let mut xml = Vec::new();
     report(runs).serialize(&mut xml).map_err(std::io::Error::other)?;
-    super::folder::write_file(path, &xml)
+    super::files::write_file(path, &xml)
 }
 
 fn report(runs: &[RunResult]) -> Report {

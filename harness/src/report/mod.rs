@@ -4,6 +4,7 @@
 
 pub mod diff;
 pub mod driver;
+pub mod files;
 pub mod folder;
 pub mod json;
 pub mod junit;

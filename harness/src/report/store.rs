@@ -13,7 +13,7 @@ use scenario::job::{Job, PLAN};
 use scenario::result::RunResult;
 use serde::{Deserialize, Serialize};
 
-use super::folder::{RESULT, write_file};
+use super::files::{RESULT, write_file};
 
 /// The file that marks a folder whose scenario passes now.
 const PASSING: &str = "passing.json";

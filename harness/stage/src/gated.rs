@@ -19,7 +19,7 @@ use tower::Layer;
 use super::StageError;
 use super::child::{Ended, Group};
 use super::clusters::Clusters;
-use super::controller::{Controller, Places};
+use super::controller_program::{Controller, Places};
 use super::plane::{FileError, private_file};
 use super::ports::free_port;
 use super::setup::{Kubeconfigs, NO_TARGET};

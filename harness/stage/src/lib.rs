@@ -12,6 +12,7 @@ mod cloud_process;
 pub mod clusters;
 mod controller;
 pub mod controller_metrics;
+mod controller_program;
 pub mod controllers;
 pub mod deploy;
 mod gated;
