@@ -36,7 +36,7 @@ pub use config::{
     AuditSettings, BootDelay, CloudControllerSettings, Config, ConfigError, KubeletSettings, MachineType, read_rules,
 };
 pub use fakecloud_api::Delay;
-pub use fakecloud_api::FaultRule;
+pub use fakecloud_api::{DurationText, FaultRule};
 pub use journal::{
     AuditLimits, Damage, JournalError, LaterVersion, Loss, Place, Reason, Step, Unrecoverable, Writer, inspect,
 };

@@ -3,6 +3,7 @@
 
 use apiserver::faults::Rule;
 use clap::ValueEnum;
+use fakecloud::{Delay, DurationText};
 use scenario::plan::Plan;
 use scenario::{FaultRule, Scenario};
 use schemars::generate::SchemaSettings;
@@ -80,7 +81,7 @@ impl FileKind {
             Self::Scenario => generator.into_root_schema_for::<Scenario>(),
             Self::Plan => generator.into_root_schema_for::<Plan>(),
             Self::ApiFaults => generator.into_root_schema_for::<Rules<Rule>>(),
-            Self::CloudFaults => generator.into_root_schema_for::<Rules<FaultRule>>(),
+            Self::CloudFaults => generator.into_root_schema_for::<Rules<FaultRule<Delay, DurationText>>>(),
             Self::Fakecloud => generator.into_root_schema_for::<fakecloud::Config>(),
         };
         schema.insert("title".to_owned(), format!("Drydock: {}", self.description()).into());

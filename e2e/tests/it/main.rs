@@ -18,6 +18,7 @@ mod existing;
 mod exits;
 mod files;
 mod inert;
+mod json_schema;
 mod leftovers;
 mod misses;
 mod nodes;

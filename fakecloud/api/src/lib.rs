@@ -9,6 +9,7 @@ mod delay;
 pub mod deprecation;
 mod rate;
 mod rule;
+mod schema;
 mod vm_state;
 
 pub use call::{AnyCall, CloudCall};
@@ -16,4 +17,5 @@ pub use delay::Delay;
 pub use deprecation::{Deprecation, Deprecations};
 pub use rate::{RateError, check_rate};
 pub use rule::{Action, At, FaultRule, FaultRuleError, Match, Partial, RuleReader, Stale, Throttle, Trouble, Window};
+pub use schema::{CodeText, DurationText};
 pub use vm_state::VmState;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fakecloud_api::DurationText;
 use mcm_api::duration::GoDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ pub struct CloudControllerSettings {
     /// Whether it runs.
     pub enabled: bool,
     /// Time from a VM's end or stop until its Node is checked.
+    #[schemars(with = "DurationText")]
     pub monitor_period: GoDuration,
     /// Whether the Node of a terminated VM stays while its Ready condition is True, as in upstream.
     pub wait_for_not_ready: bool,

@@ -1,5 +1,6 @@
 //! The configuration of the cloud's storage.
 
+use fakecloud_api::DurationText;
 use mcm_api::duration::GoDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,14 +14,19 @@ pub struct CsiSettings {
     /// Whether the cloud's storage serves the cluster.
     pub enabled: bool,
     /// Duration of creating a volume.
+    #[schemars(with = "DurationText")]
     pub provision_delay: GoDuration,
     /// Duration of deleting a volume.
+    #[schemars(with = "DurationText")]
     pub delete_delay: GoDuration,
     /// Duration of attaching a volume to a VM.
+    #[schemars(with = "DurationText")]
     pub attach_delay: GoDuration,
     /// Duration of detaching a volume from a VM.
+    #[schemars(with = "DurationText")]
     pub detach_delay: GoDuration,
     /// Pause before a failed call is retried.
+    #[schemars(with = "DurationText")]
     pub retry_delay: GoDuration,
     /// Maximum number of volumes of a VM.
     pub volumes_per_node: u32,

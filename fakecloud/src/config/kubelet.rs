@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fakecloud_api::DurationText;
 use mcm_api::duration::GoDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,20 +15,28 @@ use crate::kubelet::Settings;
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct KubeletSettings {
     /// Time from the VM's boot to the kubelet's first call.
+    #[schemars(with = "DurationText")]
     pub start_delay: GoDuration,
     /// Period of Lease renewals.
+    #[schemars(with = "DurationText")]
     pub lease_period: GoDuration,
     /// `spec.leaseDurationSeconds` of the Lease; rounded up to whole seconds.
+    #[schemars(with = "DurationText")]
     pub lease_duration: GoDuration,
     /// Period of status writes of an unchanged Node.
+    #[schemars(with = "DurationText")]
     pub status_period: GoDuration,
     /// Minimum time between two status writes that revert changes of other writers.
+    #[schemars(with = "DurationText")]
     pub status_sync: GoDuration,
     /// Pause before a rejected kubelet tries to join again.
+    #[schemars(with = "DurationText")]
     pub join_retry: GoDuration,
     /// Time from a pod's binding to Running.
+    #[schemars(with = "DurationText")]
     pub pod_start_delay: GoDuration,
     /// How long a pod takes to terminate; limited by its grace period.
+    #[schemars(with = "DurationText")]
     pub pod_stop_delay: GoDuration,
     /// Maximum number of concurrent API calls of all kubelets.
     pub concurrency: usize,

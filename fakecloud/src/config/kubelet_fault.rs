@@ -1,5 +1,6 @@
 //! Faults of kubelets in the configuration.
 
+use fakecloud_api::DurationText;
 use jiff::SignedDuration;
 use mcm_api::duration::GoDuration;
 use schemars::JsonSchema;
@@ -19,20 +20,25 @@ pub struct KubeletFaultRule {
     pub zone: String,
     /// Time from the VM's first boot to the fault.
     #[serde(default)]
+    #[schemars(with = "DurationText")]
     pub after: GoDuration,
     /// Duration. Absent: until it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DurationText>")]
     pub lasts: Option<GoDuration>,
     /// The kind of fault.
     pub mode: KubeletMode,
     /// For `slow` and `slowRecovery`: the duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DurationText>")]
     pub delay: Option<GoDuration>,
     /// For `clockAhead` and `clockBehind`: the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DurationText>")]
     pub by: Option<GoDuration>,
     /// For `flapping`: the length of one cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DurationText>")]
     pub period: Option<GoDuration>,
     /// For `flapping`: the share of the period in which the kubelet is up. Absent: 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ mod translate;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fakecloud_api::Deprecations;
+use fakecloud_api::{Deprecations, DurationText};
 use mcm_api::duration::GoDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,12 +65,14 @@ pub struct Config {
     /// Boot delays for some types and zones; the first match applies.
     pub boot_delays: Vec<BootDelay>,
     /// How long a deleted VM is stopping.
+    #[schemars(with = "DurationText")]
     pub termination_delay: GoDuration,
     /// Result of a second creation for the same machine.
     pub duplicate_creates: DuplicateCreates,
     /// Whether a new VM is uninitialized until `InitializeMachine`.
     pub require_initialize: bool,
     /// Delay of the reply to every driver call.
+    #[schemars(with = "DurationText")]
     pub call_latency: GoDuration,
     /// Simulated kubelets.
     pub kubelet: KubeletSettings,
@@ -81,6 +83,7 @@ pub struct Config {
     /// The files of the audit log in the ledger's folder.
     pub audit: AuditSettings,
     /// Fault rules of driver calls.
+    #[schemars(with = "Vec<FaultRule<Delay, DurationText>>")]
     pub faults: Vec<FaultRule>,
 }
 

@@ -1,16 +1,17 @@
 //! Expectations: a condition on the world, and a time.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use mcm_api::Phase;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duration::DurationExpression;
 use crate::Problem;
 use crate::object_reference::ObjectReference;
-use fakecloud_api::CloudCall;
+use fakecloud_api::{CloudCall, CodeText};
 
 /// A condition that must be observed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -117,6 +118,19 @@ pub enum Condition {
     Not(Box<Condition>),
 }
 
+/// The schema of [`Phase`].
+struct PhaseText;
+
+impl JsonSchema for PhaseText {
+    fn schema_name() -> Cow<'static, str> {
+        "Phase".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": "The phase of a machine.", "type": "string", "enum": Phase::TEXTS })
+    }
+}
+
 /// A machine exists and has a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -124,6 +138,7 @@ pub struct PhaseIs {
     /// Name of the machine.
     pub machine: String,
     /// The phase.
+    #[schemars(with = "PhaseText")]
     pub is: Phase,
 }
 
@@ -160,6 +175,7 @@ pub struct ErrorCodeIs {
     /// Name of the machine.
     pub machine: String,
     /// The code's name.
+    #[schemars(with = "CodeText")]
     pub is: mcm_api::Code,
 }
 
@@ -188,6 +204,7 @@ pub struct History {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PhaseChange {
     /// The phase.
+    #[schemars(with = "PhaseText")]
     pub phase: Phase,
     /// Minimum distance from the previous phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ pub use self::error::FaultRuleError;
 pub(crate) use self::old::{call_values, renamed};
 pub use self::read::RuleReader;
 pub use self::values::{At, Partial, Stale, Throttle, Trouble, Window};
+use crate::schema::CodeText;
 use crate::{CloudCall, Delay};
 
 /// A fault rule: which calls it hits, and what happens to them.
@@ -86,6 +87,7 @@ pub struct Match<D = GoDuration> {
 pub struct Action<L = Delay, D = GoDuration> {
     /// The code of the reply. Absent: that of the call itself.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "read::code_name")]
+    #[schemars(with = "Option<CodeText>")]
     pub code: Option<Code>,
     /// The code and the text of a common error, instead of `code`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-use fakecloud_api::Deprecations;
+use fakecloud_api::{Deprecations, DurationText};
 use mcm_api::GoDuration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -52,10 +52,12 @@ pub struct Plan {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
     /// Maximum of virtual time.
+    #[schemars(with = "DurationText")]
     pub virtual_time: GoDuration,
     /// Maximum number of trace entries.
     pub events: u64,
     /// Maximum of wall-clock time, after which the process of the run is killed.
+    #[schemars(with = "DurationText")]
     pub wall_time: GoDuration,
 }
 
