@@ -13,8 +13,6 @@ pub mod keys;
 pub mod machine;
 pub mod names;
 pub mod preservation;
-#[cfg(feature = "schema")]
-mod schema;
 pub mod set;
 pub mod type_meta;
 mod wire_enum;
