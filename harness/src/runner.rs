@@ -103,15 +103,16 @@ fn note_misses(job: &Job, ran: &StageResult, result: &mut RunResult) {
 }
 
 /// Adds refused requests to the result: as a failure, or to the reason of an existing failure.
-fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
+fn note_refusals(job: &Job, result: &mut RunResult, refused: &BTreeSet<String>) {
     if refused.is_empty() {
         return;
     }
     let list: Vec<&str> = refused.iter().map(String::as_str).collect();
-    let message = format!(
-        "the API server refused {}: deploy/rbac does not allow it",
-        list.join(", ")
-    );
+    let roles = match job.controller {
+        None => "deploy/rbac does not allow it",
+        Some(_) => "the roles in the world's manifests do not allow it",
+    };
+    let message = format!("the API server refused {}: {roles}", list.join(", "));
     match &mut result.failure {
         Some(failure) => failure.reason += &format!(" ({message})"),
         None => {
@@ -152,7 +153,7 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
     result.writes = ran.writes.clone();
     result.requests = ran.requests.clone();
     note_misses(job, &ran, &mut result);
-    note_refusals(&mut result, &ran.refused);
+    note_refusals(job, &mut result, &ran.refused);
     record(job, &mut result, Some(&ran));
     result
 }

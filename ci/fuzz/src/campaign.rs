@@ -113,7 +113,8 @@ pub async fn run(target: &'static Target, settings: &Settings) -> anyhow::Result
             break;
         }
         fs::write(&progress, from.to_le_bytes())?;
-        let mut command = Command::new(std::env::current_exe()?);
+        // Not its path: a build may replace the file while the targets run.
+        let mut command = Command::new("/proc/self/exe");
         command.args(["worker", target.name, "--progress"]).arg(&progress);
         command.args(["--seed", &settings.seed.to_string(), "--from", &from.to_string()]);
         command.args(["--milliseconds", &left.as_millis().to_string()]);

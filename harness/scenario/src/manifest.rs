@@ -73,6 +73,17 @@ impl World {
         self.crds.iter().chain(&self.manifests).filter_map(Manifest::object)
     }
 
+    /// Whether one of its bindings gives rights to this service account.
+    pub fn has_roles_of(&self, account: &str) -> bool {
+        let binds = |object: &Value| {
+            let is_binding = matches!(object["kind"].as_str(), Some("RoleBinding" | "ClusterRoleBinding"));
+            let subjects = object["subjects"].as_array().into_iter().flatten();
+            let mut accounts = subjects.filter(|subject| subject["kind"] == "ServiceAccount");
+            is_binding && accounts.any(|subject| subject["name"] == account)
+        };
+        self.objects().any(binds)
+    }
+
     /// The kind of its first object outside of namespaces, if it has one.
     pub(crate) fn cluster_wide_kind(&self) -> Option<&'static str> {
         let kinds = Scenario::kinds_of(self.objects());

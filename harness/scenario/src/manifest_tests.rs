@@ -1,10 +1,12 @@
 use std::path::PathBuf;
 
 use rstest::rstest;
+use serde_json::json;
 use tempfile::TempDir;
 
+use super::Manifest;
 use crate::plan::Plan;
-use crate::{Deprecations, Scenario};
+use crate::{Deprecations, Scenario, World};
 
 const WIDGETS: &str = "\
 apiVersion: apiextensions.k8s.io/v1
@@ -174,4 +176,24 @@ fn a_text_without_a_file_names_no_files() {
     let text = "name: story\nabout: A story.\nworld: {crds: [a.yaml]}\nsteps: [{wait: 1s}]\n";
     let error = Scenario::from_yaml(text, "text").unwrap_err().to_string();
     assert!(error.contains("the scenario itself is not read from a file"), "{error}");
+}
+
+#[rstest]
+#[case::a_binding("RoleBinding", "ServiceAccount", "controller", true)]
+#[case::a_binding_in_all_namespaces("ClusterRoleBinding", "ServiceAccount", "controller", true)]
+#[case::of_another_account("RoleBinding", "ServiceAccount", "other", false)]
+#[case::of_a_user("RoleBinding", "User", "controller", false)]
+#[case::another_kind("Role", "ServiceAccount", "controller", false)]
+fn a_world_gives_rights_to_an_account_by_a_binding(
+    #[case] kind: &str,
+    #[case] subject: &str,
+    #[case] name: &str,
+    #[case] expected: bool,
+) {
+    let object = json!({ "kind": kind, "subjects": [{ "kind": subject, "name": name }] });
+    let world = World {
+        manifests: vec![Manifest::Object(object)],
+        ..World::default()
+    };
+    assert_eq!(world.has_roles_of("controller"), expected);
 }

@@ -141,6 +141,7 @@ impl Up {
             no_target: false,
             drivers: 0,
             fencing: scenario::PreserveFencing::default(),
+            has_roles: false,
         };
         let (stage, population) = (self.stage, self.population);
         let plane = PlaneOptions {

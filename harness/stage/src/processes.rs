@@ -65,6 +65,7 @@ pub async fn run(
         no_target: job.plan.scenario.world.no_target,
         drivers: job.plan.scenario.world.drivers,
         fencing: job.plan.scenario.world.fencing,
+        has_roles: job.plan.scenario.world.has_roles_of(MCM_ACCOUNT),
     };
     let audits = planes.audits();
     let scenario = &job.plan.scenario;
@@ -128,6 +129,8 @@ pub struct Plan {
     pub drivers: u32,
     /// mcm's fencing of preserved machines.
     pub fencing: PreserveFencing,
+    /// Whether the world gives rights to the controller's account: then also another controller than mcm uses it.
+    pub has_roles: bool,
 }
 
 /// A world on the wall clock. Dropping it ends its processes and removes its files.
@@ -429,22 +432,22 @@ async fn start_drivers(
     Ok(drivers)
 }
 
-/// Our mcm uses its service account with the roles of `deploy/`. Another controller may need other permissions, so it
-/// gets the administrator's kubeconfig.
+/// mcm uses its service account with the roles of `deploy/`. Another controller needs other permissions: it uses that
+/// account if the world gives rights to it, and otherwise the administrator's kubeconfig.
 async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, PlaneError> {
-    let (control, target) = match plan.controller {
-        Controller::Mcm => {
-            let control = planes.control.kubeconfig_of(MCM_ACCOUNT).await?;
-            let target = match planes.are_two() {
-                true => planes.target().kubeconfig_of(MCM_ACCOUNT).await?,
-                false => control.clone(),
-            };
-            (control, target)
-        }
-        Controller::Command(_) | Controller::None => (
+    let uses_account = plan.controller == Controller::Mcm || plan.has_roles;
+    let (control, target) = if uses_account {
+        let control = planes.control.kubeconfig_of(MCM_ACCOUNT).await?;
+        let target = match planes.are_two() {
+            true => planes.target().kubeconfig_of(MCM_ACCOUNT).await?,
+            false => control.clone(),
+        };
+        (control, target)
+    } else {
+        (
             planes.control.kubeconfig().to_owned(),
             planes.target().kubeconfig().to_owned(),
-        ),
+        )
     };
     let target = if plan.no_target { NO_TARGET.into() } else { target };
     Ok(Kubeconfigs { control, target })
