@@ -1,4 +1,4 @@
-//! `drydock up` as a child process.
+//! `drydock up`, or another command that serves until it is ended, as a child process.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::drydock::drydock_program;
 
-/// A running `drydock up`, which is killed when dropped.
+/// A running `drydock up` or `drydock apiserver`, which is killed when dropped.
 pub struct Up {
     pub child: Child,
     // Keeps the pipe open, because the process prints to it.
@@ -32,11 +32,16 @@ impl Up {
 
     /// Starts this command, which is a `drydock up`, and waits until it is up.
     pub fn of(command: &mut Command) -> Self {
+        Self::when_it_prints("Ctrl-C ends everything", command)
+    }
+
+    /// Starts this command, and waits until it has printed the text.
+    pub fn when_it_prints(text: &str, command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let printed = String::new();
         let mut up = Self { child, output, printed };
-        up.prints("Ctrl-C ends everything");
+        up.prints(text);
         up
     }
 

@@ -51,7 +51,7 @@ pub(super) struct Apiserver {
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// Ends when standard input is closed, as it is when the process that started the server ends for any reason
+    /// Ends when standard input is closed: also when the process that started the server is killed
     #[arg(long)]
     until_stdin_closes: bool,
 
@@ -76,7 +76,6 @@ impl Apiserver {
         let from = clock.now();
         let controllers = Name::select(&self.controllers).map_err(|error| format!("--controllers: {error}"));
         let controllers = controllers.map_err(Stop::Usage)?;
-        let input_closed = self.until_stdin_closes.then(stdin_closes);
         if let Some(path) = &self.kubeconfig {
             check_replaceable(path)?;
         }
@@ -97,9 +96,7 @@ impl Apiserver {
         say!("The API server is ready after {milliseconds} ms. Ctrl-C ends it and removes its files.");
         let ended = tokio::select! {
             biased;
-            Ok(()) = async { match input_closed { Some(closed) => closed.await, None => std::future::pending().await } } => {
-                Ok(Outcome::Passed)
-            }
+            () = stdin_closes(), if self.until_stdin_closes => Ok(Outcome::Passed),
             reason = plane.trouble() => Err(Stop::Usage(reason)),
         };
         drop(plane.shutdown().await);
@@ -151,14 +148,14 @@ fn check_replaceable(path: &Path) -> Result<(), Stop> {
     refuse("the file exists and drydock did not write it; name another file, or remove it")
 }
 
-/// Receives a message when standard input ends. The thread that reads it ends with the process.
-fn stdin_closes() -> oneshot::Receiver<()> {
+/// Returns when standard input ends. The thread that reads it ends with the process.
+async fn stdin_closes() {
     let (closed, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         let _ = closed.send(());
     });
-    receiver
+    let _ = receiver.await;
 }
 
 #[cfg(test)]

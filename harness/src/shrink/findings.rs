@@ -31,7 +31,7 @@ impl Findings {
 
     /// Whether a smaller plan fails as the original one. Another failure is collected if it is the first of its kind.
     ///
-    /// A plan whose step cannot be performed or has no effect is not a finding: it lacks something that the step needs.
+    /// A plan whose step cannot be performed or has no effect is not a finding: shrinking removed what the step needs.
     pub fn is_same(&mut self, plan: &Plan, failure: Option<&FailureResult>) -> bool {
         let Some(signature) = failure.map(|failure| &failure.signature) else {
             return false;

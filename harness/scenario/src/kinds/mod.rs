@@ -136,7 +136,7 @@ pub fn find(name: &str) -> Result<&'static Kind, UnknownKind> {
     }
 }
 
-/// The kinds of a world: all of Kubernetes and of the machine API, and those of its own definitions.
+/// The kinds of a world: all of Kubernetes and of the machine API, and those of its CustomResourceDefinitions.
 #[derive(Clone, Debug, Default)]
 pub struct Kinds {
     /// The stored version of each definition before the other served ones.
@@ -155,7 +155,7 @@ impl Kinds {
         }
     }
 
-    /// The kinds of its own definitions, each in one version.
+    /// The kinds of its CustomResourceDefinitions, each in one version.
     pub fn custom(&self) -> impl Iterator<Item = &'static Kind> {
         let firsts = self.custom.iter().enumerate();
         firsts.filter_map(|(index, kind)| {
