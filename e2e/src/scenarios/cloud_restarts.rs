@@ -26,7 +26,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(boot_delay() + 3 * slack(), all(MACHINES.map(running)))
     .always(slack() / 2, all(MACHINES.map(running)))
     .steps(MACHINES.map(delete_machine))
-    .eventually(creation_timeout() / 2, called(CloudCall::DeleteMachine))
+    .eventually(creation_timeout() + slack(), called(CloudCall::DeleteMachine))
     .step(fakecloud(ProcessAction::Restart))
     .eventually(creation_timeout(), all(MACHINES.map(nothing_left)))
 }

@@ -216,6 +216,8 @@ impl CrashCommand {
         let plan = |disturbances: Vec<Disturbance>| {
             let mut job = clean.clone();
             job.plan.disturbances = disturbances;
+            // On a wall clock a controller may have fewer effects than in the undisturbed run.
+            job.plan.may_miss = self.controller.is_some();
             job
         };
         let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
