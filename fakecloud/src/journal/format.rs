@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::damage::{Damage, Reason};
 use super::version::{LaterVersion, PROGRAM, VERSION};
-use crate::model::{Change, RowCounts, Snapshot};
+use crate::model::{Change, MAX_NUMBER, RowCounts, Snapshot};
 
 /// The whole ledger.
 pub(super) const LEDGER: &str = "ledger.json";
@@ -92,6 +92,15 @@ impl Header {
         }
         if header.file != kind {
             return Err(line.damage(file, Reason::OtherFile));
+        }
+        let numbers = [
+            ("generation", header.generation),
+            ("frame", header.frame),
+            ("log", header.log),
+        ];
+        if let Some((field, number)) = numbers.into_iter().find(|(_, number)| *number > MAX_NUMBER) {
+            let reason = format!("{field} is {number}, and {MAX_NUMBER} is the maximum");
+            return Err(line.damage(file, Reason::Syntax(reason)));
         }
         Ok(header)
     }

@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
+use super::command_error::CommandError;
 use super::settings::VmLimit;
 use super::{Cloud, CloudCall, ProviderSpec, Vm, VmState};
+use crate::glob;
 
 /// Kind of a limit of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,26 @@ impl Bucket {
 }
 
 impl Cloud {
+    /// Checks that globs on machine types and zones can match.
+    fn check_globs(&self, machine_type: &str, zone: &str) -> Result<(), CommandError> {
+        let types: Vec<String> = self.settings.machine_types.keys().cloned().collect();
+        let zones = self.settings.all_zones();
+        let checked = [
+            ("machine_type", machine_type, "machine types", &types),
+            ("zone", zone, "zones", &zones),
+        ];
+        for (field, pattern, what, known) in checked {
+            // Without configured zones any zone exists.
+            if !known.is_empty() && !known.iter().any(|known| glob::matches(pattern, known)) {
+                return Err(CommandError::Unusable(format!(
+                    "{field}: {pattern:?} matches none of this cloud's {what}: {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// The active limits of one kind, each with the number of VMs that count against it.
     pub fn limits(&self, kind: LimitKind) -> Vec<(VmLimit, u32)> {
         let limits = match kind {
@@ -68,7 +90,18 @@ impl Cloud {
     }
 
     /// Sets a limit of VMs, or removes it with `None`.
-    pub fn set_limit(&mut self, kind: LimitKind, machine_type: &str, zone: &str, vms: Option<u32>, now: Timestamp) {
+    ///
+    /// # Errors
+    /// If a glob matches no machine type or no zone of this cloud, or if the limit to remove does not exist.
+    pub fn set_limit(
+        &mut self,
+        kind: LimitKind,
+        machine_type: &str,
+        zone: &str,
+        vms: Option<u32>,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        self.check_globs(machine_type, zone)?;
         self.advance(now);
         let limits = match kind {
             LimitKind::Quota => &mut self.settings.quotas,
@@ -85,7 +118,20 @@ impl Cloud {
                 zone: zone.to_owned(),
                 vms,
             }),
-            (None, None) => {}
+            (None, None) => {
+                let known = limits
+                    .iter()
+                    .map(|limit| format!("{} in {}", limit.machine_type, limit.zone));
+                let known: Vec<String> = known.collect();
+                return Err(CommandError::Unusable(format!(
+                    "there is no limit of {machine_type} in {zone}; there are: {}",
+                    if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    }
+                )));
+            }
         }
         let operation = match kind {
             LimitKind::Quota => {
@@ -99,6 +145,7 @@ impl Cloud {
         };
         let amount = vms.map_or_else(|| "no limit".to_owned(), |vms| format!("{vms} VMs"));
         self.note(operation, &format!("{machine_type} in {zone}: {amount}"), now);
+        Ok(())
     }
 
     /// Whether one more VM fits the limits.

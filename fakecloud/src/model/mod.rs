@@ -4,6 +4,7 @@
 //! once and logs it. It does not use a clock, runtime, gRPC or the Kubernetes API.
 
 mod calls;
+mod command_error;
 mod commands;
 mod events;
 mod faults;
@@ -36,7 +37,7 @@ pub use fakecloud_api::{
 use jiff::{SignedDuration, Timestamp};
 
 pub use calls::Reply;
-pub use commands::{CommandError, Reference};
+pub use command_error::{CommandError, Reference};
 pub use events::TERMINATION_SCHEDULED;
 pub use faults::{Fault, FaultError, Faults};
 pub use findings::{Finding, FindingKind, Looking};
@@ -53,7 +54,7 @@ pub use settings::{
     BootDelay, DuplicateCreates, MachineType, PlannedKubeletFault, RateLimit, Settings, Token, VmLimit,
 };
 pub use spec::{DiskSpec, NicFlags, NicSpec, ProviderSpec, Taint};
-pub use state::{Change, RowCounts, Snapshot, StateError};
+pub use state::{Change, MAX_NUMBER, RowCounts, Snapshot, StateError};
 #[cfg(test)]
 pub(crate) use tests::request as test_request;
 pub use update::VmUpdate;

@@ -9,7 +9,7 @@ use clock::Seed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use self::check::StateError;
+pub use self::check::{MAX_NUMBER, StateError};
 use super::faults::Fault;
 use super::findings::Remembered;
 use super::kubelet_commands::Planned;

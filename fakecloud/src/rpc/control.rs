@@ -332,7 +332,8 @@ impl proto::cloud_server::Cloud for ControlService {
         let glob = |text: String| if text.is_empty() { "*".to_owned() } else { text };
         let (machine_type, zone) = (glob(machine_type), glob(zone));
         self.cloud
-            .step(|cloud, now| cloud.set_limit(kind, &machine_type, &zone, vms, now));
+            .step(|cloud, now| cloud.set_limit(kind, &machine_type, &zone, vms, now))
+            .map_err(|error| convert::command_error(&error))?;
         Ok(Response::new(self.limits()))
     }
 

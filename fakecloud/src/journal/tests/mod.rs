@@ -57,7 +57,9 @@ async fn a_ledger_continues_where_its_process_ended() {
             cloud.kill_vm(&machine("a"), now).unwrap();
             cloud.create_volume("volume-1", "local-1", "1Gi", now).unwrap();
             cloud.attach_volume("volume-1", &machine("a"), now).unwrap();
-            cloud.set_limit(crate::model::LimitKind::Quota, "*", "*", Some(3), now);
+            cloud
+                .set_limit(crate::model::LimitKind::Quota, "*", "*", Some(3), now)
+                .unwrap();
             cloud
                 .add_fault(FaultRule::new("").code(mcm_api::Code::Aborted), now)
                 .unwrap();

@@ -241,6 +241,12 @@ fn set(row: &mut serde_json::Value, path: &str, to: &str) {
     "has the number 1",
     "the last number that was assigned is 0"
 )]
+#[case::excess(
+    "/Small/last_ordinal",
+    "18446744073709551615",
+    "the number of the last VM is 18446744073709551615",
+    "is the maximum"
+)]
 #[case::zone(
     "/Vm/1/zone",
     "\"elsewhere\"",

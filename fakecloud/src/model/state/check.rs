@@ -14,18 +14,46 @@ pub enum StateError {
     Contradiction(String),
 }
 
+/// The maximum of all numbers that the cloud increases: no cloud reaches it, and additions to it do not overflow.
+pub const MAX_NUMBER: u64 = u64::MAX / 2;
+
 impl Snapshot {
     /// Checks that the rows do not contradict each other.
     ///
     /// # Errors
     /// The first contradiction.
     pub fn check(&self) -> Result<(), StateError> {
-        let found = self.contradiction_of_vms().or_else(|| {
+        let found = self.excess().or_else(|| self.contradiction_of_vms()).or_else(|| {
             misplaced("disk", &self.disks, |disk: &Disk| &disk.id)
                 .or_else(|| misplaced("network interface", &self.nics, |nic: &Nic| &nic.id))
                 .or_else(|| misplaced("volume", &self.volumes, |volume: &Volume| &volume.id))
         });
         found.map_or(Ok(()), |text| Err(StateError::Contradiction(text)))
+    }
+
+    /// The first number above the maximum.
+    fn excess(&self) -> Option<String> {
+        let small = &self.small;
+        let own = [
+            ("the number of the log's last record", self.log),
+            ("the number of the last VM", small.last_ordinal),
+            ("the number of added fault rules", small.fault_ids),
+            ("the number of findings", small.remembered.more),
+        ];
+        let faults = small.faults.iter().flat_map(|fault| [fault.seen, fault.hits]);
+        let outages = small.outages.iter().flat_map(|outage| [outage.seen, outage.hits]);
+        let all = own
+            .into_iter()
+            .chain(faults.map(|count| ("a counter of a fault rule", count)))
+            .chain(outages.map(|count| ("a counter of a failed zone", count)))
+            .chain(
+                self.made
+                    .values()
+                    .map(|count| ("the number of objects with a name", *count)),
+            )
+            .chain(self.vms.values().map(|vm| ("the number of boots of a VM", vm.boots)));
+        let (what, number) = all.into_iter().find(|(_, number)| *number > MAX_NUMBER)?;
+        Some(format!("{what} is {number}, and {MAX_NUMBER} is the maximum"))
     }
 
     fn contradiction_of_vms(&self) -> Option<String> {

@@ -117,7 +117,7 @@ fn a_quota_counts_existing_vms_and_capacity_running_ones() {
     );
     cloud.delete_vm(&machine("c"), at(4)).unwrap();
     cloud.start_vm(&machine("a"), at(5)).unwrap();
-    cloud.set_limit(LimitKind::Capacity, "small", "*", None, at(6));
+    cloud.set_limit(LimitKind::Capacity, "small", "*", None, at(6)).unwrap();
     create(&mut cloud, "d").unwrap();
     let full = create(&mut cloud, "e").unwrap_err();
     assert!(
@@ -125,11 +125,32 @@ fn a_quota_counts_existing_vms_and_capacity_running_ones() {
         "{}",
         full.message
     );
-    cloud.set_limit(LimitKind::Quota, "small", "local-*", Some(4), at(7));
+    cloud
+        .set_limit(LimitKind::Quota, "small", "local-*", Some(4), at(7))
+        .unwrap();
     create(&mut cloud, "e").unwrap();
     assert_eq!(cloud.limits(LimitKind::Quota)[0].1, 4);
     // A second call for a machine with a VM needs no capacity.
     assert!(create(&mut cloud, "e").is_ok());
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let mut cloud = with("zones: [a-1, a-2]");
+    let mut set = |machine_type: &str, zone: &str, vms| {
+        let set = cloud.set_limit(LimitKind::Quota, machine_type, zone, vms, at(1));
+        set.map_err(|error| error.to_string())
+    };
+    let error = set("tiny", "*", Some(1)).unwrap_err();
+    assert_eq!(
+        error,
+        "machine_type: \"tiny\" matches none of this cloud's machine types: large, medium, small"
+    );
+    let error = set("*", "b-*", Some(1)).unwrap_err();
+    assert_eq!(error, "zone: \"b-*\" matches none of this cloud's zones: a-1, a-2");
+    assert_eq!(set("small", "a-1", Some(1)), Ok(()));
+    let error = set("small", "a-2", None).unwrap_err();
+    assert_eq!(error, "there is no limit of small in a-2; there are: small in a-1");
 }
 
 #[test]
