@@ -66,9 +66,9 @@ test-all:        ## those of `make test`, and the long ones
 real-test:       ## the long tests that need a real control plane
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: the_real_api_server_rejects on_a_real_control_plane
 
-fuzz:            ## mutated requests, expressions, schemas, messages and files, for FUZZ_SECONDS altogether
+fuzz:            ## mutated requests, expressions, schemas, messages and files, for FUZZ_SECONDS altogether (FUZZ_SEED: of that seed)
 	$(CARGO) build --workspace --bin fuzz
-	target/debug/fuzz run --seconds $(FUZZ_SECONDS)
+	target/debug/fuzz run --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
 attack: build    ## hostile requests to a running system: nothing may end, and /healthz must stay fast
 	$(CARGO) build --workspace --bin fuzz
