@@ -23,7 +23,7 @@ macro_rules! saturating {
     };
 }
 
-saturating!(i32, i64, u32, u64, usize);
+saturating!(i32, i64, i128, u32, u64, usize);
 
 /// The sum, which stops at the limits of its type.
 pub fn total<T: Saturating>(items: impl IntoIterator<Item = T>) -> T {

@@ -46,6 +46,15 @@ pub enum Subresource {
     Finalize,
     /// `serviceaccounts/token`.
     Token,
+    /// `pods/log`.
+    Log,
+    /// A connection into a pod: `pods/exec`, `pods/attach` and `pods/portforward`.
+    Connect {
+        /// The last segment of its path.
+        name: &'static str,
+        /// The kind of its options, such as `PodExecOptions`.
+        kind: &'static str,
+    },
 }
 
 impl Subresource {
@@ -58,8 +67,22 @@ impl Subresource {
             Self::Binding => "binding",
             Self::Finalize => "finalize",
             Self::Token => "token",
+            Self::Log => "log",
+            Self::Connect { name, .. } => name,
         }
     }
+}
+
+/// How the server answers requests for a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Endpoint {
+    /// It stores the objects.
+    #[default]
+    Stored,
+    /// It answers a created object without storing it: reviews.
+    Review,
+    /// It computes the objects for each request: usage of nodes and pods.
+    Computed,
 }
 
 /// A selectable field in addition to `metadata.name` and `metadata.namespace`.
@@ -145,8 +168,8 @@ pub struct Resource {
     pub unconditional_update: bool,
     /// Whether deletion waits for a grace period (pods).
     pub graceful_deletion: bool,
-    /// Whether the kind is a review: the server answers it without storing it.
-    pub review: bool,
+    /// How the server answers requests for the kind.
+    pub endpoint: Endpoint,
     /// Whether DELETE returns the object instead of a Status.
     pub returns_deleted: bool,
     /// The selectable fields.
@@ -183,6 +206,11 @@ impl Resource {
     /// Whether the kind comes from a CustomResourceDefinition.
     pub fn is_custom(&self) -> bool {
         matches!(self.shape, Shape::Custom(_))
+    }
+
+    /// Whether the server stores the objects.
+    pub fn is_stored(&self) -> bool {
+        self.endpoint == Endpoint::Stored
     }
 
     /// Whether `/status` is a subresource.

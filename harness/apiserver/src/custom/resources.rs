@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{is_true, items, text, texts};
 use crate::jsonpath::JsonPath;
-use crate::resource::{Column, Generation, Printer, Resource, Selectable, Shape, Subresource};
+use crate::resource::{Column, Endpoint, Generation, Printer, Resource, Selectable, Shape, Subresource};
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
 
@@ -44,7 +44,7 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         generation: Generation::Content,
         unconditional_update: false,
         graceful_deletion: false,
-        review: false,
+        endpoint: Endpoint::Stored,
         returns_deleted: false,
         selectable: selectable(version),
         printer: printer(version),

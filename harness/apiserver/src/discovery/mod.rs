@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::aggregated::aggregated;
 use self::order::{groups, in_version, versions};
-use crate::resource::{Resource, Subresource};
+use crate::resource::{Endpoint, Resource, Subresource};
 
 /// The verbs of a resource in discovery.
 const VERBS: [&str; 8] = [
@@ -139,6 +139,8 @@ impl<'a> Served<'a> {
             Subresource::Status => own(&resource.kind, CHANGE),
             Subresource::Finalize => own(&resource.kind, &["update"]),
             Subresource::Binding => own("Binding", &["create"]),
+            Subresource::Log => own(&resource.kind, &["get"]),
+            Subresource::Connect { kind, .. } => own(kind, &["create", "get"]),
             Subresource::Scale { .. } => Self {
                 group: "autoscaling",
                 version: "v1",
@@ -172,8 +174,10 @@ fn sorted_subresources(resource: &Resource) -> Vec<&Subresource> {
 
 /// Namespaces have no deletecollection: upstream's registry does not offer it.
 fn verbs(resource: &Resource) -> Vec<&'static str> {
-    if resource.review {
-        return vec!["create"];
+    match resource.endpoint {
+        Endpoint::Stored => {}
+        Endpoint::Review => return vec!["create"],
+        Endpoint::Computed => return vec!["get", "list"],
     }
     let one_by_one = resource.group.is_empty() && resource.plural == "namespaces";
     VERBS

@@ -8,6 +8,7 @@ mod caller;
 mod disturb;
 mod documents;
 mod impersonation;
+mod kubelet;
 mod measure;
 mod negotiate;
 mod objects;
@@ -15,6 +16,7 @@ mod path;
 mod query;
 mod render;
 mod reviews;
+mod usage;
 mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -375,6 +377,17 @@ fn no_such_path() -> ApiError {
     ApiError {
         details: Some(serde_json::json!({})),
         ..ApiError::new(404, "NotFound", "the server could not find the requested resource")
+    }
+}
+
+fn method_not_allowed() -> ApiError {
+    ApiError {
+        details: Some(serde_json::json!({})),
+        ..ApiError::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
     }
 }
 

@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::body::{decode, media_type};
 use super::path::Target;
 use super::watch::Feed;
-use super::{Body, Exchange, json_response, no_such_path};
+use super::{Body, Exchange, json_response, kubelet, method_not_allowed, no_such_path, text_response, usage};
 use crate::faults::OpenWatch;
 use crate::registry::{
     DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
 };
-use crate::resource::Subresource;
+use crate::resource::{Endpoint, Subresource};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 use crate::types::time::after;
@@ -50,7 +50,7 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         .find(&target.group, &target.version, &target.plural)
         .ok_or_else(no_such_path)?;
     let resource = &entry.resource;
-    if resource.review {
+    if resource.endpoint == Endpoint::Review {
         if resource.namespaced != target.namespace.is_some() {
             return Err(no_such_path());
         }
@@ -63,6 +63,9 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
     }
     if target.namespace.is_some() && !resource.namespaced {
         return Err(no_such_path());
+    }
+    if resource.endpoint == Endpoint::Computed {
+        return usage::serve(exchange, entry, target, verb);
     }
     let Some(name) = &target.name else {
         return collection(exchange, entry, target, verb).await;
@@ -248,8 +251,37 @@ fn subresource(
             let token = exchange.server.request_token(key, request, options.dry_run)?;
             Ok(json_response(201, exchange.presentation.value(&token)))
         }
+        (Subresource::Log, "get") => {
+            let pod = registry.get(entry, key)?.value().map_err(ApiError::internal)?;
+            let options = exchange.query.log(exchange.now)?;
+            let log = kubelet::log(&pod, &events_of(registry, &pod), &options)?;
+            Ok(text_response(200, &log))
+        }
+        (Subresource::Connect { name, .. }, "get" | "create") => {
+            let pod = registry.get(entry, key)?.value().map_err(ApiError::internal)?;
+            Err(kubelet::refusal(&pod, name))
+        }
         _ => Err(method_not_allowed()),
     }
+}
+
+/// The events about a pod.
+fn events_of(registry: &Registry, pod: &Value) -> Vec<Value> {
+    let catalog = registry.catalog();
+    let Some(entry) = catalog.find("", "v1", "events") else {
+        return Vec::new();
+    };
+    let of = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let scope = Scope {
+        namespace: Some(of("/metadata/namespace").to_owned()),
+        after: None,
+    };
+    let listing = registry.store().list(&entry.table, &scope, None);
+    let objects = listing.map(|listing| listing.objects).unwrap_or_default();
+    let about =
+        |event: &Value| event.pointer("/involvedObject/uid").and_then(Value::as_str) == Some(of("/metadata/uid"));
+    let events = objects.iter().filter_map(|object| object.value().ok());
+    events.filter(about).collect()
 }
 
 fn change(
@@ -388,17 +420,6 @@ async fn wait_for(exchange: &Exchange<'_>, revision: u64) -> Result<(), ApiError
                 .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
                 .retry_after(1))
         }
-    }
-}
-
-fn method_not_allowed() -> ApiError {
-    ApiError {
-        details: Some(Value::Object(serde_json::Map::new())),
-        ..ApiError::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        )
     }
 }
 

@@ -1,5 +1,8 @@
 //! Query parameters: decoding, and the request options in them.
 
+use jiff::{SignedDuration, Timestamp};
+
+use super::kubelet::LogOptions;
 use crate::registry::{
     DeleteOptions, Entry, FieldSelector, FieldValidation, ListOptions, ListRevision, WatchOptions, WriteOptions,
     parse_dry_run,
@@ -65,6 +68,30 @@ impl Query {
             .map(|text| FieldSelector::parse(text, &entry.resource))
             .transpose()?;
         Ok((labels, fields.unwrap_or_default()))
+    }
+
+    /// The options of a pod's log.
+    ///
+    /// # Errors
+    /// 400 for invalid values.
+    pub(super) fn log(&self, now: Timestamp) -> Result<LogOptions, ApiError> {
+        let since = match (self.number("sinceSeconds")?, self.get("sinceTime")) {
+            (Some(seconds), _) => now
+                .checked_sub(SignedDuration::from_secs(seconds.try_into().unwrap_or(i64::MAX)))
+                .ok(),
+            (None, Some(time)) => {
+                let invalid = |_| ApiError::bad_request(format!("sinceTime {time:?} is not a time (RFC 3339)"));
+                Some(time.parse().map_err(invalid)?)
+            }
+            (None, None) => None,
+        };
+        Ok(LogOptions {
+            container: self.get("container").unwrap_or_default().to_owned(),
+            since,
+            tail: self.number("tailLines")?,
+            previous: self.flag("previous"),
+            limit: self.number("limitBytes")?,
+        })
     }
 
     /// # Errors

@@ -1,6 +1,6 @@
 //! Builds resource definitions from the common properties of built-in kinds.
 
-use crate::resource::{Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
+use crate::resource::{Endpoint, Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
 
 /// A resource definition under construction.
 pub(super) struct ResourceBuilder(Resource);
@@ -23,7 +23,7 @@ impl ResourceBuilder {
             generation: Generation::Never,
             unconditional_update: true,
             graceful_deletion: false,
-            review: false,
+            endpoint: Endpoint::Stored,
             returns_deleted: false,
             selectable: Vec::new(),
             printer: Printer::Default,
@@ -41,7 +41,13 @@ impl ResourceBuilder {
 
     /// Marks the kind as a review: the server answers it without storing it.
     pub(super) fn review(mut self) -> Self {
-        self.0.review = true;
+        self.0.endpoint = Endpoint::Review;
+        self
+    }
+
+    /// Marks the kind as computed for each request.
+    pub(super) fn computed(mut self) -> Self {
+        self.0.endpoint = Endpoint::Computed;
         self
     }
 

@@ -8,6 +8,7 @@ mod configuration;
 mod coordination;
 mod events;
 mod fields;
+mod metrics;
 mod namespaces;
 mod networking;
 mod nodes;
@@ -44,6 +45,7 @@ pub fn builtin() -> Vec<Resource> {
         rbac::resources(),
         scheduling::resources(),
         reviews::resources(),
+        metrics::resources(),
         vec![definitions()],
     ];
     groups.into_iter().flatten().collect()

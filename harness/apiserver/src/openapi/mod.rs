@@ -1,6 +1,7 @@
 //! OpenAPI v3: one document per group and version, and their index. The documents contain what kubectl and generic
 //! clients need: schemas, the kind of each path, the parameters of writes.
 
+mod descriptions;
 mod paths;
 mod schemas;
 #[cfg(test)]
@@ -33,7 +34,7 @@ pub fn document(resources: &[Arc<Resource>], group_version: &str) -> Option<Valu
     let resources: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|resource| !resource.review && document_name(resource) == group_version)
+        .filter(|resource| resource.is_stored() && document_name(resource) == group_version)
         .collect();
     if resources.is_empty() {
         return None;

@@ -44,6 +44,9 @@ pub(super) fn of(resource: &Resource) -> Map<String, Value> {
                 "put": body.write("put", "replace"),
                 "patch": body.write("patch", "patch"),
             }),
+            Subresource::Log => json!({ "get": text_of(resource) }),
+            // A connection has no schema.
+            Subresource::Connect { .. } => continue,
             Subresource::Finalize => json!({ "put": body.write("put", "replace") }),
             Subresource::Eviction | Subresource::Binding | Subresource::Token => {
                 json!({ "post": body.write("post", "create") })
@@ -78,7 +81,9 @@ impl Body {
             custom: false,
         };
         match subresource {
-            Subresource::Status | Subresource::Finalize => Self::of_resource(resource),
+            Subresource::Status | Subresource::Finalize | Subresource::Log | Subresource::Connect { .. } => {
+                Self::of_resource(resource)
+            }
             Subresource::Scale { .. } => foreign("autoscaling", "Scale", schemas::SCALE),
             Subresource::Eviction => foreign("policy", "Eviction", schemas::EVICTION),
             Subresource::Token => foreign("authentication.k8s.io", "TokenRequest", schemas::TOKEN_REQUEST),
@@ -154,6 +159,26 @@ fn list(resource: &Resource) -> Value {
         "x-kubernetes-group-version-kind": { "group": resource.group, "version": resource.version, "kind": resource.kind },
         "parameters": parameters.map(|(name, type_)| query(name, type_)),
         "responses": { "200": answer(&schemas::reference(&schemas::list_name(resource))) },
+    })
+}
+
+/// An operation that answers with text.
+fn text_of(resource: &Resource) -> Value {
+    let parameters = [
+        ("container", "string"),
+        ("follow", "boolean"),
+        ("limitBytes", "integer"),
+        ("previous", "boolean"),
+        ("sinceSeconds", "integer"),
+        ("tailLines", "integer"),
+        ("timestamps", "boolean"),
+    ];
+    let text = json!({ "schema": { "type": "string" } });
+    json!({
+        "x-kubernetes-action": "get",
+        "x-kubernetes-group-version-kind": { "group": resource.group, "version": resource.version, "kind": resource.kind },
+        "parameters": parameters.map(|(name, type_)| query(name, type_)),
+        "responses": { "200": { "description": "OK", "content": { "text/plain": text } } },
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::descriptions;
 use crate::resource::{Resource, Shape, Subresource};
 use crate::schema::StructuralSchema;
 use crate::types;
@@ -74,6 +75,7 @@ pub(super) fn of(resources: &[&Resource]) -> Map<String, Value> {
                     Subresource::Token => Some(TOKEN_REQUEST.to_owned()),
                     Subresource::Binding => Some(BINDING.to_owned()),
                     Subresource::Status | Subresource::Finalize => None,
+                    Subresource::Log | Subresource::Connect { .. } => None,
                 }),
         );
     }
@@ -81,9 +83,10 @@ pub(super) fn of(resources: &[&Resource]) -> Map<String, Value> {
         if schemas.contains_key(&name) {
             continue;
         }
-        let Some(schema) = types::definition(&name) else {
+        let Some(mut schema) = types::definition(&name) else {
             continue;
         };
+        descriptions::add(&name, &mut schema);
         references(&schema, &mut wanted);
         schemas.insert(name, schema);
     }

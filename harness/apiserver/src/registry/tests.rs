@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::resource::{Generation, Printer, Selectable, Shape, Subresource};
+use crate::resource::{Endpoint, Generation, Printer, Selectable, Shape, Subresource};
 use crate::selector::LabelSelector;
 use crate::store::ChangeKind;
 
@@ -21,7 +21,7 @@ fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resou
         generation: Generation::Spec,
         unconditional_update: true,
         graceful_deletion: false,
-        review: false,
+        endpoint: Endpoint::Stored,
         returns_deleted: false,
         selectable: Vec::new(),
         printer: Printer::Default,

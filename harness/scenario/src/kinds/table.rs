@@ -122,7 +122,7 @@ pub(super) static KINDS: [Kind; 28] = [
 /// All other kinds of Kubernetes whose objects are stored.
 pub(super) static OTHERS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let resources = apiserver::kinds::builtin();
-    let stored = resources.iter().filter(|resource| !resource.review);
+    let stored = resources.iter().filter(|resource| resource.is_stored());
     let others = stored.filter(|resource| {
         let version = resource.api_version();
         let is_known = |kind: &Kind| kind.kind == resource.kind && kind.api_version == version;

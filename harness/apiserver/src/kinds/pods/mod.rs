@@ -21,6 +21,10 @@ pub(super) fn resources() -> Vec<Resource> {
             .status()
             .subresource(Subresource::Binding)
             .subresource(Subresource::Eviction)
+            .subresource(Subresource::Log)
+            .subresource(connect("attach", "PodAttachOptions"))
+            .subresource(connect("exec", "PodExecOptions"))
+            .subresource(connect("portforward", "PodPortForwardOptions"))
             .generation(Generation::Spec)
             .graceful()
             .returns_deleted()
@@ -39,6 +43,10 @@ pub(super) fn resources() -> Vec<Resource> {
             .validate(validate)
             .build(),
     ]
+}
+
+fn connect(name: &'static str, kind: &'static str) -> Subresource {
+    Subresource::Connect { name, kind }
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>) {

@@ -1,0 +1,25 @@
+//! The usage of nodes and pods. The HTTP front end computes it.
+
+use super::builder::ResourceBuilder;
+use crate::resource::Resource;
+
+pub(super) fn resources() -> Vec<Resource> {
+    let usage = |kind: &str, plural: &str, type_| {
+        ResourceBuilder::new("metrics.k8s.io/v1beta1", kind, plural, type_).computed()
+    };
+    vec![
+        usage(
+            "NodeMetrics",
+            "nodes",
+            "io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics",
+        )
+        .cluster()
+        .build(),
+        usage(
+            "PodMetrics",
+            "pods",
+            "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics",
+        )
+        .build(),
+    ]
+}
