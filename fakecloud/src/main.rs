@@ -1,17 +1,18 @@
 //! The program `fakecloud`.
 
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::cli::{Control, exit_code};
 use fakecloud::registration::RegisterCommand;
 use fakecloud::serve::{ServeOptions, serve};
 use runtime::signals::Termination;
+use terminal::{OutputFlags, color_of, colors_on_stderr, failure_on_stderr, is_quiet, is_verbose};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -23,6 +24,17 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Arguments {
+    /// The arguments of this process; help and errors follow `--color`.
+    fn of_process() -> Result<Self, clap::Error> {
+        let command = Self::command().color(color_of(std::env::args_os()));
+        Self::from_arg_matches(&command.try_get_matches()?)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +50,7 @@ enum Command {
 }
 
 #[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  fakecloud certificates --namespace machines | kubectl apply -f -")]
 struct CertificatesOptions {
     /// Namespace of the fake cloud's Service and of the Secrets
     #[arg(long)]
@@ -55,7 +68,9 @@ struct CertificatesOptions {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = Arguments::of_process().unwrap_or_else(|error| error.exit());
+    arguments.output.apply();
+    let result = match arguments.command {
         Command::Serve(options) => start(|token| serve(*options, token)),
         Command::Register(command) => start(|token| async move { command.run(token).await }),
         Command::Certificates(options) => certificates(options),
@@ -64,7 +79,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fakecloud: {error:#}");
+            eprintln!("{}", failure_on_stderr(&format!("fakecloud: {error:#}")));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -102,10 +117,15 @@ async fn start<F>(run: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()
 where
     F: Future<Output = anyhow::Result<()>>,
 {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let level = match (is_quiet(), is_verbose()) {
+        (true, _) => "warn",
+        (false, true) => "debug",
+        (false, false) => "info",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(colors_on_stderr());
     tracing_subscriber::registry()
         .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
         .init();
@@ -127,4 +147,18 @@ async fn ended(token: CancellationToken) -> anyhow::Result<()> {
         token.cancel();
     }
     anyhow::bail!("stopped by a second signal")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent_and_the_help_of_each_command_has_an_example() {
+        Arguments::command().debug_assert();
+        assert_eq!(
+            terminal::commands_without_examples(&Arguments::command()),
+            Vec::<String>::new()
+        );
+    }
 }

@@ -128,6 +128,9 @@ impl<D: Driver> Handler for OfKind<D> {
 
 /// The flags of `fakecloud register`.
 #[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  fakecloud register --cloud grpc://127.0.0.1:7300 --register-with grpc://127.0.0.1:7400"
+)]
 pub struct RegisterCommand {
     /// The driver of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere, with the files of
     /// --register-tls-*

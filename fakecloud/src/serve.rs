@@ -41,6 +41,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The flags of `fakecloud serve`. A flag overrides the configuration file.
 #[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  fakecloud serve --without-kubelets --boot-delay 10s-60s\n  fakecloud serve --kubeconfig ~/.kube/config --data ledger"
+)]
 pub struct ServeOptions {
     /// Where to serve the driver API for machine controllers and, without --tls-cert and --control-address, the control
     /// API. Without --tls-cert a loopback address; port 0 takes any free port
@@ -48,39 +51,40 @@ pub struct ServeOptions {
         long,
         env = "FAKECLOUD_ADDRESS",
         default_value = "127.0.0.1:7300",
-        value_name = "HOST:PORT"
+        value_name = "HOST:PORT",
+        help_heading = "Addresses"
     )]
     pub address: SocketAddr,
     /// Where to serve /healthz, /readyz and, without --metrics-address, /metrics over plain HTTP; nowhere without it
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Addresses")]
     pub health_address: Option<SocketAddr>,
     /// Where to serve /metrics over plain HTTP, instead of --health-address
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Addresses")]
     pub metrics_address: Option<SocketAddr>,
     /// Where to serve the control API (faults, VMs, log). With --tls-cert it is served only here; another address than
     /// loopback needs --tls-control-ca
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Addresses")]
     pub control_address: Option<SocketAddr>,
     /// The server's certificate (PEM). With it gRPC is encrypted, and every client must show a certificate.
     /// The files are read again for every connection; `fakecloud certificates` creates them
-    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_client_ca"])]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_client_ca"], help_heading = "TLS")]
     pub tls_cert: Option<PathBuf>,
     /// The private key of --tls-cert (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS")]
     pub tls_key: Option<PathBuf>,
     /// Certificates of the authorities that sign the certificates of machine controllers (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS")]
     pub tls_client_ca: Option<PathBuf>,
     /// Certificates of the authorities that sign the certificates of control clients (PEM). With it --control-address is
     /// encrypted, too, and a certificate of --tls-client-ca is refused there
-    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "control_address"])]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "control_address"], help_heading = "TLS")]
     pub tls_control_ca: Option<PathBuf>,
     /// The kubeconfig of the cluster that simulated kubelets join. Without it KUBECONFIG, ~/.kube/config or the
     /// pod's service account
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Kubelets")]
     pub kubeconfig: Option<PathBuf>,
     /// Serve VMs only: no API server is needed and no Node is registered
-    #[arg(long, conflicts_with = "kubeconfig")]
+    #[arg(long, conflicts_with = "kubeconfig", help_heading = "Kubelets")]
     pub without_kubelets: bool,
     /// A configuration file in YAML
     #[arg(long, value_name = "FILE")]
@@ -89,33 +93,33 @@ pub struct ServeOptions {
     /// It is created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// The seed of all random choices; unpredictable without it
+    #[arg(long, value_name = "NUMBER", help_heading = "VMs")]
+    pub seed: Option<u64>,
+    /// How long a VM is pending: 30s, 10s-60s (range) or 30s~5s (mean and deviation) [default: 2s]
+    #[arg(long, value_name = "DELAY", help_heading = "VMs")]
+    pub boot_delay: Option<Delay>,
+    /// Result of a second creation for a machine: one VM or two [default: one]
+    #[arg(long, value_name = "one|two", value_parser = duplicate_creates, help_heading = "VMs")]
+    pub duplicate_creates: Option<DuplicateCreates>,
+    /// New VMs are Uninitialized until InitializeMachine
+    #[arg(long, help_heading = "VMs")]
+    pub require_initialize: bool,
+    /// Time from a VM's boot to its kubelet's first call, as a Go duration [default: 1s]
+    #[arg(long, value_name = "DURATION", help_heading = "Kubelets")]
+    pub kubelet_start_delay: Option<GoDuration>,
+    /// Period of a kubelet's Lease renewals, as a Go duration [default: 10s]
+    #[arg(long, value_name = "DURATION", help_heading = "Kubelets")]
+    pub kubelet_lease_period: Option<GoDuration>,
+    /// Validity of a Lease, as a Go duration [default: 40s]
+    #[arg(long, value_name = "DURATION", help_heading = "Kubelets")]
+    pub kubelet_lease_duration: Option<GoDuration>,
+    /// Period of a kubelet's writes of an unchanged status, as a Go duration [default: 5m]
+    #[arg(long, value_name = "DURATION", help_heading = "Kubelets")]
+    pub kubelet_status_period: Option<GoDuration>,
     /// Registration with machine controllers.
     #[command(flatten)]
     pub register: RegisterOptions,
-    /// The seed of all random choices; unpredictable without it
-    #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
-    /// How long a VM is pending: 30s, 10s-60s (range) or 30s~5s (mean and deviation) [default: 2s]
-    #[arg(long, value_name = "DELAY")]
-    pub boot_delay: Option<Delay>,
-    /// Result of a second creation for a machine: one VM or two [default: one]
-    #[arg(long, value_name = "one|two", value_parser = duplicate_creates)]
-    pub duplicate_creates: Option<DuplicateCreates>,
-    /// New VMs are Uninitialized until InitializeMachine
-    #[arg(long)]
-    pub require_initialize: bool,
-    /// Time from a VM's boot to its kubelet's first call, as a Go duration [default: 1s]
-    #[arg(long, value_name = "DURATION")]
-    pub kubelet_start_delay: Option<GoDuration>,
-    /// Period of a kubelet's Lease renewals, as a Go duration [default: 10s]
-    #[arg(long, value_name = "DURATION")]
-    pub kubelet_lease_period: Option<GoDuration>,
-    /// Validity of a Lease, as a Go duration [default: 40s]
-    #[arg(long, value_name = "DURATION")]
-    pub kubelet_lease_duration: Option<GoDuration>,
-    /// Period of a kubelet's writes of an unchanged status, as a Go duration [default: 5m]
-    #[arg(long, value_name = "DURATION")]
-    pub kubelet_status_period: Option<GoDuration>,
 }
 
 fn duplicate_creates(text: &str) -> Result<DuplicateCreates, String> {

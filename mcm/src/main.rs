@@ -41,7 +41,13 @@ const INTERRUPTED: i32 = 130;
 ///
 /// Durations are written as in Go: 300ms, 90s, 10m, 1h30m.
 #[derive(Debug, Parser)]
-#[command(name = "mcm", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "mcm",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Example:\n  mcm --driver=grpc://127.0.0.1:7300 --control-kubeconfig=kubeconfig --target-kubeconfig=kubeconfig \
+                  --namespace=default"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -52,6 +58,7 @@ struct Cli {
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
     /// Print the CustomResourceDefinitions as YAML, for kubectl apply -f -
+    #[command(after_help = "Example:\n  mcm crds | kubectl apply -f -")]
     Crds,
     /// Create, find, initialize or delete one VM by hand, without a Kubernetes cluster
     #[command(subcommand)]
@@ -143,11 +150,16 @@ fn detail(verbosity: i32) -> &'static str {
     }
 }
 
+/// Whether an environment variable has a value.
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
 fn start_log(detail: &str, format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(detail));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(std::io::stderr().is_terminal() && !is_set("NO_COLOR"));
     let lines = match format {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),

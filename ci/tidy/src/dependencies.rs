@@ -7,13 +7,14 @@ use serde_json::Value;
 use crate::Finding;
 
 /// Which crates a crate of the workspace may depend on, directly. Whoever adds a crate adds a row.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("clock", &[]),
     ("logs", &[]),
     ("proxy", &[]),
     ("quantity", &[]),
     ("runtime", &["clock", "proxy"]),
     ("serving", &[]),
+    ("terminal", &[]),
     ("mcm-api", &[]),
     ("defects", &[]),
     ("mcm-core", &["defects", "mcm-api", "quantity"]),
@@ -46,6 +47,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "quantity",
             "runtime",
             "serving",
+            "terminal",
         ],
     ),
     ("apiserver", &["clock", "logs", "quantity", "serving"]),
@@ -104,6 +106,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "scenario",
             "sim",
             "stage",
+            "terminal",
         ],
     ),
     (

@@ -9,6 +9,7 @@ mod apiserver;
 mod campaigns;
 mod command_line;
 mod crashes;
+mod demo;
 mod determinism;
 mod driver_suite;
 mod drydock;

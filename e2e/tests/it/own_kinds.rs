@@ -147,7 +147,7 @@ fn own_kinds_are_used_like_those_of_kubernetes(#[case] stage: &str) {
 #[test]
 fn a_run_with_own_kinds_is_repeated_exactly() {
     let folder = folder();
-    let arguments = ["--file", "own/story.yaml", "--stage", "sim", "--seed", "5"];
+    let arguments = ["--file", "own/story.yaml", "--stage", "sim", "--seed", "5", "-v"];
     let trace = |printed: String| printed.split("trace ").nth(1).unwrap()[..64].to_owned();
     let traces = [run(folder.path(), &arguments), run(folder.path(), &arguments)].map(trace);
     assert_eq!(traces[0], traces[1]);

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use serde::Serialize;
+use terminal::{Column, Format, OutputFormat, Row};
 
-use super::output::{self, Format, Row};
+use super::output;
 use super::{Client, call};
 use crate::config;
 use crate::model::FaultRule;
@@ -18,18 +19,20 @@ use crate::{message_of_rule, proto};
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Add the rules of files; all or none
+    #[command(after_help = "Example:\n  fakecloud faults add quota.yaml")]
     Add {
         /// Files of rules in YAML: one rule, or a list of them; - is standard input
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Show the rules with the numbers of matching calls and hits
+    /// Show the rules with the numbers of matching calls and hits; as YAML, a file for `add`
+    #[command(after_help = "Examples:\n  fakecloud faults list\n  fakecloud faults list -o yaml > rules.yaml")]
     List {
-        /// Output format; yaml is the format of files
-        #[arg(long, short, value_enum, default_value = "table")]
-        output: Shown,
+        #[command(flatten)]
+        output: OutputFormat,
     },
     /// Remove rules
+    #[command(after_help = "Examples:\n  fakecloud faults remove quota\n  fakecloud faults remove --all")]
     Remove {
         /// Their names
         #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
@@ -38,17 +41,6 @@ pub enum Action {
         #[arg(long)]
         all: bool,
     },
-}
-
-/// Output format of rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shown {
-    /// A table.
-    Table,
-    /// A JSON array.
-    Json,
-    /// The format of files.
-    Yaml,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +53,14 @@ struct RuleRow {
 }
 
 impl Row for RuleRow {
-    const COLUMNS: &'static [&'static str] = &["NAME", "CALL", "MACHINE", "ANSWER", "MATCHED", "HITS"];
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("NAME"),
+        Column::Shown("CALL"),
+        Column::Shown("MACHINE"),
+        Column::Shown("ANSWER"),
+        Column::Shown("MATCHED"),
+        Column::Shown("HITS"),
+    ];
 
     fn cells(&self) -> Vec<String> {
         let call = self
@@ -86,18 +85,14 @@ impl Action {
             Self::Add { files } => add(&files, client, out).await,
             Self::List { output } => {
                 let rows = rows(client).await?;
-                let format = match output {
-                    Shown::Table => Format::Table,
-                    Shown::Json => Format::Json,
-                    Shown::Yaml => {
-                        let rules: Vec<&FaultRule> = rows.iter().map(|row| &row.rule).collect();
-                        let text = serde_saphyr::to_string(&rules).context("cannot write the rules as YAML")?;
-                        return out
-                            .write_all(text.as_bytes())
-                            .context("cannot write to standard output");
-                    }
-                };
-                output::print(format, &rows, out)
+                if output.format == Format::Yaml {
+                    let rules: Vec<&FaultRule> = rows.iter().map(|row| &row.rule).collect();
+                    let text = serde_saphyr::to_string(&rules).context("cannot write the rules as YAML")?;
+                    return out
+                        .write_all(text.as_bytes())
+                        .context("cannot write to standard output");
+                }
+                output::print(output.format, &rows, out)
             }
             Self::Remove { names, all } => {
                 let names = if all {

@@ -13,6 +13,7 @@ use crate::inspect::{Checked, Plan, check, repair};
 pub enum FolderAction {
     /// Say what the files contain, and whether they are sound; changes nothing. Exit status: 0 sound, 1 damaged or
     /// contradictory, 2 the folder cannot be checked
+    #[command(after_help = "Example:\n  fakecloud ledger check ledger")]
     Check {
         /// The folder
         folder: PathBuf,
@@ -20,6 +21,7 @@ pub enum FolderAction {
     /// Write what can be recovered of damaged files, and say what is kept and what is lost. Exit status: 0 sound or
     /// repaired, 1 nothing can be recovered or the rows contradict each other (then nothing is changed), 2 the folder
     /// cannot be repaired
+    #[command(after_help = "Example:\n  fakecloud ledger repair ledger --to repaired")]
     Repair {
         /// The folder. Without --to its files are replaced; copies of the damaged ones are kept in a new folder beside
         folder: PathBuf,

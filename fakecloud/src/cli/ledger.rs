@@ -9,9 +9,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use mcm_api::Code;
 use mcm_api::duration::GoDuration;
 use serde::Serialize;
+use terminal::{Column, Format, OutputFormat, Row};
 
 use super::folder::FolderAction;
-use super::output::{self, Format, Row};
+use super::output;
 use super::{Client, call};
 use crate::{Delay, proto};
 
@@ -37,6 +38,9 @@ pub enum Failure {
 #[derive(Debug, Subcommand)]
 pub enum Zone {
     /// Make zones fail
+    #[command(
+        after_help = "Examples:\n  fakecloud zone fail local-1 --lasts 5m\n  fakecloud zone fail '*' --failure brownOut --errors 30"
+    )]
     Fail {
         /// The zone; a glob
         zone: String,
@@ -54,16 +58,17 @@ pub enum Zone {
         latency: Option<Delay>,
     },
     /// End a failure
+    #[command(after_help = "Example:\n  fakecloud zone restore local-1")]
     #[command(alias = "mend")]
     Restore {
         /// The glob with which the zone failed
         zone: String,
     },
     /// Show the active failures
+    #[command(after_help = "Example:\n  fakecloud zone list -o json")]
     List {
-        /// Output format
-        #[arg(long, short, value_enum, default_value = "table")]
-        output: Format,
+        #[command(flatten)]
+        output: OutputFormat,
     },
 }
 
@@ -78,7 +83,13 @@ struct OutageRow {
 }
 
 impl Row for OutageRow {
-    const COLUMNS: &'static [&'static str] = &["ZONE", "FAILURE", "SINCE", "UNTIL", "CALLS"];
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("ZONE"),
+        Column::Shown("FAILURE"),
+        Column::Shown("SINCE"),
+        Column::Shown("UNTIL"),
+        Column::Shown("CALLS"),
+    ];
 
     fn cells(&self) -> Vec<String> {
         let own = [&self.zone, &self.failure, &self.since, &self.until].map(String::clone);
@@ -145,7 +156,7 @@ impl Zone {
             }
             Self::List { output } => {
                 let list = call(client.list_zones(proto::ListZonesRequest {})).await?;
-                show_zones(list, output, out)
+                show_zones(list, output.format, out)
             }
         }
     }
@@ -159,12 +170,15 @@ fn nanos(span: Duration) -> u64 {
 #[derive(Debug, Subcommand)]
 pub enum Limits {
     /// Show them, with the number of VMs that count
+    #[command(after_help = "Examples:\n  fakecloud quota list\n  fakecloud capacity list -o json")]
     List {
-        /// Output format
-        #[arg(long, short, value_enum, default_value = "table")]
-        output: Format,
+        #[command(flatten)]
+        output: OutputFormat,
     },
     /// Set one
+    #[command(
+        after_help = "Examples:\n  fakecloud quota set 10\n  fakecloud capacity set 3 --zone local-1 --machine-type large"
+    )]
     Set {
         /// Number of VMs
         vms: u32,
@@ -172,6 +186,7 @@ pub enum Limits {
         of: Of,
     },
     /// Remove one
+    #[command(after_help = "Examples:\n  fakecloud quota lift\n  fakecloud capacity lift --zone local-1")]
     Lift(Of),
 }
 
@@ -196,7 +211,12 @@ struct LimitRow {
 }
 
 impl Row for LimitRow {
-    const COLUMNS: &'static [&'static str] = &["TYPE", "ZONE", "VMS", "USED"];
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("TYPE"),
+        Column::Shown("ZONE"),
+        Column::Shown("VMS"),
+        Column::Shown("USED"),
+    ];
 
     fn cells(&self) -> Vec<String> {
         let own = [self.machine_type.clone(), self.zone.clone()];
@@ -214,7 +234,7 @@ impl Limits {
         out: &mut impl Write,
     ) -> anyhow::Result<()> {
         let (format, request) = match self {
-            Self::List { output } => (output, None),
+            Self::List { output } => (output.format, None),
             Self::Set { vms, of } => (Format::Table, Some((of, Some(vms)))),
             Self::Lift(of) => (Format::Table, Some((of, None))),
         };
@@ -245,6 +265,7 @@ impl Limits {
 
 /// Filter and format of the log.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  fakecloud audit --machine m-1\n  fakecloud audit -o json")]
 pub struct Audit {
     /// Only records of machines of this NAME or NAMESPACE/NAME; a glob
     #[arg(long, default_value = "")]
@@ -255,9 +276,8 @@ pub struct Audit {
     /// Maximum number of records
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
     limit: usize,
-    /// Output format
-    #[arg(long, short, value_enum, default_value = "table")]
-    output: Format,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 #[derive(Debug, Serialize)]
@@ -277,17 +297,17 @@ struct RecordRow {
 }
 
 impl Row for RecordRow {
-    const COLUMNS: &'static [&'static str] = &[
-        "NUMBER",
-        "TIME",
-        "CALLER",
-        "OPERATION",
-        "MACHINE",
-        "VM",
-        "CODE",
-        "LATENCY",
-        "FAULT",
-        "MESSAGE",
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("NUMBER"),
+        Column::Shown("TIME"),
+        Column::Shown("CALLER"),
+        Column::Shown("OPERATION"),
+        Column::Shown("MACHINE"),
+        Column::Shown("VM"),
+        Column::Shown("CODE"),
+        Column::Shown("LATENCY"),
+        Column::Shown("FAULT"),
+        Column::Shown("MESSAGE"),
     ];
 
     fn cells(&self) -> Vec<String> {
@@ -351,13 +371,16 @@ impl Audit {
                 break;
             }
         }
-        output::print(self.output, &rows, out)
+        output::print(self.output.format, &rows, out)
     }
 }
 
 /// Parameters of an audit.
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  fakecloud ledger\n  fakecloud ledger check ledger"
+)]
 pub struct Ledger {
     /// An action on the files of a ledger, instead of the audit of a running cloud.
     #[command(subcommand)]
@@ -369,9 +392,8 @@ pub struct Ledger {
     /// Objects without an owner for less than this Go duration are left out
     #[arg(long, default_value = "0s")]
     grace: GoDuration,
-    /// Output format
-    #[arg(long, short, value_enum, default_value = "table")]
-    output: Format,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 #[derive(Debug, Serialize)]
@@ -386,7 +408,13 @@ struct FindingRow {
 }
 
 impl Row for FindingRow {
-    const COLUMNS: &'static [&'static str] = &["FINDING", "SUBJECT", "MACHINE", "TIME", "MESSAGE"];
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("FINDING"),
+        Column::Shown("SUBJECT"),
+        Column::Shown("MACHINE"),
+        Column::Shown("TIME"),
+        Column::Shown("MESSAGE"),
+    ];
 
     fn cells(&self) -> Vec<String> {
         [&self.finding, &self.subject, &self.machine, &self.time, &self.message]
@@ -414,7 +442,7 @@ impl Ledger {
             message: finding.message,
         };
         let rows: Vec<FindingRow> = list.findings.into_iter().map(row).collect();
-        output::print(self.output, &rows, out)?;
+        output::print(self.output.format, &rows, out)?;
         if rows.is_empty() {
             return Ok(());
         }

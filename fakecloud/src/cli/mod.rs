@@ -8,12 +8,13 @@ mod faults;
 mod folder;
 mod ledger;
 mod output;
+mod running;
 #[cfg(test)]
 mod tests;
 mod vms;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -32,20 +33,19 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a response: a page of the log or a list of VMs.
 const ANSWER: usize = 256 << 20;
 
+/// The control address of `fakecloud serve` without flags.
+const DEFAULT_ADDRESS: &str = "grpc://127.0.0.1:7300";
+
 type Client = CloudClient<Channel>;
 
 /// Address and certificates of the cloud.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection")]
 pub struct Connection {
-    /// Control address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates
-    #[arg(
-        long,
-        env = "FAKECLOUD_CLOUD",
-        default_value = "grpc://127.0.0.1:7300",
-        value_name = "ADDRESS",
-        global = true
-    )]
-    cloud: String,
+    /// Control address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates. The default is
+    /// the cloud of the `drydock up` that runs in this folder, else grpc://127.0.0.1:7300
+    #[arg(long, env = "FAKECLOUD_CLOUD", value_name = "ADDRESS", global = true)]
+    cloud: Option<String>,
     /// Certificates of the authorities that sign the cloud's certificate (PEM)
     #[arg(long, value_name = "FILE", global = true)]
     tls_ca: Option<PathBuf>,
@@ -64,9 +64,9 @@ pub struct Connection {
 #[derive(Args, Debug)]
 pub struct With<T: Args> {
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
     what: T,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// A command with subcommands.
@@ -115,7 +115,8 @@ impl Control {
             return action.perform(out);
         }
         let connection = self.connection().clone();
-        let mut client = connection.client()?;
+        let (address, tls) = connection.place()?;
+        let mut client = client(&address, tls)?;
         let done = match self {
             Self::Vms(list) => list.what.perform(&mut client, out).await,
             Self::Vm(vm) => vm.what.perform(&mut client, out).await,
@@ -127,7 +128,7 @@ impl Control {
             Self::Ledger(ledger) => ledger.what.perform(&mut client, out).await,
         };
         done.map_err(|error| match error.downcast_ref::<tonic::Status>() {
-            Some(status) => anyhow!(describe_error(&connection.cloud, status)),
+            Some(status) => anyhow!(describe_error(&address, status)),
             None => error,
         })
     }
@@ -146,7 +147,8 @@ impl Control {
 }
 
 impl Connection {
-    fn client(&self) -> anyhow::Result<Client> {
+    /// The address of the cloud, and the files for mutual TLS.
+    fn place(&self) -> anyhow::Result<(String, Option<Tls>)> {
         let tls = match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
             (Some(ca), Some(cert), Some(key)) => Some(Tls {
                 files: TlsFiles {
@@ -159,9 +161,17 @@ impl Connection {
             (None, None, None) => None,
             _ => bail!("--tls-ca, --tls-cert and --tls-key must be given together"),
         };
-        let channel = channel::channel(&self.cloud, tls).map_err(|error| anyhow!("--cloud: {error}"))?;
-        Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER))
+        match (&self.cloud, tls) {
+            (Some(address), tls) => Ok((address.clone(), tls)),
+            (None, Some(_)) => bail!("--tls-ca, --tls-cert and --tls-key need --cloud grpcs://HOST:PORT"),
+            (None, None) => Ok(running::find(Path::new("."))?.unwrap_or_else(|| (DEFAULT_ADDRESS.to_owned(), None))),
+        }
     }
+}
+
+fn client(address: &str, tls: Option<Tls>) -> anyhow::Result<Client> {
+    let channel = channel::channel(address, tls).map_err(|error| anyhow!("--cloud: {error}"))?;
+    Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER))
 }
 
 /// The exit status of a failed command: 2 if the ledger's folder could not be checked or repaired, else 1.

@@ -7,8 +7,9 @@ use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use mcm_api::duration::GoDuration;
 use serde::Serialize;
+use terminal::{Column, OutputFormat, Row};
 
-use super::output::{self, Format, Row};
+use super::output;
 use super::{Client, call};
 use crate::proto;
 use crate::proto::vm_reference::By;
@@ -18,6 +19,7 @@ const PAGE: u32 = 1000;
 
 /// Filter and format of a list of VMs.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  fakecloud vms\n  fakecloud vms --machine 'm-*' --all -o wide")]
 pub struct List {
     /// Only machines of this NAME or NAMESPACE/NAME; a glob
     #[arg(long, default_value = "")]
@@ -31,9 +33,8 @@ pub struct List {
     /// Include terminated VMs
     #[arg(long)]
     all: bool,
-    /// Output format
-    #[arg(long, short, value_enum, default_value = "table")]
-    output: Format,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 fn tag(text: &str) -> Result<(String, String), String> {
@@ -52,16 +53,22 @@ pub struct Which {
 #[derive(Debug, Subcommand)]
 pub enum Action {
     /// Kill it: it stops and still exists
+    #[command(after_help = "Example:\n  fakecloud vm kill vm-1f0c2a")]
     Kill(Which),
     /// Switch it off
+    #[command(after_help = "Example:\n  fakecloud vm stop m-1")]
     Stop(Which),
     /// Start a stopped VM
+    #[command(after_help = "Example:\n  fakecloud vm start m-1")]
     Start(Which),
     /// Restart a running VM
+    #[command(after_help = "Example:\n  fakecloud vm reboot default/m-1")]
     Reboot(Which),
     /// Delete it without the controller's knowledge
+    #[command(after_help = "Example:\n  fakecloud vm delete m-1")]
     Delete(Which),
     /// Preempt it: it stops after the notice
+    #[command(after_help = "Example:\n  fakecloud vm preempt m-1 --notice 30s")]
     Preempt {
         #[command(flatten)]
         which: Which,
@@ -70,16 +77,22 @@ pub enum Action {
         notice: GoDuration,
     },
     /// Panic its kernel: nothing on it runs until the next boot
+    #[command(after_help = "Example:\n  fakecloud vm panic m-1")]
     Panic(Which),
     /// Fill its disk: its Node has DiskPressure
+    #[command(after_help = "Example:\n  fakecloud vm fill-disk m-1")]
     FillDisk(Which),
     /// Hold it: it makes no transition until it is released
+    #[command(after_help = "Example:\n  fakecloud vm hold m-1")]
     Hold(Which),
     /// Release it
+    #[command(after_help = "Example:\n  fakecloud vm release m-1")]
     Release(Which),
     /// Make one transition of a held VM
+    #[command(after_help = "Example:\n  fakecloud vm step m-1")]
     Step(Which),
     /// Change tags
+    #[command(after_help = "Example:\n  fakecloud vm tag m-1 owner=me kubernetes.io/role/node-")]
     Tag {
         #[command(flatten)]
         which: Which,
@@ -131,9 +144,21 @@ impl VmRow {
 }
 
 impl Row for VmRow {
-    const COLUMNS: &'static [&'static str] = &["ID", "MACHINE", "STATE", "ZONE", "TYPE", "CREATED", "REASON"];
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("ID"),
+        Column::Shown("MACHINE"),
+        Column::Shown("STATE"),
+        Column::Shown("ZONE"),
+        Column::Shown("TYPE"),
+        Column::Shown("CREATED"),
+        Column::Shown("REASON"),
+        Column::Wide("PROVIDER ID"),
+        Column::Wide("VOLUMES"),
+        Column::Wide("TAGS"),
+    ];
 
     fn cells(&self) -> Vec<String> {
+        let tags: Vec<String> = self.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         [
             &self.id,
             &self.machine,
@@ -142,6 +167,9 @@ impl Row for VmRow {
             &self.machine_type,
             &self.created,
             &self.reason,
+            &self.provider_id,
+            &self.volumes.join(","),
+            &tags.join(","),
         ]
         .map(String::clone)
         .to_vec()
@@ -168,7 +196,7 @@ impl List {
                 break;
             }
         }
-        output::print(self.output, &rows, out)
+        output::print(self.output.format, &rows, out)
     }
 }
 

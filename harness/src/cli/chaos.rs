@@ -17,7 +17,7 @@ use serde::Serialize;
 use stage::run_folder::RunFolder;
 
 use super::jobs::{self, at_once};
-use super::output::{self, say};
+use super::output::{self, inform, say};
 use super::progress::CampaignProgress;
 use super::{Ended, Interrupt, Interrupts, Outcome, Stop, block_on};
 use crate::campaign::generate;
@@ -32,6 +32,9 @@ const SEEDS: u64 = 100;
 const MOST_COMPARED: usize = 100;
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock chaos --seeds 1000\n  drydock chaos rollout preservation --for 8h --junit chaos.xml\n  drydock chaos machine --from 17 --plan         # what seed 17 does"
+)]
 pub(super) struct ChaosCommand {
     /// Suites by name; consecutive seeds alternate between them; none: all
     suites: Vec<String>,
@@ -180,6 +183,8 @@ impl ChaosCommand {
         let last = count.map_or(u64::MAX, |count| self.from.saturating_add(count));
         let clock = Clock::wall();
         let started = clock.now();
+        let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
+        inform!("campaign {} on stage {}", names.join(", "), StageKind::Sim);
         let progress = CampaignProgress::new(count, self.r#for.map(|time| time.0));
         let mut interrupts = Interrupts::new()?;
         let time_is_up = async {
@@ -306,11 +311,11 @@ fn discard_details(result: &mut RunResult) {
 fn print(campaign: &Campaign, rare: &[Line]) {
     let seeds = campaign.results.len();
     let failed = campaign.results.iter().filter(|result| !result.passed()).count();
-    say!("what occurred, in how many of {seeds} seeds, and how often:");
+    inform!("what occurred, in how many of {seeds} seeds, and how often:");
     let lines = campaign.tally.lines();
     let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
     for Line { group, name, count } in &lines {
-        say!("  {group:12}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
+        inform!("  {group:12}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
     }
     for group in &campaign.groups {
         say!(
@@ -349,7 +354,7 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         let (with_hits, all): (usize, usize) = all.fold((0, 0), |(with_hits, all), disturbance| {
             (with_hits + usize::from(disturbance.hits > 0), all + 1)
         });
-        say!("{with_hits} of {all} disturbances have hits");
+        inform!("{with_hits} of {all} disturbances have hits");
     }
     let early = campaign.interrupt.map_or("", |_| "interrupted: ");
     say!(

@@ -15,9 +15,10 @@ use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
 use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
 use scenario::{DurationExpression, Scenario, StageKind};
+use terminal::failure;
 
 use super::files::read_scenario;
-use super::output::say;
+use super::output::{inform, say};
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Stop, jobs, named};
@@ -47,6 +48,9 @@ fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
 const MOST_POINTS_FOR_PAIRS: usize = 80;
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock crash lifecycle\n  drydock crash --file my.yaml --controller ./my-controller --lag 2s"
+)]
 pub(super) struct CrashCommand {
     /// Scenarios and suites by name
     #[arg(required_unless_present = "files")]
@@ -201,7 +205,7 @@ impl CrashCommand {
         let mask = match Mask::learn(&undisturbed.end, &other.end) {
             Ok(mask) => mask,
             Err(difference) => {
-                say!("FAIL {name}: {difference}");
+                say!("{} {name}: {difference}", failure("FAIL"));
                 results.push(failed(undisturbed.clone(), difference.to_string()));
                 return Ok(());
             }
@@ -226,7 +230,7 @@ impl CrashCommand {
             None => points.iter().map(|point| crashes(&[*point])).collect(),
         };
         let what = if self.lag.is_some() { "lags" } else { "crash points" };
-        say!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
+        inform!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
         let once = self.run(jobs, results)?;
         let mut disturbed = self.judge(&mask, undisturbed, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
@@ -237,7 +241,7 @@ impl CrashCommand {
             let twice = self.run(pairs.map(|pair| crashes(&pair)).collect(), results)?;
             disturbed.extend(self.judge(&mask, undisturbed, twice));
         } else if self.pairs {
-            say!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
+            inform!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
         }
         let changed = disturbed.iter().filter(|result| changed_path(undisturbed, result));
         say!(
@@ -257,7 +261,7 @@ impl CrashCommand {
         let judge = |result: RunResult| match mask.difference(&undisturbed.end, &result.end) {
             Some(difference) if result.passed() => {
                 let reason = format!("the final state differs from the undisturbed run: {difference}");
-                say!("FAIL {}: {reason}", result.replay);
+                say!("{} {}: {reason}", failure("FAIL"), result.replay);
                 failed(result, reason)
             }
             _ => result,
@@ -288,12 +292,12 @@ fn failed(result: RunResult, reason: String) -> RunResult {
 }
 
 fn print_mask(mask: &Mask, seed: u64) {
-    say!(
+    inform!(
         "differences between the undisturbed runs of seeds {seed} and {}:",
         seed.wrapping_add(1)
     );
     for line in mask.lines() {
-        say!("     {line}");
+        inform!("     {line}");
     }
 }
 

@@ -4,20 +4,33 @@ use clap::Args;
 use scenario::StageKind;
 use stage::kind;
 use stage::plane::envtest;
+use terminal::{OutputFormat, structured};
 
-use super::output::say;
-use super::{Ended, Outcome, availability, block_on, health, leftovers};
+use super::finding::Finding;
+use super::output::print;
+use super::{Ended, Outcome, Stop, availability, block_on, health, leftovers};
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  drydock doctor\n  drydock doctor --clean\n  drydock doctor -o json")]
 pub(super) struct Doctor {
     /// Removes what killed runs have left: temporary folders, programs and kind clusters
     #[arg(long)]
     clean: bool,
+
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 impl Doctor {
     pub(super) fn execute(self) -> Ended {
-        let outcomes = [check_stages()?, health::report()?, leftovers::report(self.clean)];
+        let mut findings = Vec::new();
+        let outcomes = [
+            check_stages(&mut findings)?,
+            health::report(&mut findings)?,
+            leftovers::report(self.clean, &mut findings),
+        ];
+        let lines = || findings.iter().map(|finding| finding.line() + "\n").collect();
+        print(&structured(self.output.format, &findings)?.unwrap_or_else(lines))?;
         Ok(match outcomes.contains(&Outcome::Failed) {
             true => Outcome::Failed,
             false => Outcome::Passed,
@@ -25,51 +38,49 @@ impl Doctor {
     }
 }
 
-fn check_stages() -> Ended {
-    let exact = if ::sim::exact_replay() {
-        "runs replay exactly"
-    } else {
-        "replay is not exact on this platform"
-    };
-    say!("sim       ready; {exact}");
+/// Fails only if the stage that needs nothing else than the programs cannot run.
+fn check_stages(findings: &mut Vec<Finding>) -> Result<Outcome, Stop> {
+    findings.push(match ::sim::exact_replay() {
+        true => Finding::ok("sim", "ready; runs replay exactly"),
+        false => Finding::ok("sim", "ready; replay is not exact on this platform"),
+    });
     let problems = availability::problems(StageKind::Embedded)?;
-    if problems.is_empty() {
-        say!("embedded  ready");
-    }
-    for problem in &problems {
-        say!("embedded  not ready: {problem}");
-    }
-    match envtest::Programs::find() {
-        Ok(programs) => say!(
-            "envtest   ready; etcd and kube-apiserver in {}",
-            programs.folder().display()
-        ),
-        Err(problem) => say!("envtest   not ready: {problem}"),
-    }
-    match block_on(kind::unavailable())? {
-        None => say!("kind      ready"),
-        Some(problem) => say!("kind      not ready: {problem}"),
-    }
+    let outcome = if problems.is_empty() {
+        findings.push(Finding::ok("embedded", "ready"));
+        Outcome::Passed
+    } else {
+        let not_ready = |problem: &String| Finding::problem("embedded", format!("not ready: {problem}"));
+        findings.extend(problems.iter().map(not_ready));
+        Outcome::Failed
+    };
+    findings.push(match envtest::Programs::find() {
+        Ok(programs) => {
+            let folder = programs.folder().display().to_string();
+            Finding::ok("envtest", format!("ready; etcd and kube-apiserver in {folder}"))
+        }
+        Err(problem) => Finding::problem("envtest", format!("not ready: {problem}")),
+    });
+    findings.push(match block_on(kind::unavailable())? {
+        None => Finding::ok("kind", "ready"),
+        Some(problem) => Finding::problem("kind", format!("not ready: {problem}")),
+    });
     for cluster in block_on(kind::leftovers())?.unwrap_or_default() {
         // The cluster of a killed session of this user is among the leftovers.
         if !leftovers::has_cluster(&cluster) {
-            say!(
-                "kind      cluster {cluster} belongs to a running session, or to a killed one with another TMPDIR: \
-                 kind delete cluster --name {cluster}"
+            let message = format!(
+                "cluster {cluster} belongs to a running session, or to a killed one with another TMPDIR: kind delete \
+                 cluster --name {cluster}"
             );
+            findings.push(Finding::ok("kind", message));
         }
     }
-    say!(
-        "kubeconfig specify the cluster: --kubeconfig FILE [--context NAME]; a run removes everything that it creates"
-    );
-    let kubectl = match which::which("kubectl") {
-        Ok(path) => path.display().to_string(),
-        Err(_) => "not found; only needed to inspect the world of `drydock up`".to_owned(),
-    };
-    say!("kubectl   {kubectl}");
-    Ok(if problems.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    })
+    findings.push(Finding::ok(
+        "kubeconfig",
+        "specify the cluster: --kubeconfig FILE [--context NAME]; a run removes everything that it creates",
+    ));
+    findings.push(match which::which("kubectl") {
+        Ok(path) => Finding::ok("kubectl", path.display().to_string()),
+        Err(_) => Finding::ok("kubectl", "not found; only needed to inspect the world of `drydock up`"),
+    });
+    Ok(outcome)
 }

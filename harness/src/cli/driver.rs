@@ -11,10 +11,11 @@ use mcm_api::GoDuration;
 use mcm_driver::channel::check_connection;
 use mcm_driver::client::GrpcDriver;
 use scenario::closest::similar;
+use terminal::failure;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
-use super::output::say;
+use super::output::{inform, say};
 use super::{Ended, Interrupt, Outcome, Stop, block_on, interrupted};
 use crate::report::driver::write;
 
@@ -38,6 +39,9 @@ enum Action {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock driver test --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --junit driver.xml\n  drydock driver test --list"
+)]
 struct Test {
     /// Address of the driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
     #[arg(long, value_name = "ADDRESS", required_unless_present = "list")]
@@ -210,7 +214,11 @@ fn print(result: &CaseResult) {
         Verdict::Failed(reason) => ("FAIL", reason.clone()),
         Verdict::Skipped(reason) => ("skip", reason.clone()),
     };
-    say!("{verdict:4}  {:width$}  {text}", result.name, width = width());
+    let line = format!("{verdict:4}  {:width$}  {text}", result.name, width = width());
+    match &result.outcome {
+        Verdict::Failed(_) => say!("{}", failure(&line)),
+        Verdict::Passed | Verdict::Skipped(_) => inform!("{line}"),
+    }
 }
 
 /// The width of the column with all names.

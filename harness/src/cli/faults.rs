@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apiserver::faults::{Rule, Status, parse};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use runtime::error::brief;
 use runtime::kube_config;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use terminal::{Column, Format, OutputFormat, Row, render};
 
 use super::output::print;
 use super::{Ended, Stop, block_on, running_world};
@@ -43,6 +44,9 @@ enum Command {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock faults add slow-lists.yaml\n  echo '{name: lost, match: {verbs: [create], times: 1}, action: {drop: {at: afterCommit}}}' | drydock faults add -"
+)]
 struct Add {
     /// Files of rules in YAML or JSON; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -50,20 +54,14 @@ struct Add {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  drydock faults list\n  drydock faults list -o yaml > rules.yaml")]
 struct List {
-    /// Output format; yaml prints rules in the format of rule files
-    #[arg(long, short, value_enum, default_value = "table")]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
-    Yaml,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  drydock faults remove lost\n  drydock faults remove --all")]
 struct Remove {
     /// Names of rules
     #[arg(value_name = "NAME", required_unless_present = "all")]
@@ -142,45 +140,45 @@ fn read(file: &Path) -> std::io::Result<String> {
 
 impl List {
     fn text(&self, rules: &[Status]) -> Result<String, Stop> {
-        let unwritten = |error: String| Stop::Usage(format!("cannot serialize the rules: {error}"));
-        match self.output {
-            Output::Table => Ok(table(rules)),
-            Output::Json => {
-                let text = serde_json::to_string_pretty(rules).map_err(|error| unwritten(error.to_string()))?;
-                Ok(text + "\n")
-            }
-            Output::Yaml => {
-                let rules: Vec<&Rule> = rules.iter().map(|status| &status.rule).collect();
-                serde_saphyr::to_string(&rules).map_err(|error| unwritten(error.to_string()))
-            }
+        if self.output.format == Format::Yaml {
+            let rules: Vec<&Rule> = rules.iter().map(|status| &status.rule).collect();
+            return serde_saphyr::to_string(&rules)
+                .map_err(|error| Stop::Usage(format!("cannot serialize the rules: {error}")));
         }
+        let rows: Vec<RuleRow<'_>> = rules.iter().map(RuleRow).collect();
+        Ok(render(self.output.format, &rows)?)
     }
 }
 
-fn table(rules: &[Status]) -> String {
-    if rules.is_empty() {
-        return "There are no fault rules.\n".to_owned();
+/// A row of the list.
+#[derive(Debug, Serialize)]
+struct RuleRow<'a>(&'a Status);
+
+impl Row for RuleRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("RULE"),
+        Column::Shown("CLASS"),
+        Column::Shown("MATCHED"),
+        Column::Shown("HITS"),
+        Column::Text("WHAT"),
+    ];
+    const EMPTY: &'static str = "There are no fault rules.";
+
+    fn cells(&self) -> Vec<String> {
+        let Status {
+            rule,
+            class,
+            matched,
+            hits,
+        } = self.0;
+        vec![
+            rule.name.clone(),
+            class.to_string(),
+            matched.to_string(),
+            hits.to_string(),
+            format!("{}{}", rule.action, rule.matches),
+        ]
     }
-    let names = rules.iter().map(|status| status.rule.name.len());
-    let width = names.max().unwrap_or_default().max("RULE".len());
-    let mut text = format!(
-        "{:width$}  {:9}  {:>8}  {:>8}  WHAT\n",
-        "RULE", "CLASS", "MATCHED", "HITS"
-    );
-    for Status {
-        rule,
-        class,
-        matched,
-        hits,
-    } in rules
-    {
-        let class = class.to_string();
-        text += &format!(
-            "{:width$}  {class:9}  {matched:>8}  {hits:>8}  {}{}\n",
-            rule.name, rule.action, rule.matches
-        );
-    }
-    text
 }
 
 /// A line for each added or removed rule, with the hits of removed ones.
@@ -282,12 +280,15 @@ mod tests {
     #[test]
     fn rules_are_listed_with_their_hits() {
         let expected = "\
-RULE   CLASS       MATCHED      HITS  WHAT
-lose   legal             3         1  drop afterCommit of create, 1 times
-twice  byzantine         3         1  duplicateEvent
+RULE   CLASS      MATCHED  HITS  WHAT
+lose   legal      3        1     drop afterCommit of create, 1 times
+twice  byzantine  3        1     duplicateEvent
 ";
-        assert_eq!(table(&statuses()), expected);
-        assert_eq!(table(&[]), "There are no fault rules.\n");
+        let of = |format| List {
+            output: OutputFormat { format },
+        };
+        assert_eq!(of(Format::Table).text(&statuses()).unwrap(), expected);
+        assert_eq!(of(Format::Table).text(&[]).unwrap(), "There are no fault rules.\n");
         assert_eq!(
             report("removed", &statuses()),
             "removed lose: 1 hits of 3 matching requests\nremoved twice: 1 hits of 3 matching requests\n"
@@ -296,7 +297,9 @@ twice  byzantine         3         1  duplicateEvent
 
     #[test]
     fn rules_listed_as_yaml_are_a_rule_file() {
-        let list = List { output: Output::Yaml };
+        let list = List {
+            output: OutputFormat { format: Format::Yaml },
+        };
         let text = list.text(&statuses()).unwrap();
         let expected: Vec<Rule> = statuses().into_iter().map(|status| status.rule).collect();
         assert_eq!(parse(&text).unwrap(), expected);

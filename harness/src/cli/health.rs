@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Request;
 use stage::controller_metrics::{PANICS, RESTARTS};
 
-use super::output::say;
+use super::finding::Finding;
 use super::running_world::{self, World};
 use super::{Outcome, Stop, block_on};
 
@@ -16,10 +16,10 @@ const REQUEST_PANICS: &str = "drydock_request_panics";
 /// How long the API server may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Prints the panics of the world of this folder. Fails if there were any: each is a bug.
-pub(super) fn report() -> Result<Outcome, Stop> {
+/// Finds the panics of the world of this folder. Fails if there were any: each is a bug.
+pub(super) fn report(findings: &mut Vec<Finding>) -> Result<Outcome, Stop> {
     let Ok(world) = running_world::find(Path::new(".")) else {
-        say!("up        no `drydock up` runs in this folder");
+        findings.push(Finding::ok("up", "no `drydock up` runs in this folder"));
         return Ok(Outcome::Passed);
     };
     let lines = match block_on(metrics(&world))? {
@@ -27,12 +27,16 @@ pub(super) fn report() -> Result<Outcome, Stop> {
         Err(reason) => Lines::Unknown(reason),
     };
     match lines {
-        Lines::Unknown(reason) => say!("up        running; panics are unknown: {reason}"),
-        Lines::None(controllers) => say!("up        running; no panics of {controllers} controllers and of requests"),
+        Lines::Unknown(reason) => {
+            findings.push(Finding::ok("up", format!("running; panics are unknown: {reason}")));
+        }
+        Lines::None(controllers) => {
+            let message = format!("running; no panics of {controllers} controllers and of requests");
+            findings.push(Finding::ok("up", message));
+        }
         Lines::Some(lines) => {
-            for line in lines {
-                say!("up        bug: {line}");
-            }
+            let bug = |line: String| Finding::problem("up", format!("bug: {line}"));
+            findings.extend(lines.into_iter().map(bug));
             return Ok(Outcome::Failed);
         }
     }

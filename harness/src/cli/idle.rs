@@ -15,6 +15,7 @@ use super::stage::StageArguments;
 use super::{Ended, jobs};
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  drydock idle --virtual 24h --nodes 100")]
 pub(super) struct Idle {
     /// Duration in virtual time
     #[arg(long, value_name = "DURATION", default_value = "72h")]

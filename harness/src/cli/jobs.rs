@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::output::say;
+use super::output::inform;
 use super::progress::Progress;
 use super::session::{ConfirmedClusters, Session, Start};
 use super::stage::StageArguments;
@@ -188,7 +188,7 @@ pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArg
                     event = seen.recv() => match event {
                         Some(Event::Started { worker, index }) => progress.started(worker, &jobs[index]),
                         Some(Event::Finished { worker, index, result }) => {
-                            progress.finished(worker, &result);
+                            progress.finished(worker, &jobs[index], &result);
                             finished.results[index] = Some(*result);
                         }
                         None => return finished,
@@ -229,7 +229,7 @@ pub(super) fn run(jobs: Vec<Job>, requested: Option<usize>, arguments: &StageArg
 /// Prints a note if the host was too busy for a representative run.
 fn report_lost_time(lost: Duration, took: Duration) {
     if lost > took.mul_f64(STARVED) {
-        say!(
+        inform!(
             "note: this machine was short of CPU: threads waited {} for a core in {}, and deadlines were extended by \
              that time; run fewer scenarios in parallel with --jobs",
             short(lost),

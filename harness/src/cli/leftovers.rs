@@ -7,7 +7,7 @@ use judge::evaluate::{between, short};
 use stage::leftovers::{Kind, Leftover, find};
 
 use super::Outcome;
-use super::output::say;
+use super::finding::Finding;
 use super::running_world;
 
 /// Removes leftovers and prints one line if there were any. Deleting a kind cluster takes seconds, so that only commands
@@ -39,38 +39,38 @@ pub(super) fn remove_before_start(on_kind: bool) {
     }
 }
 
-/// Lists all leftovers, or removes them. Fails if one cannot be removed.
-pub(super) fn report(clean: bool) -> Outcome {
+/// Finds all leftovers, or removes them. Fails if one cannot be removed.
+pub(super) fn report(clean: bool, findings: &mut Vec<Finding>) -> Outcome {
     let mut outcome = Outcome::Passed;
     // First, because found leftovers are locked, as by an owner.
     let file = left_file();
     let found = find_all();
     let total = found.len() + usize::from(file.is_some());
-    for leftover in &found {
-        let what = describe(leftover);
-        match clean.then(|| leftover.remove()) {
-            None => say!("leftover  {what}"),
-            Some(Ok(())) => say!("removed   {what}"),
+    let mut add = |what: String, removed: Option<Result<(), String>>| {
+        findings.push(match removed {
+            None => Finding::problem("leftover", what),
+            Some(Ok(())) => Finding::ok("removed", what),
             Some(Err(error)) => {
-                say!("leftover  {what}: {error}");
                 outcome = Outcome::Failed;
+                Finding::problem("leftover", format!("{what}: {error}"))
             }
-        }
+        });
+    };
+    for leftover in &found {
+        let removed = clean.then(|| leftover.remove().map_err(|error| error.to_string()));
+        add(describe(leftover), removed);
     }
     if let Some(file) = file {
         let what = format!("{}: the file of a killed `drydock up`", file.display());
-        match clean.then(|| std::fs::remove_file(&file)) {
-            None => say!("leftover  {what}"),
-            Some(Ok(())) => say!("removed   {what}"),
-            Some(Err(error)) => {
-                say!("leftover  {what}: {error}");
-                outcome = Outcome::Failed;
-            }
-        }
+        let removed = clean.then(|| std::fs::remove_file(&file).map_err(|error| error.to_string()));
+        add(what, removed);
     }
     match (total, clean) {
-        (0, _) => say!("leftovers none"),
-        (total, false) => say!("leftovers {} of killed runs: drydock doctor --clean", counted(total)),
+        (0, _) => findings.push(Finding::ok("leftovers", "none")),
+        (total, false) => findings.push(Finding::problem(
+            "leftovers",
+            format!("{} of killed runs: drydock doctor --clean", counted(total)),
+        )),
         (_, true) => {}
     }
     outcome

@@ -1,17 +1,15 @@
 //! `drydock list` and `drydock show`: the scenarios, their suites and stages, and one of them as a file.
 
-use clap::{Args, ValueEnum};
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::Args;
 use scenario::closest::similar;
 use scenario::{Scenario, StageKind};
-use serde_json::{Value, json};
+use serde::Serialize;
+use terminal::{Column, OutputFormat, Row, render};
 
 use super::output::print;
 use super::{Ended, Stop};
-
-/// The width of the table in columns.
-const WIDTH: usize = 100;
-/// The width of the column with stages in the wide format: that of all stages.
-const STAGES: usize = 40;
 
 #[derive(Args, Debug)]
 #[command(
@@ -30,20 +28,8 @@ pub(super) struct List {
     #[arg(long)]
     suite: Option<String>,
 
-    /// The format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    output: Format,
-}
-
-/// The format of the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// One line for each scenario
-    Table,
-    /// Also suites, whole descriptions, and why a scenario does not run on a stage
-    Wide,
-    Json,
-    Yaml,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 impl List {
@@ -53,15 +39,9 @@ impl List {
 
     fn text(&self, scenarios: &[Scenario]) -> Result<String, Stop> {
         self.check_suite(scenarios)?;
-        let chosen: Vec<&Scenario> = scenarios.iter().filter(|scenario| self.selects(scenario)).collect();
-        let all = || Value::from_iter(chosen.iter().map(|scenario| description(scenario)));
-        Ok(match self.output {
-            Format::Table => table(&chosen),
-            Format::Wide => wide(&chosen),
-            Format::Json => format!("{:#}\n", all()),
-            Format::Yaml => serde_saphyr::to_string(&all())
-                .map_err(|error| Stop::Usage(format!("the list has no YAML form: {error}")))?,
-        })
+        let chosen = scenarios.iter().filter(|scenario| self.selects(scenario));
+        let rows: Vec<ScenarioRow> = chosen.map(ScenarioRow::of).collect();
+        Ok(render(self.output.format, &rows)?)
     }
 
     fn selects(&self, scenario: &Scenario) -> bool {
@@ -101,6 +81,63 @@ impl Show {
     }
 }
 
+/// A scenario of the list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ScenarioRow {
+    name: String,
+    description: String,
+    suites: BTreeSet<String>,
+    stages: Vec<String>,
+    /// Why it does not run on the other stages.
+    not_on: BTreeMap<String, String>,
+    #[serde(skip)]
+    short_stages: String,
+}
+
+impl ScenarioRow {
+    fn of(scenario: &Scenario) -> Self {
+        let missing = StageKind::ALL
+            .into_iter()
+            .filter_map(|stage| Some((stage.to_string(), scenario.why_not_on(stage)?)));
+        Self {
+            name: scenario.name.clone(),
+            description: scenario.about.clone(),
+            suites: scenario.tags.clone(),
+            stages: stages(scenario),
+            not_on: missing.collect(),
+            short_stages: short_stages(scenario),
+        }
+    }
+}
+
+impl Row for ScenarioRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("NAME"),
+        Column::Shown("STAGES"),
+        Column::Wide("SUITES"),
+        Column::Text("DESCRIPTION"),
+        Column::Wide("WHY NOT ON"),
+    ];
+    const EMPTY: &'static str = "there is no such scenario";
+
+    fn cells(&self) -> Vec<String> {
+        let suites: Vec<&str> = self.suites.iter().map(String::as_str).collect();
+        let reasons: Vec<String> = self
+            .not_on
+            .iter()
+            .map(|(stage, why)| format!("{stage}: {why}"))
+            .collect();
+        vec![
+            self.name.clone(),
+            self.short_stages.clone(),
+            suites.join(", "),
+            self.description.clone(),
+            reasons.join("; "),
+        ]
+    }
+}
+
 fn stages(scenario: &Scenario) -> Vec<String> {
     let on = StageKind::ALL.into_iter().filter(|stage| scenario.runs_on(*stage));
     on.map(|stage| stage.to_string()).collect()
@@ -118,70 +155,10 @@ fn short_stages(scenario: &Scenario) -> String {
     if on.len() <= but.len() { on } else { but }
 }
 
-fn table(scenarios: &[&Scenario]) -> String {
-    let mut rows = vec![["NAME", "STAGES", "DESCRIPTION"].map(str::to_owned)];
-    rows.extend(
-        scenarios
-            .iter()
-            .map(|scenario| [scenario.name.clone(), short_stages(scenario), scenario.about.clone()]),
-    );
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let (name, stages) = (width(0), width(1));
-    let rest = WIDTH.saturating_sub(name + stages + 4);
-    let line = |row: &[String; 3]| format!("{:name$}  {:stages$}  {}\n", row[0], row[1], shortened(&row[2], rest));
-    rows.iter().map(line).collect()
-}
-
-/// The beginning of a text, with an ellipsis if it is longer.
-fn shortened(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let beginning: String = text.chars().take(width.saturating_sub(1)).collect();
-    format!("{}…", beginning.trim_end())
-}
-
-fn wide(scenarios: &[&Scenario]) -> String {
-    let width = scenarios.iter().map(|scenario| scenario.name.len()).max();
-    let width = width.unwrap_or_default().max("NAME".len());
-    let mut list = format!("{:width$}  {:STAGES$}  DESCRIPTION\n", "NAME", "STAGES");
-    for scenario in scenarios {
-        let on = stages(scenario).join(" ");
-        list += &format!("{:width$}  {on:STAGES$}  {}\n", scenario.name, scenario.about);
-        if !scenario.tags.is_empty() {
-            let suites: Vec<&str> = scenario.tags.iter().map(String::as_str).collect();
-            list += &format!("{:width$}  {:STAGES$}  in {}\n", "", "", suites.join(", "));
-        }
-        for stage in StageKind::ALL {
-            if let Some(reason) = scenario.why_not_on(stage) {
-                list += &format!("{:width$}  {:STAGES$}  not on {stage}: {reason}\n", "", "");
-            }
-        }
-    }
-    list
-}
-
-fn description(scenario: &Scenario) -> Value {
-    let missing = StageKind::ALL
-        .into_iter()
-        .filter_map(|stage| Some((stage.to_string(), Value::from(scenario.why_not_on(stage)?))));
-    json!({
-        "name": scenario.name,
-        "description": scenario.about,
-        "suites": scenario.tags,
-        "stages": stages(scenario),
-        "notOn": Value::Object(missing.collect()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use serde_json::Value;
 
     use super::*;
 
@@ -216,7 +193,7 @@ mod tests {
              drain  all     A node is drained: its pods leave one after another, as their budget permits, and th…\n\
              times  sim     Production's times.\n"
         );
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
     }
 
     #[test]
@@ -240,8 +217,9 @@ mod tests {
     #[test]
     fn the_wide_format_has_suites_and_reasons() {
         let text = listed(&["-o", "wide"]).unwrap();
+        let of = |name| text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         assert!(
-            text.contains("  in machine\n") && text.contains("  not on kind: it takes days\n"),
+            of("drain").contains("  machine  ") && of("times").contains("kind: it takes days"),
             "{text}"
         );
     }

@@ -7,11 +7,14 @@ mod availability;
 mod chaos;
 mod completion;
 mod crash;
+mod demo;
 mod doctor;
 mod driver;
 mod durations;
+mod example;
 mod faults;
 mod files;
+mod finding;
 mod health;
 mod idle;
 mod jobs;
@@ -37,9 +40,10 @@ mod validate;
 use std::process::ExitCode;
 
 use ::runtime::signals::Termination;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use scenario::Scenario;
 use scenario::closest::similar;
+use terminal::{OutputFlags, color_of, failure_on_stderr};
 use tokio::runtime::Runtime;
 
 use crate::regression::Entry;
@@ -51,6 +55,17 @@ use crate::regression::Entry;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+impl Arguments {
+    /// The arguments of this process; help and errors follow `--color`.
+    fn of_process() -> Result<Self, clap::Error> {
+        let command = Self::command().color(color_of(std::env::args_os()));
+        Self::from_arg_matches(&command.try_get_matches()?)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,6 +74,8 @@ enum Command {
     Run(run::Run),
     /// Starts a control plane, fakecloud and mcm for interactive use; Ctrl-C ends them
     Up(up::Up),
+    /// Shows in ten seconds how a failed machine is kept for analysis, released and replaced
+    Demo(demo::Demo),
     /// Starts only a control plane, ready in milliseconds, for tests in any language; Ctrl-C ends it
     Apiserver(apiserver::Apiserver),
     /// Lists, breaks and mends the nodes of a running `drydock up`
@@ -69,6 +86,8 @@ enum Command {
     List(list::List),
     /// Prints a scenario as the YAML file that `drydock run --file` reads
     Show(list::Show),
+    /// Prints an example object of mcm's API
+    Example(example::ExampleCommand),
     /// Checks files without running anything
     Validate(validate::Validate),
     /// Prints the JSON Schema of scenarios, plans, fault rules or fakecloud's configuration
@@ -116,9 +135,9 @@ impl Command {
             Self::Run(run) => Some(run.is_on_kind()),
             Self::Up(up) => Some(up.is_on_kind()),
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
-            Self::Apiserver(_) => Some(false),
+            Self::Apiserver(_) | Self::Demo(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
-            Self::Reports(_) | Self::Validate(_) | Self::Schema(_) => None,
+            Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
@@ -215,13 +234,14 @@ const EXIT_STATUS: &str = "Exit status: 0 passed, 1 failures, 2 wrong usage, 3 s
 /// `corpus` returns the known bugs, whose scenarios can be run by name like others. Both functions are called only if
 /// needed.
 pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
+    arguments.output.apply();
     if let Some(on_kind) = arguments.command.creates() {
         leftovers::remove_before_start(on_kind);
     }
@@ -236,11 +256,13 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         }
         Command::Regressions(regressions) => regressions.execute(&corpus()),
         Command::Up(up) => up.execute(),
+        Command::Demo(demo) => demo.execute(),
         Command::Apiserver(apiserver) => apiserver.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
         Command::Show(show) => show.execute(&scenarios()),
         Command::List(list) => list.execute(&scenarios()),
+        Command::Example(example) => example.execute(),
         Command::Validate(validate) => validate.execute(&scenarios()),
         Command::Schema(schema) => schema.execute(),
         Command::Driver(driver) => driver.execute(),
@@ -262,7 +284,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
             ExitCode::from(outcome.status())
         }
         Err(stop) => {
-            eprintln!("drydock: {stop}");
+            eprintln!("{}", failure_on_stderr(&format!("drydock: {stop}")));
             ExitCode::from(stop.status())
         }
     }
@@ -370,7 +392,14 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_each_command_has_an_example() {
+        assert_eq!(
+            terminal::commands_without_examples(&Arguments::command()),
+            Vec::<String>::new()
+        );
     }
 }

@@ -6,14 +6,23 @@ use std::io::{self, ErrorKind};
 
 use super::{Ended, Outcome, Stop};
 
-/// Writes a line to standard output. Ignores a closed pipe (`| head`), because the command still has to clean up its
-/// world.
+/// Writes a line of a result to standard output: with `-q`, too. Ignores a closed pipe (`| head`), because the command
+/// still has to clean up its world.
 macro_rules! say {
     () => { $crate::cli::output::line(format_args!("")) };
     ($($text:tt)*) => { $crate::cli::output::line(format_args!($($text)*)) };
 }
 
-pub(super) use say;
+/// Writes a line that is only information, such as progress and passed runs: not with `-q`.
+macro_rules! inform {
+    ($($text:tt)*) => {
+        if !::terminal::is_quiet() {
+            $crate::cli::output::line(format_args!($($text)*));
+        }
+    };
+}
+
+pub(super) use {inform, say};
 
 /// Implements [`say!`].
 pub(super) fn line(text: fmt::Arguments<'_>) {

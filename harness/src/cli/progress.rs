@@ -12,14 +12,19 @@ use judge::evaluate::{between, short};
 use scenario::job::Job;
 use scenario::result::RunResult;
 use stage::kind;
+use terminal::{failure, is_quiet, is_verbose};
 
 use super::durations;
-use super::output::say;
+use super::output::{inform, say};
 
 /// The progress of a number of jobs.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
+    /// Number of jobs.
+    all: usize,
+    /// Number of finished jobs.
+    done: Cell<usize>,
     /// The busy workers and the names of their jobs, in order of start.
     running: RefCell<Vec<(usize, String)>>,
 }
@@ -28,9 +33,9 @@ impl Progress {
     /// Prints a summary of the jobs, and starts the progress line.
     pub(super) fn new(jobs: &[Job], workers: usize) -> Self {
         if let [first, _, ..] = jobs {
-            say!("{}", plan(jobs, first, workers));
+            inform!("{}", plan(jobs, first, workers));
         }
-        let target = if std::io::stderr().is_terminal() {
+        let target = if std::io::stderr().is_terminal() && !is_quiet() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
@@ -42,6 +47,8 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(100));
         Self {
             bar,
+            all: jobs.len(),
+            done: Cell::new(0),
             running: RefCell::default(),
         }
     }
@@ -49,7 +56,7 @@ impl Progress {
     /// A function that prints lines above the progress line.
     pub(super) fn line_printer(&self) -> kind::Progress {
         let bar = self.bar.clone();
-        Arc::new(move |line| bar.suspend(|| say!("     {line}")))
+        Arc::new(move |line| bar.suspend(|| inform!("     {line}")))
     }
 
     /// Shows that a worker has started a job.
@@ -58,10 +65,19 @@ impl Progress {
         self.show_running();
     }
 
-    /// Prints the result of a worker's job.
-    pub(super) fn finished(&self, worker: usize, result: &RunResult) {
+    /// Prints the result of a worker's job, with its number unless there is only one.
+    pub(super) fn finished(&self, worker: usize, job: &Job, result: &RunResult) {
         self.running.borrow_mut().retain(|(of, _)| *of != worker);
-        self.bar.suspend(|| print(result));
+        self.done.set(self.done.get() + 1);
+        let width = self.all.to_string().len();
+        let number = match self.all {
+            1 => String::new(),
+            all => format!("{:width$}/{all} ", self.done.get()),
+        };
+        self.bar.suspend(|| match job.expected_to_fail {
+            true => print_expected(&number, result),
+            false => print(&number, result),
+        });
         self.bar.inc(1);
         self.show_running();
     }
@@ -107,7 +123,7 @@ impl CampaignProgress {
     pub(super) fn new(seeds: Option<u64>, time: Option<Duration>) -> Self {
         let clock = Clock::wall();
         let started = clock.now();
-        let bar = if std::io::stderr().is_terminal() {
+        let bar = if std::io::stderr().is_terminal() && !is_quiet() {
             let bar = seeds.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
             let template = match seeds {
                 Some(_) => "{wide_bar} {pos}/{len} seeds, {msg}{elapsed}, about {eta} left",
@@ -139,12 +155,12 @@ impl CampaignProgress {
             self.bar.set_message(format!("{failures} failed, "));
         }
         if !result.passed() && failures <= MOST_PRINTED {
-            self.bar.suspend(|| print(result));
+            self.bar.suspend(|| print("", result));
         }
         let now = self.clock.now();
         if self.bar.is_hidden() && between(self.last.get(), now) >= LINE_PERIOD {
             self.last.set(now);
-            say!("     {}", self.line(between(self.started, now), failures));
+            inform!("     {}", self.line(between(self.started, now), failures));
         }
     }
 
@@ -179,15 +195,17 @@ impl Drop for Progress {
     }
 }
 
-fn print(result: &RunResult) {
-    let verdict = if result.passed() { "ok  " } else { "FAIL" };
-    let disturbed = match result.disturbances.as_slice() {
-        few if few.len() <= 2 => few
-            .iter()
-            .map(|disturbance| format!(", {}", disturbance.what))
-            .collect(),
-        many => format!(", {} disturbances", many.len()),
+/// Prints a run that shows whether a planted defect is found: either result is information.
+fn print_expected(number: &str, result: &RunResult) {
+    let what = match &result.failure {
+        Some(failure) => format!("fails, as expected: {}", failure.reason),
+        None => "passes".to_owned(),
     };
+    inform!("ok   {number}{}: {what}", name(result));
+}
+
+/// Prints a result: a passed run in one line, a failed one with its reason.
+fn print(number: &str, result: &RunResult) {
     let took = if result.trace.is_some() {
         format!(
             "{} virtual in {}",
@@ -200,29 +218,44 @@ fn print(result: &RunResult) {
     let trace = result
         .trace
         .as_ref()
+        .filter(|_| is_verbose())
         .map(|trace| format!(", trace {} ({} entries)", trace.hash, trace.entries))
         .unwrap_or_default();
-    say!(
-        "{verdict} {} on {} seed {}{disturbed}: {took}{trace}",
-        result.scenario,
-        result.place(),
-        result.seed
-    );
-    for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits == 0) {
-        say!("     warning: {} never hit", disturbance.what);
+    let line = format!("{number}{}: {took}{trace}", name(result));
+    match result.passed() {
+        true => inform!("ok   {line}"),
+        false => say!("{} {line}", failure("FAIL")),
     }
-    if let Some(failure) = &result.failure {
+    for disturbance in result.disturbances.iter().filter(|disturbance| disturbance.hits == 0) {
+        inform!("     warning: {} never hit", disturbance.what);
+    }
+    if let Some(failed) = &result.failure {
         say!(
             "     after {} in step {}: {}",
-            seconds(failure.after_seconds),
-            failure.step,
-            failure.reason
+            seconds(failed.after_seconds),
+            failed.step,
+            failure(&failed.reason)
         );
         if let Some(report) = &result.report {
             say!("     report: {}", report.display());
         }
         say!("     replay: {}", result.replay);
     }
+}
+
+/// The scenario of a result, its place and seed, and the disturbances if there are few.
+fn name(result: &RunResult) -> String {
+    let disturbed = match result.disturbances.as_slice() {
+        few if few.len() <= 2 => few
+            .iter()
+            .map(|disturbance| format!(", {}", disturbance.what))
+            .collect(),
+        many => format!(", {} disturbances", many.len()),
+    };
+    let defect = result.mutant.as_ref();
+    let defect = defect.map_or_else(String::new, |defect| format!(" with the defect {defect}"));
+    let (scenario, place, seed) = (&result.scenario, result.place(), result.seed);
+    format!("{scenario} on {place} seed {seed}{defect}{disturbed}")
 }
 
 fn seconds(seconds: f64) -> String {

@@ -9,8 +9,9 @@ use scenario::StageKind;
 use scenario::job::Job;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
+use terminal::failure;
 
-use super::output::say;
+use super::output::{inform, say};
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Stop, jobs};
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
@@ -26,6 +27,7 @@ enum Variant {
 
 /// Runs the regression corpus in virtual time: each entry without and with the bug.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  drydock regressions\n  drydock regressions R04 A26 --seeds 10")]
 pub(super) struct Regressions {
     /// Entries such as R04; none: all
     ids: Vec<String>,
@@ -78,7 +80,10 @@ impl Regressions {
                 inert(of(Variant::Mutant), &without),
             );
             let verdict = CaseVerdict::of(case, &product, &mutant);
-            say!("{}", verdict.line());
+            match verdict.is_well() {
+                true => inform!("{}", verdict.line()),
+                false => say!("{}", failure(&verdict.line())),
+            }
             cases.push(verdict);
         }
         let verdicts = Verdicts::of(&entries, cases);

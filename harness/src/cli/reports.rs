@@ -4,22 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use clock::Clock;
+use jiff::Timestamp;
 use judge::evaluate::{between, short};
 use mcm_api::GoDuration;
+use scenario::StageKind;
 use scenario::closest::similar;
+use scenario::result::FailureResult;
+use serde::Serialize;
 use serde_json::{Value, json};
+use terminal::{Column, OutputFormat, Row, render, structured};
 
 use super::output::{print, say};
 use super::{Ended, Outcome, Stop};
 use crate::report::diff::diff;
-use crate::report::store::{self, Report};
+use crate::report::store::{self, Passing, Report};
 
 /// The default folders with reports.
 const FOLDERS: [&str; 2] = [".drydock/reports", ".drydock/chaos"];
-/// The width of the table in columns.
-const WIDTH: usize = 100;
 /// Number of groups of lines that a difference shows without `--full`.
 const MOST_GROUPS: usize = 10;
 /// Number of lines of the narrative that `show` prints without `--full`.
@@ -39,23 +42,23 @@ pub(super) struct Reports {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Lists the reports, the oldest first
+    #[command(after_help = "Examples:\n  drydock reports list\n  drydock reports list drain -o wide")]
     List {
         /// Only reports of these scenarios
         scenarios: Vec<String>,
-        /// The format
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
+        #[command(flatten)]
+        output: OutputFormat,
     },
     /// Prints a report: why the run failed, whether it passes now, how to repeat it, and the end of its narrative
+    #[command(after_help = "Example:\n  drydock reports show sim-lifecycle-1 --full")]
     Show {
         /// The name of its folder, or the folder
         report: PathBuf,
         /// Prints the whole narrative
         #[arg(long)]
         full: bool,
-        /// The format
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
+        #[command(flatten)]
+        output: OutputFormat,
     },
     /// Prints the differences between two reports: their results, plans and narratives
     #[command(after_help = "Example:\n  drydock reports diff sim-lifecycle-1 sim-lifecycle-1.2")]
@@ -90,35 +93,23 @@ enum Command {
     },
 }
 
-/// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Text for people
-    Table,
-    Json,
-    Yaml,
-}
-
 impl Reports {
     pub(super) fn execute(self) -> Ended {
         let all = self.all()?;
         match &self.command {
             Command::List { scenarios, output } => {
-                let chosen: Vec<&Report> = all
+                let clock = Clock::wall();
+                let rows: Vec<ReportRow<'_>> = all
                     .iter()
                     .filter(|report| scenarios.is_empty() || scenarios.contains(&report.result.scenario))
+                    .map(|report| ReportRow::of(report, &clock))
                     .collect();
-                print(&match output {
-                    Format::Table => table(&chosen, &Clock::wall()),
-                    format => structured(*format, &chosen.iter().map(|report| summary(report)).collect())?,
-                })
+                print(&render(output.format, &rows)?)
             }
             Command::Show { report, full, output } => {
                 let report = find(&all, report)?;
-                print(&match output {
-                    Format::Table => shown(report, *full)?,
-                    format => structured(*format, &detailed(report)?)?,
-                })
+                let text = structured(output.format, &detailed(report)?)?;
+                print(&text.map_or_else(|| shown(report, *full), Ok)?)
             }
             Command::Diff { one, other, full } => {
                 let most = if *full { usize::MAX } else { MOST_GROUPS };
@@ -236,41 +227,6 @@ fn now(report: &Report) -> &'static str {
     }
 }
 
-fn table(reports: &[&Report], clock: &Clock) -> String {
-    if reports.is_empty() {
-        return "there are no reports\n".to_owned();
-    }
-    let mut rows = vec![["REPORT", "AGE", "BROKEN", "NOW", "REASON"].map(str::to_owned)];
-    for report in reports {
-        let reason = report.result.failure.as_ref().map(|failure| failure.reason.clone());
-        rows.push([
-            report.path.display().to_string(),
-            age(between(report.written, clock.now())),
-            cause(report),
-            now(report).to_owned(),
-            reason.unwrap_or_default().replace('\n', " "),
-        ]);
-    }
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let widths = [0, 1, 2, 3].map(width);
-    let rest = WIDTH.saturating_sub(widths.iter().sum::<usize>() + 8).max(20);
-    let line = |row: &[String; 5]| {
-        let cells: String = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}  "))
-            .collect();
-        let reason: String = row[4].chars().take(rest).collect();
-        format!("{cells}{reason}").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
-}
-
 /// An age in its largest unit.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
@@ -342,37 +298,81 @@ fn shown(report: &Report, full: bool) -> Result<String, Stop> {
     Ok(lines.join("\n") + "\n")
 }
 
-fn summary(report: &Report) -> Value {
-    let result = &report.result;
-    json!({
-        "name": report.name(),
-        "folder": report.path,
-        "written": report.written,
-        "scenario": result.scenario,
-        "stage": result.stage,
-        "seed": result.seed,
-        "failure": result.failure,
-        "passing": report.passing,
-        "replay": result.replay,
-    })
+/// A report in the list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReportRow<'a> {
+    name: String,
+    folder: &'a Path,
+    written: Timestamp,
+    scenario: &'a str,
+    stage: StageKind,
+    seed: u64,
+    failure: Option<&'a FailureResult>,
+    passing: Option<Passing>,
+    replay: &'a str,
+    /// How the table shows age and state.
+    #[serde(skip)]
+    shown: [String; 3],
+}
+
+impl<'a> ReportRow<'a> {
+    fn of(report: &'a Report, clock: &Clock) -> Self {
+        let result = &report.result;
+        Self {
+            name: report.name(),
+            folder: &report.path,
+            written: report.written,
+            scenario: &result.scenario,
+            stage: result.stage,
+            seed: result.seed,
+            failure: result.failure.as_ref(),
+            passing: report.passing,
+            replay: &result.replay,
+            shown: [
+                age(between(report.written, clock.now())),
+                cause(report),
+                now(report).to_owned(),
+            ],
+        }
+    }
+}
+
+impl Row for ReportRow<'_> {
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("REPORT"),
+        Column::Shown("AGE"),
+        Column::Shown("BROKEN"),
+        Column::Shown("NOW"),
+        Column::Text("REASON"),
+        Column::Wide("FOLDER"),
+        Column::Wide("REPLAY"),
+    ];
+    const EMPTY: &'static str = "there are no reports";
+
+    fn cells(&self) -> Vec<String> {
+        let [age, broken, now] = self.shown.clone();
+        let reason = self.failure.map(|failure| failure.reason.clone());
+        vec![
+            self.name.clone(),
+            age,
+            broken,
+            now,
+            reason.unwrap_or_default(),
+            self.folder.display().to_string(),
+            self.replay.to_owned(),
+        ]
+    }
 }
 
 fn detailed(report: &Report) -> Result<Value, Stop> {
-    let mut value = summary(report);
+    let mut value = serde_json::to_value(ReportRow::of(report, &Clock::wall()))?;
     value["result"] = serde_json::to_value(&report.result)?;
     let files = store::files(&report.path)?.into_iter();
     value["files"] = files
         .map(|(name, bytes)| json!({ "name": name, "bytes": bytes }))
         .collect();
     Ok(value)
-}
-
-fn structured(format: Format, value: &Value) -> Result<String, Stop> {
-    match format {
-        Format::Json | Format::Table => Ok(format!("{value:#}\n")),
-        Format::Yaml => serde_saphyr::to_string(value)
-            .map_err(|error| Stop::Usage(format!("the reports have no YAML form: {error}"))),
-    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ use super::{Ended, Outcome, Stop, jobs, named};
 use crate::report::{json, junit};
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock run                                    # every scenario that stage embedded can run\n  drydock run lifecycle drain --stage envtest\n  drydock run --stage sim --seeds 20\n  drydock run --file my.yaml --controller ./my-controller"
+)]
 pub(super) struct Run {
     /// Scenarios and suites by name; none: all that the stage can run
     names: Vec<String>,
@@ -42,9 +45,6 @@ pub(super) struct Run {
     /// The stage of a separate target cluster, which the nodes join
     #[arg(long, value_name = "STAGE", value_enum)]
     target_stage: Option<StageKind>,
-
-    #[command(flatten)]
-    on: StageArguments,
 
     /// The seed of all randomness
     #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
@@ -73,16 +73,24 @@ pub(super) struct Run {
     mutant: Option<String>,
 
     /// Folder for the report folders of failed runs
-    #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        help_heading = "Results",
+        default_value = ".drydock/reports"
+    )]
     report: PathBuf,
 
     /// Writes JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     junit: Option<PathBuf>,
 
     /// Writes a JSON result
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
     json: Option<PathBuf>,
+
+    #[command(flatten)]
+    on: StageArguments,
 }
 
 impl Run {

@@ -21,6 +21,7 @@ use crate::shrink::{Finding, Findings, Shrunk, Trial, shrink};
 const MOST_LINES: usize = 200;
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  drydock shrink .drydock/chaos/machine-17/plan.yaml")]
 pub(super) struct ShrinkCommand {
     /// The plan of a failed run
     plan: PathBuf,

@@ -12,7 +12,8 @@ use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::role::Role;
 
-use super::output::say;
+use super::example::creates_machine;
+use super::output::{inform, say};
 use super::populate::Population;
 use super::running_world::{Announced, World};
 use super::stage::StageArguments;
@@ -26,13 +27,13 @@ const REPORTS: &str = ".drydock/reports";
 const MANY: u32 = 100;
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock up\n  drydock up --nodes 1000 --pods-per-node 10\n  drydock up --without mcm --port 6443\n  drydock up --stage kind --cluster play"
+)]
 pub(super) struct Up {
     /// The kind of control plane
     #[arg(long, default_value = "embedded", value_enum)]
     stage: StageKind,
-
-    #[command(flatten)]
-    on: StageArguments,
 
     /// Omits parts, to be replaced by your own; without fakecloud there is no mcm either
     #[arg(long, value_name = "PART", value_delimiter = ',')]
@@ -61,6 +62,9 @@ pub(super) struct Up {
 
     #[command(flatten)]
     population: Population,
+
+    #[command(flatten)]
+    on: StageArguments,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -190,7 +194,7 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
     let cluster = tokio::select! {
         biased;
         _ = interrupts.next() => return Ok(Outcome::Passed),
-        cluster = Cluster::start(&options, Arc::new(|line| say!("{line}"))) => cluster?,
+        cluster = Cluster::start(&options, Arc::new(|line| inform!("{line}"))) => cluster?,
     };
     let broken = tokio::select! {
         biased;
@@ -223,10 +227,7 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
         up.namespace()
     );
     say!("  export KUBECONFIG={}", cluster.kubeconfig().display());
-    say!(
-        "  sed 's/namespace: default/namespace: {}/' examples/machine.yaml | kubectl apply -f -",
-        up.namespace()
-    );
+    say!("  {}", creates_machine(up.namespace()));
     say!("  kubectl get machines,nodes -A --watch\n");
     say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
     let world = World {
@@ -254,7 +255,10 @@ fn announce(world: &World, run_folder: &Path) -> Option<Announced> {
     if let Err(reason) = announced {
         eprintln!("drydock: {reason}");
     }
-    say!("`drydock nodes` finds this world only with --cloud {}", world.cloud);
+    say!(
+        "`drydock nodes` and `fakecloud vms` find this world only with --cloud {}",
+        world.cloud
+    );
     None
 }
 
@@ -289,24 +293,30 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
     };
     if alone {
         print_up(plane.kubeconfig());
+        say!("  kubectl api-resources\n");
         print_end();
         return Err(Stop::Usage(plane.trouble().await));
     }
-    let without_mcm = plan.controller == Controller::None;
+    let without_controller = plan.controller == Controller::None;
     let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
     print_up(stage.kubeconfig());
+    if without_controller {
+        say!(
+            "  mcm --driver=grpc://{} --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG   # or your controller",
+            stage.cloud_address()
+        );
+    }
+    say!("  {}", creates_machine(NAMESPACE));
+    say!("  kubectl get machines,nodes --watch");
+    if population.nodes() > 0 {
+        say!("  drydock nodes list");
+    }
+    say!("  fakecloud vms\n");
     say!(
         "fakecloud answers gRPC on {}; logs are in {}",
         stage.cloud_address(),
         stage.folder().display()
     );
-    if without_mcm {
-        say!(
-            "mcm does not run. Start it for example with: mcm --driver=grpc://{} \\",
-            stage.cloud_address()
-        );
-        say!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
-    }
     let world = World {
         cloud: format!("grpc://{}", stage.cloud_address()),
         tls: None,
@@ -328,8 +338,6 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
 fn print_up(kubeconfig: &Path) {
     say!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
     say!("  export KUBECONFIG={}", kubeconfig.display());
-    say!("  kubectl apply -f examples/machine.yaml");
-    say!("  kubectl get machines,nodes --watch\n");
 }
 
 fn print_end() {

@@ -13,16 +13,34 @@ use crate::options::DriverTlsOptions;
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum VmCommand {
     /// Create the VM of a machine, or find the existing one (CreateMachine)
+    #[command(
+        after_help = "Example:\n  mcm vm create --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --machine-name m-1"
+    )]
     Create(MachineFlags),
     /// Look up the VM of a machine (GetMachineStatus)
+    #[command(
+        after_help = "Example:\n  mcm vm status --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --machine-name m-1 -o json"
+    )]
     Status(MachineFlags),
     /// List the VMs of a class (ListMachines)
+    #[command(
+        after_help = "Example:\n  mcm vm list --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml"
+    )]
     List(ClassFlags),
     /// Complete the VM of a machine after its creation (InitializeMachine)
+    #[command(
+        after_help = "Example:\n  mcm vm initialize --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --machine machine.yaml"
+    )]
     Initialize(MachineFlags),
     /// Switch off the VM of a machine and keep it (StopMachine)
+    #[command(
+        after_help = "Example:\n  mcm vm stop --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --machine-name m-1"
+    )]
     Stop(MachineFlags),
     /// Delete the VM of a machine; succeeds if there is none (DeleteMachine)
+    #[command(
+        after_help = "Example:\n  mcm vm delete --driver grpc://127.0.0.1:7300 --class class.yaml --secret secret.yaml --machine-name m-1"
+    )]
     Delete(MachineFlags),
 }
 

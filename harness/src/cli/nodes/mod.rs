@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use clock::Clock;
 use fakecloud::proto::vm_reference::By;
 use fakecloud::proto::{
@@ -22,9 +22,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use runtime::error::brief;
 use scenario::cloud::VmState;
+use terminal::{OutputFormat, render};
 
 use self::faults::FaultArguments;
-use self::table::Row;
+use self::table::NodeRow;
 use super::running_world::{Controls, Where, World};
 use super::{Ended, Outcome, Stop, block_on};
 use crate::cli::output::{print, say};
@@ -61,6 +62,7 @@ enum Command {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  drydock nodes list\n  drydock nodes list 'node-1*' --broken -o json")]
 struct List {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs; without any: all
     #[arg(value_name = "NODE")]
@@ -70,18 +72,14 @@ struct List {
     #[arg(long)]
     broken: bool,
 
-    /// Output format
-    #[arg(long, short, value_enum, default_value = "table")]
-    output: Output,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
+    #[command(flatten)]
+    output: OutputFormat,
 }
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  drydock nodes break node-3 --with partitioned --lasts 2m\n  drydock nodes break --random 5 --condition DiskPressure=True"
+)]
 struct Break {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
     #[arg(value_name = "NODE")]
@@ -100,6 +98,7 @@ struct Break {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  drydock nodes repair node-3\n  drydock nodes repair --all")]
 struct Repair {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
     #[arg(value_name = "NODE")]
@@ -111,6 +110,7 @@ struct Repair {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  drydock nodes remove 'node-1*'")]
 struct Remove {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
     #[arg(value_name = "NODE", required = true)]
@@ -159,17 +159,14 @@ impl List {
             patterns => select::select(kubelets, patterns)?,
         };
         let nodes = nodes(world).await?;
-        let mut rows: Vec<Row> = chosen.iter().map(|kubelet| Row::new(kubelet, nodes.as_ref())).collect();
+        let mut rows: Vec<NodeRow> = chosen
+            .iter()
+            .map(|kubelet| NodeRow::new(kubelet, nodes.as_ref()))
+            .collect();
         if self.broken {
-            rows.retain(Row::is_broken);
+            rows.retain(NodeRow::is_broken);
         }
-        match self.output {
-            Output::Table => print(&table::table(&rows)),
-            Output::Json => {
-                let text = serde_json::to_string_pretty(&rows).map_err(|error| Stop::Usage(error.to_string()))?;
-                print(&format!("{text}\n"))
-            }
-        }
+        print(&render(self.output.format, &rows)?)
     }
 }
 

@@ -6,18 +6,19 @@ use fakecloud::proto::Kubelet;
 use k8s_openapi::api::core::v1::Node;
 use scenario::cloud::VmState;
 use serde::Serialize;
+use terminal::{Column, Row};
 
 use super::faults;
 
 /// A value that is unknown without an API server.
 const UNKNOWN: &str = "?";
-/// An absent value.
-const NONE: &str = "-";
+/// An absent value, which the table shows as a dash.
+const NONE: &str = "";
 
 /// One VM with its node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Row {
+pub(super) struct NodeRow {
     /// The Node's name.
     node: String,
     /// The VM's id.
@@ -44,7 +45,7 @@ pub(super) struct Row {
     nodes_are_known: bool,
 }
 
-impl Row {
+impl NodeRow {
     /// The row of a kubelet; `nodes` are all Nodes by name, if the API server is known.
     pub(super) fn new(kubelet: &Kubelet, nodes: Option<&BTreeMap<String, Node>>) -> Self {
         let own = |node: &&Node| {
@@ -84,7 +85,7 @@ impl Row {
     fn shown_conditions(&self) -> (String, String) {
         let Some(conditions) = &self.conditions else {
             let absent = if self.nodes_are_known { NONE } else { UNKNOWN };
-            return (absent.to_owned(), list(&self.set));
+            return (absent.to_owned(), self.set.join(","));
         };
         let ready = self.ready.clone().unwrap_or_else(|| NONE.to_owned());
         // All conditions of an unreachable node are Unknown; only Ready shows that.
@@ -94,7 +95,7 @@ impl Row {
             .filter(|(kind, status)| *kind != "Ready" && is_problem(status))
             .map(|(kind, status)| format!("{kind}={status}"))
             .collect();
-        (ready, list(&others))
+        (ready, others.join(","))
     }
 }
 
@@ -125,58 +126,35 @@ fn kubelet_state(kubelet: &Kubelet) -> String {
     text
 }
 
-fn list(texts: &[String]) -> String {
-    match texts {
-        [] => NONE.to_owned(),
-        texts => texts.join(","),
-    }
-}
-
-/// The rows as a table with headings.
-pub(super) fn table(rows: &[Row]) -> String {
-    let headings = [
-        "NODE",
-        "VM",
-        "ZONE",
-        "STATE",
-        "KUBELET",
-        "FAULTS",
-        "READY",
-        "CONDITIONS",
-        "PODS",
+impl Row for NodeRow {
+    const COLUMNS: &'static [Column] = &[
+        Column::Shown("NODE"),
+        Column::Shown("VM"),
+        Column::Shown("ZONE"),
+        Column::Shown("STATE"),
+        Column::Shown("KUBELET"),
+        Column::Shown("FAULTS"),
+        Column::Shown("READY"),
+        Column::Shown("CONDITIONS"),
+        Column::Shown("PODS"),
+        Column::Wide("SET"),
     ];
-    let mut lines = vec![headings.map(str::to_owned)];
-    lines.extend(rows.iter().map(|row| {
-        let (ready, conditions) = row.shown_conditions();
-        [
-            row.node.clone(),
-            row.vm.clone(),
-            row.zone.clone(),
-            row.state.to_owned(),
-            row.kubelet.clone(),
-            list(&row.faults),
+
+    fn cells(&self) -> Vec<String> {
+        let (ready, conditions) = self.shown_conditions();
+        vec![
+            self.node.clone(),
+            self.vm.clone(),
+            self.zone.clone(),
+            self.state.to_owned(),
+            self.kubelet.clone(),
+            self.faults.join(","),
             ready,
             conditions,
-            row.pods.to_string(),
+            self.pods.to_string(),
+            self.set.join(","),
         ]
-    }));
-    let mut widths = [0; 9];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
     }
-    let mut text = String::new();
-    for line in lines {
-        let cells: Vec<String> = line
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text += cells.join("   ").trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -184,6 +162,7 @@ mod tests {
     use fakecloud::proto::kubelet_fault::Fault;
     use fakecloud::proto::{self, KubeletFault, KubeletState, NodeCondition, Nothing};
     use serde_json::json;
+    use terminal::{Format, render};
 
     use super::*;
 
@@ -250,28 +229,31 @@ mod tests {
             ..kubelet("long-name")
         };
         let kubelets = [kubelet("a"), partitioned("b"), kubelet("c"), joining];
-        let rows: Vec<Row> = kubelets.iter().map(|kubelet| Row::new(kubelet, Some(&nodes))).collect();
+        let rows: Vec<NodeRow> = kubelets
+            .iter()
+            .map(|kubelet| NodeRow::new(kubelet, Some(&nodes)))
+            .collect();
         let expected = "\
-NODE        VM                ZONE      STATE     KUBELET       FAULTS        READY     CONDITIONS            PODS
-a           vm-of-a           local-1   running   up            -             True      -                     2
-b           vm-of-b           local-1   running   partitioned   partitioned   Unknown   KernelDeadlock=True   2
-c           vm-of-c           local-1   running   up            -             False     PIDPressure=Unknown   2
-long-name   vm-of-long-name   local-1   stopped   joining       -             -         -                     0
+NODE       VM               ZONE     STATE    KUBELET      FAULTS       READY    CONDITIONS           PODS
+a          vm-of-a          local-1  running  up           -            True     -                    2
+b          vm-of-b          local-1  running  partitioned  partitioned  Unknown  KernelDeadlock=True  2
+c          vm-of-c          local-1  running  up           -            False    PIDPressure=Unknown  2
+long-name  vm-of-long-name  local-1  stopped  joining      -            -        -                    0
 ";
-        assert_eq!(table(&rows), expected);
-        let broken: Vec<bool> = rows.iter().map(Row::is_broken).collect();
+        assert_eq!(render(Format::Table, &rows).unwrap(), expected);
+        let broken: Vec<bool> = rows.iter().map(NodeRow::is_broken).collect();
         assert_eq!(broken, [false, true, true, true]);
     }
 
     #[test]
     fn without_an_api_server_the_set_conditions_are_shown() {
-        let rows = [Row::new(&kubelet("a"), None), Row::new(&partitioned("b"), None)];
+        let rows = [NodeRow::new(&kubelet("a"), None), NodeRow::new(&partitioned("b"), None)];
         let expected = "\
-NODE   VM        ZONE      STATE     KUBELET       FAULTS        READY   CONDITIONS          PODS
-a      vm-of-a   local-1   running   up            -             ?       -                   2
-b      vm-of-b   local-1   running   partitioned   partitioned   ?       DiskPressure=True   2
+NODE  VM       ZONE     STATE    KUBELET      FAULTS       READY  CONDITIONS         PODS
+a     vm-of-a  local-1  running  up           -            ?      -                  2
+b     vm-of-b  local-1  running  partitioned  partitioned  ?      DiskPressure=True  2
 ";
-        assert_eq!(table(&rows), expected);
+        assert_eq!(render(Format::Table, &rows).unwrap(), expected);
         assert!(!rows[0].is_broken() && rows[1].is_broken());
     }
 
@@ -280,13 +262,13 @@ b      vm-of-b   local-1   running   partitioned   partitioned   ?       DiskPre
         let mut nodes = BTreeMap::from([node("a", &[("Ready", "True")])]);
         let spec = nodes.get_mut("a").and_then(|node| node.spec.as_mut()).unwrap();
         spec.provider_id = Some("fakecloud:///local-1/vm-of-another".to_owned());
-        assert_eq!(Row::new(&kubelet("a"), Some(&nodes)).ready, None);
+        assert_eq!(NodeRow::new(&kubelet("a"), Some(&nodes)).ready, None);
     }
 
     #[test]
     fn json_contains_all_fields() {
         let nodes = BTreeMap::from([node("b", &[("Ready", "Unknown")])]);
-        let row = serde_json::to_value(Row::new(&partitioned("b"), Some(&nodes))).unwrap();
+        let row = serde_json::to_value(NodeRow::new(&partitioned("b"), Some(&nodes))).unwrap();
         let expected = json!({
             "node": "b", "vm": "vm-of-b", "zone": "local-1", "state": "running", "kubelet": "partitioned",
             "faults": ["partitioned"], "set": ["DiskPressure=True"], "ready": "Unknown",
