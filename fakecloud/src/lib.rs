@@ -42,6 +42,7 @@ pub use journal::{
 };
 pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
+pub use syntax::is_zone;
 
 use self::config::Settings;
 use self::journal::{Found, Journal, Unsafe};

@@ -3,7 +3,7 @@
 use quantity::Quantity;
 
 /// Whether a zone name is valid in a provider ID and a label.
-pub(crate) fn is_zone(zone: &str) -> bool {
+pub fn is_zone(zone: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !zone.is_empty() && zone.len() <= 63 && zone.bytes().all(inner) && !zone.starts_with('-') && !zone.ends_with('-')
 }

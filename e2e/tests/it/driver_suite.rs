@@ -120,7 +120,7 @@ fn a_driver_that_breaks_a_rule_fails_with_status_1() {
 fn the_list_has_every_case_with_its_rule() {
     let folder = tempfile::tempdir().unwrap();
     let text = printed(&drydock(folder.path(), &["driver", "test", "--list"]));
-    assert_eq!(text.lines().count(), 23, "{text}");
+    assert_eq!(text.lines().count(), 1 + 23, "a heading and the cases: {text}");
     assert!(
         text.contains("GetMachineStatus of a machine without a VM fails with NotFound."),
         "{text}"

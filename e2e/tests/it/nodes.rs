@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::drydock::{drydock_program, printed};
+use crate::programs::program;
 use crate::up::Up;
 
 /// How long a change of a node may take.
@@ -106,6 +107,15 @@ async fn nodes_and_pods_exist_when_the_world_is_up_and_break_and_recover_on_dema
         assert_eq!(row["zone"], ["near", "far"][number % 2]);
         assert_eq!(row["pods"], 2, "{row}");
     }
+    // fakecloud finds the world of its folder, too.
+    let vms = program("fakecloud")
+        .args(["vms", "-o", "json"])
+        .current_dir(world.folder.path())
+        .output()
+        .unwrap();
+    let vms: Vec<Value> =
+        serde_json::from_slice(&vms.stdout).unwrap_or_else(|error| panic!("{error}: {}", printed(&vms)));
+    assert_eq!(vms.len(), 20);
     let client = world.client().await;
     let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
     assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), 40);

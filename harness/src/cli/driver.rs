@@ -11,7 +11,8 @@ use mcm_api::GoDuration;
 use mcm_driver::channel::check_connection;
 use mcm_driver::client::GrpcDriver;
 use scenario::closest::similar;
-use terminal::failure;
+use serde::Serialize;
+use terminal::{Column, Format, Row, failure, render};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 
@@ -80,6 +81,10 @@ struct Test {
     #[arg(long)]
     list: bool,
 
+    /// The format of the list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t, requires = "list")]
+    output: Format,
+
     /// TLS to the driver.
     #[command(flatten)]
     tls: DriverTlsOptions,
@@ -96,8 +101,8 @@ impl Test {
     fn execute(self) -> Ended {
         let cases = selected(&self.only)?;
         if self.list {
-            list(&cases);
-            return Ok(Outcome::Passed);
+            let rows: Vec<CaseRow> = cases.iter().map(CaseRow::of).collect();
+            return super::output::print(&render(self.output, &rows)?);
         }
         // clap requires the three flags without --list.
         let address = self.driver.clone().unwrap_or_default();
@@ -201,10 +206,27 @@ async fn run(session: &Session, cases: &[Case]) -> (Report, Option<Interrupt>) {
     (report, interrupt)
 }
 
-fn list(cases: &[Case]) {
-    let width = width();
-    for case in cases {
-        say!("{:width$}  {}", case.name, case.rule);
+/// A case in the list.
+#[derive(Debug, Serialize)]
+struct CaseRow {
+    name: &'static str,
+    rule: &'static str,
+}
+
+impl CaseRow {
+    fn of(case: &Case) -> Self {
+        Self {
+            name: case.name,
+            rule: case.rule,
+        }
+    }
+}
+
+impl Row for CaseRow {
+    const COLUMNS: &'static [Column] = &[Column::Shown("CASE"), Column::Shown("RULE")];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.name.to_owned(), self.rule.to_owned()]
     }
 }
 

@@ -36,6 +36,16 @@ const LIMIT_OF_NODE: Duration = Duration::from_millis(20);
 /// Additional time for each pod.
 const LIMIT_OF_POD: Duration = Duration::from_millis(50);
 
+/// The machine types of a cloud without configuration.
+const MACHINE_TYPES: [&str; 3] = ["small", "medium", "large"];
+
+fn zone(text: &str) -> Result<String, &'static str> {
+    match fakecloud::is_zone(text) {
+        true => Ok(text.to_owned()),
+        false => Err("write lower-case letters, digits and dashes"),
+    }
+}
+
 /// The nodes and pods to create.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Nodes and pods")]
@@ -49,11 +59,11 @@ pub(super) struct Population {
     pods_per_node: u32,
 
     /// The zones among which the nodes are distributed [default: local-1]
-    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    #[arg(long, value_name = "ZONE", value_delimiter = ',', value_parser = zone)]
     zones: Vec<String>,
 
-    /// The nodes' machine type: small, medium or large
-    #[arg(long, value_name = "TYPE", default_value = "medium")]
+    /// The nodes' machine type
+    #[arg(long, value_name = "TYPE", default_value = "medium", value_parser = MACHINE_TYPES)]
     machine_type: String,
 }
 
@@ -326,6 +336,13 @@ mod tests {
 
     fn clock() -> Clock {
         Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
+    }
+
+    #[test]
+    fn the_machine_types_are_those_of_a_cloud_without_configuration() {
+        let config = fakecloud::Config::default();
+        let types: BTreeSet<&str> = config.machine_types.keys().map(String::as_str).collect();
+        assert_eq!(types, MACHINE_TYPES.into());
     }
 
     /// The lines that are printed while nodes become ready one after another.
