@@ -82,12 +82,16 @@ impl Mask {
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
         })?;
-        // Two undisturbed runs may have the same number of writes, so revisions are masked even if they are equal.
-        for pointer in one.values().flat_map(|object| leaves(object).into_keys()) {
-            if pointer.ends_with(REVISION) {
-                let sorts = mask.0.entry(generalised(&pointer)).or_default();
-                sorts.insert(Sort::Revision);
-            }
+        // Two undisturbed runs may have the same number of writes, and a controller that acts as soon as it starts acts in
+        // both at the same time. Therefore revisions and times are masked even if they are equal.
+        for (pointer, value) in one.values().flat_map(|object| leaves(object)) {
+            let time = value.as_str().is_some_and(|text| text.parse::<Timestamp>().is_ok());
+            let sort = match (pointer.ends_with(REVISION), time) {
+                (true, _) => Sort::Revision,
+                (false, true) => Sort::Time,
+                (false, false) => continue,
+            };
+            mask.0.entry(generalised(&pointer)).or_default().insert(sort);
         }
         Ok(mask)
     }
@@ -297,6 +301,15 @@ mod tests {
         let mask = Mask::learn(&undisturbed, &undisturbed).unwrap();
         assert_eq!(mask.difference(&undisturbed, &run("18", 1)), None);
         assert!(mask.difference(&undisturbed, &run("18", 2)).is_some());
+    }
+
+    #[test]
+    fn times_are_masked_even_if_they_are_equal_in_undisturbed_runs() {
+        let run =
+            |second: u64, count: u64| end(&json!({ "since": format!("2030-01-01T00:00:0{second}Z"), "count": count }));
+        let mask = Mask::learn(&run(1, 1), &run(1, 1)).unwrap();
+        assert_eq!(mask.difference(&run(1, 1), &run(2, 1)), None);
+        assert!(mask.difference(&run(1, 1), &run(1, 2)).is_some());
     }
 
     #[test]

@@ -21,9 +21,10 @@ use super::files::read_scenario;
 use super::output::{inform, say};
 use super::run::summarise;
 use super::stage::StageArguments;
-use super::{Ended, Stop, jobs, named};
+use super::{Ended, Stop, jobs, named, progress};
 use crate::campaign::mask::Mask;
 use crate::report::{json, junit};
+use crate::runner;
 
 /// The boot delay of the second undisturbed run. Boots take from three quarters to all of the delay: the delay is so
 /// much longer that no two boots of the runs take the same time, and short enough for the expectations of the scenario.
@@ -231,15 +232,16 @@ impl CrashCommand {
         };
         let what = if self.lag.is_some() { "lags" } else { "crash points" };
         inform!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
-        let once = self.run(jobs, results)?;
-        let mut disturbed = self.judge(&mask, undisturbed, once.clone());
+        let once = self.run(jobs.clone(), results)?;
+        let mut disturbed = judge(&mask, undisturbed, &jobs, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
             let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
                 let second = crash_points(&result.effects, first.effect);
                 second.into_iter().map(move |second| [*first, second])
             });
-            let twice = self.run(pairs.map(|pair| crashes(&pair)).collect(), results)?;
-            disturbed.extend(self.judge(&mask, undisturbed, twice));
+            let jobs: Vec<Job> = pairs.map(|pair| crashes(&pair)).collect();
+            let twice = self.run(jobs.clone(), results)?;
+            disturbed.extend(judge(&mask, undisturbed, &jobs, twice));
         } else if self.pairs {
             inform!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
         }
@@ -255,19 +257,21 @@ impl CrashCommand {
         results.extend(disturbed);
         Ok(())
     }
+}
 
-    /// Fails runs that passed with another final state than the undisturbed run.
-    fn judge(&self, mask: &Mask, undisturbed: &RunResult, disturbed: Vec<RunResult>) -> Vec<RunResult> {
-        let judge = |result: RunResult| match mask.difference(&undisturbed.end, &result.end) {
-            Some(difference) if result.passed() => {
-                let reason = format!("the final state differs from the undisturbed run: {difference}");
-                say!("{} {}: {reason}", failure("FAIL"), result.replay);
-                failed(result, reason)
-            }
-            _ => result,
-        };
-        disturbed.into_iter().map(judge).collect()
-    }
+/// Fails runs that passed with another final state than the undisturbed run, and writes their reports.
+fn judge(mask: &Mask, undisturbed: &RunResult, jobs: &[Job], disturbed: Vec<RunResult>) -> Vec<RunResult> {
+    let judge = |(job, result): (&Job, RunResult)| match mask.difference(&undisturbed.end, &result.end) {
+        Some(difference) if result.passed() => {
+            let reason = format!("the final state differs from the undisturbed run: {difference}");
+            let mut result = failed(result, reason);
+            runner::record(job, &mut result, None);
+            progress::print("", &result);
+            result
+        }
+        _ => result,
+    };
+    jobs.iter().zip(disturbed).map(judge).collect()
 }
 
 /// One lag for each effect of these crash points.

@@ -205,7 +205,7 @@ fn print_expected(number: &str, result: &RunResult) {
 }
 
 /// Prints a result: a passed run in one line, a failed one with its reason.
-fn print(number: &str, result: &RunResult) {
+pub(super) fn print(number: &str, result: &RunResult) {
     let took = if result.trace.is_some() {
         format!(
             "{} virtual in {}",
