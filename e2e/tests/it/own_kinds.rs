@@ -144,6 +144,25 @@ fn own_kinds_are_used_like_those_of_kubernetes(#[case] stage: &str) {
     run(folder().path(), &["--file", "own/story.yaml", "--stage", stage]);
 }
 
+const LEASES: &str = "
+name: leases
+about: The leader holds its Lease.
+world:
+  creates: [{kind: Lease, name: machine-controller-manager}]
+steps:
+- expect: {that: {exists: {kind: Lease, name: machine-controller-manager}}, holds: {eventually: 1m}}
+- expect: {that: {exists: {kind: Lease, name: machine-controller-manager}}, holds: {always: 1s}}
+";
+
+#[rstest]
+#[case::in_virtual_time("sim")]
+#[case::on_a_wall_clock("embedded")]
+fn conditions_can_be_about_leases(#[case] stage: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("leases.yaml"), LEASES).unwrap();
+    run(folder.path(), &["--file", "leases.yaml", "--stage", stage]);
+}
+
 #[test]
 fn a_run_with_own_kinds_is_repeated_exactly() {
     let folder = folder();

@@ -73,7 +73,7 @@ impl WatchedKinds {
             return;
         };
         let mut known = self.at_start.iter().chain(&self.later);
-        if kind.is_observable() && known.all(|known| known.key != kind.key) {
+        if known.all(|known| known.key != kind.key) {
             self.at_start.push(kind);
         }
     }

@@ -6,7 +6,7 @@ use super::fields::Schemas;
 use crate::Problem;
 use crate::closest::suggestion;
 use crate::expect::{Attached, Condition, EventCount, FieldIs, FieldOf, Pods, PodsOn};
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::Kinds;
 use crate::names::{CLAIM, MACHINE, NODE, NameOf, Names, Reference, find_kind};
 
 /// The fields of Secrets that are not observed.
@@ -46,7 +46,7 @@ fn references(kinds: &Kinds, path: &str, condition: &Condition) -> Result<Vec<Re
     };
     let observable = |word: &str, version: &Option<String>, kind: &str, name: &str| {
         let path = format!("{path}.{word}");
-        let kind = observable_kind(kinds, &path, version.as_deref(), kind)?;
+        let kind = find_kind(kinds, &path, version.as_deref(), kind)?;
         Ok(vec![Reference::name(
             format!("{path}.name"),
             NameOf::Object(kind.key),
@@ -102,18 +102,6 @@ fn pods(path: &str, of: &str, on: Option<&str>) -> Vec<Reference> {
     [workload].into_iter().chain(node).collect()
 }
 
-/// The kind in the fields below `path`, if conditions can be about its objects.
-fn observable_kind(kinds: &Kinds, path: &str, api_version: Option<&str>, kind: &str) -> Result<&'static Kind, Problem> {
-    let found = find_kind(kinds, path, api_version, kind)?;
-    match found.is_observable() {
-        true => Ok(found),
-        false => Err((
-            format!("{path}.kind"),
-            format!("objects of kind {kind} are not observed, so the condition cannot be decided"),
-        )),
-    }
-}
-
 /// Checks that a pointer leads to a field that is observed.
 fn check_pointer(
     kinds: &Kinds,
@@ -121,7 +109,7 @@ fn check_pointer(
     path: &str,
     (api_version, kind, field): (&Option<String>, &str, &str),
 ) -> Result<(), Problem> {
-    let kind = observable_kind(kinds, path, api_version.as_deref(), kind)?;
+    let kind = find_kind(kinds, path, api_version.as_deref(), kind)?;
     let at = format!("{path}.field");
     if kind.key == "Secret" && SECRET_FIELDS.iter().any(|secret| field.starts_with(secret)) {
         return Err((

@@ -185,10 +185,6 @@ fn a_name_that_the_scenario_does_not_create_is_refused(#[case] step: &str, #[cas
     "- expect: {that: {eventCount: {kind: Machine, name: m-1, reason: Joined}}, holds: {eventually: 1m}}",
     "steps[5].expect.that.eventCount: set `atLeast`, `atMost` or both"
 )]
-#[case::a_kind_that_is_not_observed(
-    "- expect: {that: {exists: {kind: Lease, name: a}}, holds: {eventually: 1m}}",
-    "steps[5].expect.that.exists.kind: objects of kind Lease are not observed"
-)]
 #[case::the_data_of_a_secret(
     "- expect: {that: {field: {kind: Secret, name: class-a-secret, field: /data/a, is: b}}, holds: {eventually: 1m}}",
     "steps[5].expect.that.field.field: the data of Secrets is not observed"

@@ -47,12 +47,10 @@ impl Kind {
     pub fn group(&self) -> &'static str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
-
-    /// Whether conditions can be about its objects. Leases tell the engine who leads.
-    pub fn is_observable(&self) -> bool {
-        self.key != "Lease"
-    }
 }
+
+/// The key of the Leases that tell the engine who leads.
+const LEADERSHIP: &str = "Lease";
 
 /// The key of a kind that the harness does not work with itself.
 fn key(kind: &str, group: &str) -> String {
@@ -171,7 +169,8 @@ impl Kinds {
     /// [`UnknownKind`].
     pub fn find(&self, api_version: Option<&str>, name: &str) -> Result<&'static Kind, UnknownKind> {
         let own = || self.custom.iter().copied().filter(|kind| kind.kind == name);
-        let ours = || KINDS.iter().filter(|kind| kind.kind == name);
+        // The Lease among them is that of the leader; scenarios use Leases as any other kind.
+        let ours = || KINDS.iter().filter(|kind| kind.kind == name && kind.key != LEADERSHIP);
         let others = || OTHERS.iter().filter(|kind| kind.kind == name);
         if let Some(version) = api_version {
             let is_of = |kind: &&Kind| kind.api_version == version;

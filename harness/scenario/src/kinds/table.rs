@@ -126,7 +126,7 @@ pub(super) static OTHERS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let others = stored.filter(|resource| {
         let version = resource.api_version();
         let is_known = |kind: &Kind| kind.kind == resource.kind && kind.api_version == version;
-        !KINDS.iter().any(is_known)
+        resource.kind == super::LEADERSHIP || !KINDS.iter().any(is_known)
     });
     // The list lives as long as the program.
     let leaked = |text: String| -> &'static str { text.leak() };
