@@ -1,13 +1,16 @@
-//! Jobs.
+//! Jobs and CronJobs.
 
 use serde_json::Value;
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, immutable, not_negative, text};
+use super::fields::{default, immutable, not_negative, one_of, text};
 use super::pods::{defaults, spec};
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
+
+/// What a restart policy of pods that end must be.
+const POLICIES: &str = "valid values: \"OnFailure\", \"Never\"";
 
 pub(super) fn resources() -> Vec<Resource> {
     vec![
@@ -20,7 +23,73 @@ pub(super) fn resources() -> Vec<Resource> {
             .prepare(prepare)
             .validate(validate)
             .build(),
+        ResourceBuilder::new("batch/v1", "CronJob", "cronjobs", "io.k8s.api.batch.v1.CronJob")
+            .short(&["cj"])
+            .categories(&["all"])
+            .status()
+            .generation(Generation::Spec)
+            .printer(printers::cron_jobs())
+            .prepare(prepare_cron_job)
+            .validate(validate_cron_job)
+            .build(),
     ]
+}
+
+fn prepare_cron_job(new: &mut Value, old: Option<&Value>) {
+    default(new, "/spec", "concurrencyPolicy", "Allow");
+    default(new, "/spec", "suspend", false);
+    default(new, "/spec", "successfulJobsHistoryLimit", 3);
+    default(new, "/spec", "failedJobsHistoryLimit", 1);
+    default(new, "/spec/jobTemplate", "metadata", serde_json::json!({}));
+    default(
+        new,
+        "/spec/jobTemplate/spec/template",
+        "metadata",
+        serde_json::json!({}),
+    );
+    defaults::pod_spec(new, "/spec/jobTemplate/spec/template/spec");
+    if old.is_none() {
+        default(new, "", "status", serde_json::json!({}));
+    }
+}
+
+fn validate_cron_job(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let schedule = text(new, "/spec/schedule");
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if schedule.is_empty() {
+        errors.push(FieldError::required("spec.schedule", ""));
+    } else if fields.len() != 5 && !schedule.starts_with('@') {
+        let detail = format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        );
+        errors.push(FieldError::invalid("spec.schedule", schedule, detail));
+    }
+    one_of(
+        &mut errors,
+        new,
+        "/spec/concurrencyPolicy",
+        "spec.concurrencyPolicy",
+        &["Allow", "Forbid", "Replace"],
+    );
+    for count in [
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+        "startingDeadlineSeconds",
+    ] {
+        not_negative(&mut errors, new, &format!("/spec/{count}"));
+    }
+    let template = "spec.jobTemplate.spec.template.spec";
+    if let Some(pod) = new.pointer("/spec/jobTemplate/spec/template/spec") {
+        spec::validate(&mut errors, pod, template);
+        let policy = text(pod, "/restartPolicy");
+        if !matches!(policy, "OnFailure" | "Never") {
+            errors.push(FieldError::required(format!("{template}.restartPolicy"), POLICIES));
+        }
+    }
+    errors
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>) {
@@ -93,8 +162,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         spec::validate(&mut errors, template, "spec.template.spec");
         let policy = text(template, "/restartPolicy");
         if !matches!(policy, "OnFailure" | "Never") {
-            let path = "spec.template.spec.restartPolicy";
-            errors.push(FieldError::not_supported(path, policy, &["OnFailure", "Never"]));
+            errors.push(FieldError::required("spec.template.spec.restartPolicy", POLICIES));
         }
     }
     if let Some(old) = old {

@@ -2,12 +2,15 @@
 //! store or the clock; the module `table` prints objects.
 
 mod apps;
+mod autoscaling;
 mod batch;
 mod builder;
 mod configuration;
 mod coordination;
+mod devices;
 mod events;
 mod fields;
+mod ingress;
 mod metrics;
 mod namespaces;
 mod networking;
@@ -19,6 +22,7 @@ mod reviews;
 mod scheduling;
 mod storage;
 mod syntax;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod volumes;
@@ -44,6 +48,10 @@ pub fn builtin() -> Vec<Resource> {
         policy::resources(),
         rbac::resources(),
         scheduling::resources(),
+        autoscaling::resources(),
+        devices::resources(),
+        ingress::resources(),
+        templates::resources(),
         reviews::resources(),
         metrics::resources(),
         vec![definitions()],

@@ -1,9 +1,9 @@
-//! Nodes: defaults, the taint of new ones, checks.
+//! Nodes: defaults, the taint of new ones, checks. RuntimeClasses.
 
 use serde_json::{Value, json};
 
 use super::builder::ResourceBuilder;
-use super::fields::{items, members, object, same, text};
+use super::fields::{immutable, items, members, object, same, text};
 use super::syntax;
 use crate::resource::Resource;
 use crate::status::FieldError;
@@ -23,7 +23,26 @@ pub(super) fn resources() -> Vec<Resource> {
             .prepare(prepare)
             .validate(validate)
             .build(),
+        ResourceBuilder::new(
+            "node.k8s.io/v1",
+            "RuntimeClass",
+            "runtimeclasses",
+            "io.k8s.api.node.v1.RuntimeClass",
+        )
+        .cluster()
+        .printer(printers::runtime_classes())
+        .validate(validate_runtime_class)
+        .build(),
     ]
+}
+
+fn validate_runtime_class(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    syntax::dns_label(&mut errors, "handler", text(new, "/handler"));
+    if let Some(old) = old {
+        immutable(&mut errors, new, old, "/handler");
+    }
+    errors
 }
 
 fn prepare(new: &mut Value, old: Option<&Value>) {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, items, one_of, same, text};
+use super::syntax;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
@@ -42,7 +43,58 @@ pub(super) fn resources() -> Vec<Resource> {
             .printer(printers::csi_drivers())
             .prepare(prepare_csi_driver)
             .build(),
+        ResourceBuilder::new(
+            "storage.k8s.io/v1",
+            "CSIStorageCapacity",
+            "csistoragecapacities",
+            "io.k8s.api.storage.v1.CSIStorageCapacity",
+        )
+        .printer(printers::created_at())
+        .validate(validate_capacity)
+        .build(),
+        ResourceBuilder::new(
+            "storage.k8s.io/v1",
+            "VolumeAttributesClass",
+            "volumeattributesclasses",
+            "io.k8s.api.storage.v1.VolumeAttributesClass",
+        )
+        .cluster()
+        .short(&["vac"])
+        .printer(printers::volume_attributes_classes())
+        .validate(validate_attributes)
+        .build(),
     ]
+}
+
+fn validate_capacity(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    syntax::dns_subdomain(&mut errors, "storageClassName", text(new, "/storageClassName"));
+    if let Some(old) = old {
+        immutable(&mut errors, new, old, "/nodeTopology");
+        immutable(&mut errors, new, old, "/storageClassName");
+    }
+    errors
+}
+
+fn validate_attributes(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if text(new, "/driverName").is_empty() {
+        errors.push(FieldError::required("driverName", ""));
+    }
+    if new
+        .get("parameters")
+        .and_then(Value::as_object)
+        .is_none_or(serde_json::Map::is_empty)
+    {
+        errors.push(FieldError::required(
+            "parameters",
+            "must contain at least one key/value pair",
+        ));
+    }
+    let changed = |field: &&str| old.is_some_and(|old| !same(new.get(field), old.get(field)));
+    let forbidden = |field| FieldError::forbidden(field, format!("updates to {field} are forbidden."));
+    errors.extend(["driverName", "parameters"].into_iter().filter(changed).map(forbidden));
+    errors
 }
 
 fn prepare_class(new: &mut Value, _old: Option<&Value>) {

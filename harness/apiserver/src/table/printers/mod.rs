@@ -1,10 +1,13 @@
 //! The columns of built-in kinds, as Kubernetes 1.36 prints them.
 
 mod configuration;
+mod devices;
+mod ingress;
 mod networking;
 mod nodes;
 mod pods;
 mod rbac;
+mod scaling;
 mod storage;
 mod workloads;
 
@@ -13,13 +16,18 @@ use serde_json::Value;
 pub(crate) use self::configuration::{
     config_maps, created_at, events, leases, namespaces, priority_classes, secrets, service_accounts,
 };
+pub(crate) use self::devices::{device_classes, resource_claims, resource_slices};
+pub(crate) use self::ingress::{ingress_classes, ingresses, network_policies};
 pub(crate) use self::networking::{endpoint_slices, endpoints, services};
-pub(crate) use self::nodes::nodes;
+pub(crate) use self::nodes::{nodes, runtime_classes};
 pub(crate) use self::pods::pods;
 pub(crate) use self::rbac::role_bindings;
-pub(crate) use self::storage::{claims, csi_drivers, csi_nodes, storage_classes, volume_attachments, volumes};
+pub(crate) use self::scaling::{horizontal_pod_autoscalers, pod_templates, replication_controllers};
+pub(crate) use self::storage::{
+    claims, csi_drivers, csi_nodes, storage_classes, volume_attachments, volume_attributes_classes, volumes,
+};
 pub(crate) use self::workloads::{
-    controller_revisions, daemon_sets, deployments, disruption_budgets, jobs, replica_sets, stateful_sets,
+    controller_revisions, cron_jobs, daemon_sets, deployments, disruption_budgets, jobs, replica_sets, stateful_sets,
 };
 use super::age;
 use crate::resource::{Column, Printer};

@@ -74,3 +74,10 @@ fn address<'a>(node: &'a Value, type_: &str) -> &'a str {
         .find(|address| text(address, "/type") == type_);
     found.map_or(NONE, |address| text(address, "/address"))
 }
+
+pub(crate) fn runtime_classes() -> Printer {
+    let columns = [("Name", "string", 0), ("Handler", "string", 0), ("Age", "string", 0)];
+    printer(&columns, |class, now| {
+        vec![name(class), text(class, "/handler").into(), age(class, now)]
+    })
+}

@@ -157,6 +157,13 @@ pub(crate) fn csi_nodes() -> Printer {
     )
 }
 
+pub(crate) fn volume_attributes_classes() -> Printer {
+    let columns = [("Name", "string", 0), ("DriverName", "string", 0), ("Age", "string", 0)];
+    printer(&columns, |class, now| {
+        vec![name(class), text(class, "/driverName").into(), age(class, now)]
+    })
+}
+
 pub(crate) fn csi_drivers() -> Printer {
     let columns = [
         ("Name", "string", 0),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{NONE, age, amount, condition, items, joined, name, number, printer, selector, text};
+use super::{NONE, age, amount, condition, items, joined, name, number, printer, selector, text, text_or};
 use crate::resource::Printer;
 use crate::table::age::{human, seconds_of};
 
@@ -201,6 +201,38 @@ fn job_status(job: &Value) -> &'static str {
     } else {
         "Running"
     }
+}
+
+pub(crate) fn cron_jobs() -> Printer {
+    let columns = [
+        NAME,
+        ("Schedule", "string", 0),
+        ("Timezone", "string", 0),
+        ("Suspend", "boolean", 0),
+        ("Active", "integer", 0),
+        ("Last Schedule", "string", 0),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        SELECTOR,
+    ];
+    printer(&columns, |job, now| {
+        let template = job.pointer("/spec/jobTemplate").unwrap_or(&Value::Null);
+        let last = crate::table::age::since(job.pointer("/status/lastScheduleTime"), now);
+        let suspended = job.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true);
+        vec![
+            name(job),
+            text(job, "/spec/schedule").into(),
+            text_or(job, "/spec/timeZone", NONE).into(),
+            if suspended { "True" } else { "False" }.into(),
+            items(job, "/status/active").len().into(),
+            last.unwrap_or(NONE.to_owned()).into(),
+            age(job, now),
+            of_containers(template, "/name"),
+            of_containers(template, "/image"),
+            selector(template, "/spec/selector").into(),
+        ]
+    })
 }
 
 pub(crate) fn disruption_budgets() -> Printer {

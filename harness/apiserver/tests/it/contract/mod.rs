@@ -21,6 +21,7 @@ mod discovery;
 mod escalation;
 mod expressions;
 mod impersonation;
+mod kinds;
 mod limits;
 mod lists;
 mod patches;

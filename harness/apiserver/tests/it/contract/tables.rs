@@ -9,7 +9,7 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// The names, types and priorities of the columns, and the cells. Omits the descriptions.
-async fn table(site: &super::Site, path: &str) {
+pub(super) async fn table(site: &super::Site, path: &str) {
     let answer = site.quietly("GET", path, &[("accept", TABLE)], Value::Null).await;
     site.note(&format!("TABLE {path}: {} {}", answer.code, answer.body["kind"]));
     let columns: Vec<String> = answer.body["columnDefinitions"]
