@@ -19,6 +19,7 @@ mod existing;
 mod exits;
 mod files;
 mod inert;
+mod init;
 mod json_schema;
 mod leftovers;
 mod misses;

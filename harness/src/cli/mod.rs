@@ -17,6 +17,7 @@ mod files;
 mod finding;
 mod health;
 mod idle;
+mod init;
 mod jobs;
 mod leftovers;
 mod list;
@@ -82,6 +83,8 @@ enum Command {
     Nodes(nodes::Nodes),
     /// Adds, lists and removes fault rules of a running API server of drydock
     Faults(faults::Faults),
+    /// Creates a first scenario, a plan, make targets and a GitHub workflow for your controller or for mcm
+    Init(init::Init),
     /// Lists the scenarios and where they run
     List(list::List),
     /// Prints a scenario as the YAML file that `drydock run --file` reads
@@ -137,7 +140,7 @@ impl Command {
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
             Self::Apiserver(_) | Self::Demo(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
-            Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
+            Self::Init(_) | Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
             Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
@@ -260,6 +263,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Apiserver(apiserver) => apiserver.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
+        Command::Init(init) => init.execute(&scenarios()),
         Command::Show(show) => show.execute(&scenarios()),
         Command::List(list) => list.execute(&scenarios()),
         Command::Example(example) => example.execute(),
