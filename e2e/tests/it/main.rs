@@ -32,6 +32,7 @@ mod programs;
 mod proxies;
 mod registration;
 mod regressions;
+mod release;
 mod replay;
 mod reports;
 mod roles;

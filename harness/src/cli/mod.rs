@@ -9,6 +9,8 @@ mod completion;
 mod crash;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod driver;
 mod durations;
 mod example;
@@ -21,6 +23,7 @@ mod init;
 mod jobs;
 mod leftovers;
 mod list;
+mod man;
 mod nodes;
 mod open_files;
 mod output;
@@ -123,6 +126,8 @@ enum Command {
     Idle(idle::Idle),
     /// Prints a script that completes the command line in a shell
     Completion(completion::Completion),
+    /// Writes man pages into a folder
+    Man(man::Man),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
     Perform(perform::Perform),
@@ -141,7 +146,7 @@ impl Command {
             Self::Apiserver(_) | Self::Demo(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
             Self::Init(_) | Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
-            Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
+            Self::Doctor(_) | Self::Completion(_) | Self::Man(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
 }
@@ -277,6 +282,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),
+        Command::Man(man) => man.execute(),
         Command::Perform(perform) => perform.execute(),
         Command::Tether(tether) => Err(Stop::Usage(tether.become_it())),
     };
