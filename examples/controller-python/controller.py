@@ -10,6 +10,7 @@ import kopf
 from kubernetes import client, config
 
 LABEL = "example.com/widget"
+PERIOD = 0.3  # seconds between two passes over a widget
 RETRY = 0.2  # seconds
 BUG = os.environ.get("BUG") == "1"
 
@@ -20,29 +21,30 @@ def start(settings, **_):
     settings.posting.enabled = False
 
 
-@kopf.on.resume("example.com", "v1", "widgets", backoff=RETRY)
-@kopf.on.create("example.com", "v1", "widgets", backoff=RETRY)
-@kopf.on.update("example.com", "v1", "widgets", field="spec", backoff=RETRY)
+# The spec and the status are those of the last event that kopf has received: like every cache they may be old.
+@kopf.timer("example.com", "v1", "widgets", interval=PERIOD, backoff=RETRY)
 def reconcile(spec, status, name, namespace, body, patch, **_):
     size, known = spec["size"], status.get("parts", 0)
-    if BUG and known < size:
-        # The status does not say what exists: its last write may have failed. A name that is taken belongs to another
-        # widget, so it takes the next one.
+    if BUG and known <= size:
+        # The status does not say what exists: it may be old, or its last write may have failed. A name that is taken
+        # belongs to another widget, so it takes the next one.
         number = known
         for _ in range(known, size):
             while not create(f"{name}-{number}", namespace, body):
                 number += 1
             number += 1
     else:
-        wanted = [f"{name}-{number}" for number in range(size)]
-        for part in wanted:
-            create(part, namespace, body)
-        core = client.CoreV1Api()
         # What the API server has, not what the status says.
-        for part in core.list_namespaced_config_map(namespace, label_selector=f"{LABEL}={name}").items:
-            if part.metadata.name not in wanted:
-                ignore(404, core.delete_namespaced_config_map, part.metadata.name, namespace)
-    patch.status["parts"] = size
+        core = client.CoreV1Api()
+        parts = core.list_namespaced_config_map(namespace, label_selector=f"{LABEL}={name}").items
+        existing = {part.metadata.name for part in parts}
+        wanted = {f"{name}-{number}" for number in range(size)}
+        for part in sorted(wanted - existing):
+            create(part, namespace, body)
+        for part in sorted(existing - wanted):
+            ignore(404, core.delete_namespaced_config_map, part, namespace)
+    if known != size:
+        patch.status["parts"] = size
 
 
 def create(part, namespace, widget):

@@ -1,7 +1,7 @@
 //! The program `fakecloud`.
 
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -45,6 +45,12 @@ enum Command {
     Register(Box<RegisterCommand>),
     /// Creates certificates for gRPC over mutual TLS: three Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
+    /// Writes man pages into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
     #[command(flatten)]
     Control(Control),
 }
@@ -74,6 +80,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => start(|token| serve(*options, token)),
         Command::Register(command) => start(|token| async move { command.run(token).await }),
         Command::Certificates(options) => certificates(options),
+        Command::Man { folder } => write_man_pages(&folder),
         Command::Control(control) => run_control(control),
     };
     match result {
@@ -83,6 +90,12 @@ fn main() -> ExitCode {
             ExitCode::from(exit_code(&error))
         }
     }
+}
+
+fn write_man_pages(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Arguments::command().disable_help_subcommand(true), folder))
+        .with_context(|| format!("cannot write man pages to {}", folder.display()))
 }
 
 fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {

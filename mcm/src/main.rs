@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -60,6 +61,12 @@ enum Command {
     /// Print the CustomResourceDefinitions as YAML, for kubectl apply -f -
     #[command(after_help = "Example:\n  mcm crds | kubectl apply -f -")]
     Crds,
+    /// Write man pages into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Create, find, initialize or delete one VM by hand, without a Kubernetes cluster
     #[command(subcommand)]
     Vm(Box<VmCommand>),
@@ -72,6 +79,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Some(Command::Crds) => print_crds(),
+        Some(Command::Man { folder }) => write_man_pages(&folder),
         Some(Command::Vm(command)) => return vm(&command),
         None => start(cli.options),
     };
@@ -103,6 +111,12 @@ fn print_crds() -> anyhow::Result<()> {
     std::io::stdout()
         .write_all(mcm_api::crd::yaml()?.as_bytes())
         .context("the CRDs cannot be printed")
+}
+
+fn write_man_pages(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder))
+        .with_context(|| format!("cannot write man pages to {}", folder.display()))
 }
 
 /// Exit status 2: the input is not usable; 1: a driver call failed.

@@ -9,6 +9,7 @@ pub mod dependencies;
 pub mod files;
 pub mod modules;
 pub mod signatures;
+pub mod workflows;
 pub mod workspace;
 
 /// A violation of a rule: its location and the fix.

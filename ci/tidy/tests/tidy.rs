@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidy::{cycles, signatures, workspace};
+use tidy::{cycles, signatures, workflows, workspace};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -94,4 +94,34 @@ fn every_file_follows_the_rules() {
         }
     }
     assert_none(&findings);
+}
+
+/// The executable files that git knows.
+fn scripts() -> BTreeSet<String> {
+    let listing = output("git", &["ls-files", "--stage"]);
+    let listing = String::from_utf8(listing).unwrap();
+    let executable = listing.lines().filter(|line| line.starts_with("100755"));
+    let paths = executable.filter_map(|line| line.split_once('\t'));
+    paths.map(|(_, path)| path.to_owned()).collect()
+}
+
+#[test]
+fn workflows_call_only_what_exists() {
+    let callable = workflows::Callable {
+        targets: workflows::targets(&std::fs::read_to_string(root().join("Makefile")).unwrap()),
+        scripts: scripts(),
+    };
+    let folder = root().join(".github/workflows");
+    let files = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<String> = files
+        .map(|name| format!(".github/workflows/{}", name.display()))
+        .collect();
+    files.push("action.yml".to_owned());
+    assert!(files.len() > 4, "{files:?}");
+    for file in files {
+        let text = std::fs::read_to_string(root().join(&file)).unwrap();
+        assert_none(&workflows::check(&file, &text, &callable));
+    }
 }

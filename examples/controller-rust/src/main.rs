@@ -3,6 +3,7 @@
 //! A widget of size 3 named `w` gets the ConfigMaps `w-0`, `w-1` and `w-2`. With `--bug` the controller has a planted bug:
 //! it trusts the number of parts in the status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use serde_json::json;
 
 /// The label of a part with the name of its widget.
 const WIDGET: &str = "example.com/widget";
+/// The time between two passes over a widget.
+const PERIOD: Duration = Duration::from_millis(300);
 /// How long the controller waits after an error.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -46,14 +49,12 @@ async fn main() -> anyhow::Result<()> {
     let client = Client::try_default().await?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let widgets: Api<Widget> = Api::default_namespaced_with(client.clone(), &resource);
-    let parts: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let context = Arc::new(Context {
         client,
         resource: resource.clone(),
         has_bug: std::env::args().any(|argument| argument == "--bug"),
     });
     Controller::new_with(widgets, watcher::Config::default(), resource)
-        .owns(parts, watcher::Config::default())
         .run(reconcile, |_, _, _| Action::requeue(RETRY), context)
         .for_each(|result| async move {
             if let Err(error) = result {
@@ -64,38 +65,42 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// One pass. The widget is that of a cache, which may be old.
 async fn reconcile(widget: Arc<Widget>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let size = widget.spec.size;
     let known = widget.status.as_ref().map_or(0, |status| status.parts);
     let parts: Api<ConfigMap> = Api::default_namespaced(context.client.clone());
-    if context.has_bug && known < size {
+    if context.has_bug && known <= size {
         // The status does not say what exists: it may be old, or its last write may have failed. A name that is taken
         // belongs to another widget, so it takes the next one.
-        let mut number = known;
-        while !create(&parts, &widget, &context, number).await? {
-            number += 1;
+        let mut next = known;
+        for _ in known..size {
+            while !create(&parts, &part_name(&widget, next), &widget, &context).await? {
+                next += 1;
+            }
+            next += 1;
         }
-        return write_status(&widget, &context, known + 1).await;
-    }
-    for number in 0..size {
-        create(&parts, &widget, &context, number).await?;
-    }
-    // What the API server has, not what the status says.
-    let of_widget = ListParams::default().labels(&format!("{WIDGET}={}", widget.name_any()));
-    let wanted: Vec<String> = (0..size).map(|number| part_name(&widget, number)).collect();
-    for part in parts.list(&of_widget).await?.items {
-        if !wanted.contains(&part.name_any()) {
-            delete(&parts, &part.name_any()).await?;
+    } else {
+        // What the API server has, not what the status says.
+        let of_widget = ListParams::default().labels(&format!("{WIDGET}={}", widget.name_any()));
+        let existing = parts.list(&of_widget).await?.items;
+        let existing: BTreeSet<String> = existing.iter().map(ResourceExt::name_any).collect();
+        let wanted: BTreeSet<String> = (0..size).map(|number| part_name(&widget, number)).collect();
+        for part in wanted.difference(&existing) {
+            create(&parts, part, &widget, &context).await?;
+        }
+        for part in existing.difference(&wanted) {
+            delete(&parts, part).await?;
         }
     }
-    if known == size {
-        return Ok(Action::await_change());
+    if known != size {
+        write_status(&widget, &context, size).await?;
     }
-    write_status(&widget, &context, size).await
+    Ok(Action::requeue(PERIOD))
 }
 
 /// Creates a part; returns whether it did not exist.
-async fn create(parts: &Api<ConfigMap>, widget: &Widget, context: &Context, number: u32) -> Result<bool, kube::Error> {
+async fn create(parts: &Api<ConfigMap>, name: &str, widget: &Widget, context: &Context) -> Result<bool, kube::Error> {
     let owner = OwnerReference {
         api_version: context.resource.api_version.clone(),
         kind: context.resource.kind.clone(),
@@ -106,7 +111,7 @@ async fn create(parts: &Api<ConfigMap>, widget: &Widget, context: &Context, numb
     };
     let part = ConfigMap {
         metadata: ObjectMeta {
-            name: Some(part_name(widget, number)),
+            name: Some(name.to_owned()),
             labels: Some([(WIDGET.to_owned(), widget.name_any())].into()),
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
@@ -132,11 +137,11 @@ async fn delete(parts: &Api<ConfigMap>, name: &str) -> Result<(), kube::Error> {
     }
 }
 
-async fn write_status(widget: &Widget, context: &Context, parts: u32) -> Result<Action, kube::Error> {
+async fn write_status(widget: &Widget, context: &Context, parts: u32) -> Result<(), kube::Error> {
     let widgets: Api<Widget> = Api::default_namespaced_with(context.client.clone(), &context.resource);
     let patch = Patch::Merge(json!({ "status": { "parts": parts } }));
     widgets
         .patch_status(&widget.name_any(), &PatchParams::default(), &patch)
         .await?;
-    Ok(Action::await_change())
+    Ok(())
 }

@@ -26,7 +26,7 @@ pub fn similar<'a>(value: &str, valid: impl IntoIterator<Item = &'a str>) -> Vec
 }
 
 /// The end of a message about an invalid value: the closest valid one, or all if none is similar.
-pub(crate) fn suggestion<'a>(value: &str, valid: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub fn suggestion<'a>(value: &str, valid: impl IntoIterator<Item = &'a str> + Clone) -> String {
     if let Some(near) = similar(value, valid.clone()).first() {
         return format!("did you mean {near:?}?");
     }

@@ -14,7 +14,7 @@ use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
 use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
-use scenario::{DurationExpression, Scenario, StageKind};
+use scenario::{DurationExpression, ObjectReference, Scenario, StageKind};
 use terminal::failure;
 
 use super::files::read_scenario;
@@ -23,6 +23,7 @@ use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Stop, jobs, named, progress};
 use crate::campaign::mask::Mask;
+use crate::engine::watched_kinds::WatchedKinds;
 use crate::report::{json, junit};
 use crate::runner;
 
@@ -68,6 +69,11 @@ pub(super) struct CrashCommand {
     /// Instead of a crash: from each effect on, for twice this time, the controller sees all changes this much later
     #[arg(long, value_name = "TIME", conflicts_with = "pairs")]
     lag: Option<DurationExpression>,
+
+    /// How long the controller may work after the last expectation, before the final states are compared. The default is
+    /// 10s with --controller, else slack; a controller that waits for its old Lease needs longer
+    #[arg(long, value_name = "TIME")]
+    settle: Option<DurationExpression>,
 
     /// Also crashes twice, at each pair of crash points, in scenarios that are short enough
     #[arg(long)]
@@ -131,6 +137,16 @@ impl CrashCommand {
         }
     }
 
+    /// How long work in progress at the last expectation may take. On the wall clock `slack` includes the time for which
+    /// a new mcm waits for the Lease of the old one.
+    fn settle(&self) -> DurationExpression {
+        let default = || match self.controller {
+            None => slack(),
+            Some(_) => seconds(10),
+        };
+        self.settle.clone().unwrap_or_else(default)
+    }
+
     /// The scenarios of those names, and those of suites that can run on the stage.
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Stop> {
         let stage = self.stage();
@@ -174,28 +190,31 @@ impl CrashCommand {
         let clock = Clock::wall();
         let started = clock.now();
         let name = scenario.name.clone();
-        // Work in progress at the last expectation may finish before the final states are compared.
+        let settle = self.settle();
         let mut clean = Job {
             file,
             controller: self.controller.clone(),
             effects: true,
             reports: self.report.clone(),
-            ..Job::new(scenario.step(wait(slack())), self.stage(), self.seed)
+            ..Job::new(scenario.step(wait(settle)), self.stage(), self.seed)
         };
         clean.plan.mutant.clone_from(&self.mutant);
-        // Two runs with the same timing may have equal revisions and durations by chance. Therefore the other run
-        // starts later, in a slower cloud.
-        let mut other = clean.clone();
-        other.plan.seed = self.seed.wrapping_add(1);
-        other.plan.scenario.steps.insert(0, wait(slack()));
-        if self.controller.is_none() {
-            other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        let mut pair = self.run_undisturbed(&clean, results)?;
+        if let [first, ..] = pair.as_slice()
+            && first.passed()
+            && self.controller.is_some()
+        {
+            let kinds = written_kinds(&clean.plan.scenario, &first.effects);
+            if !kinds.is_empty() {
+                let names: Vec<&str> = kinds.iter().map(|created| created.kind.as_str()).collect();
+                say!(
+                    "the controller also writes objects of kind {}, which are compared, too",
+                    names.join(", ")
+                );
+                clean.plan.scenario.world.creates.extend(kinds);
+                pair = self.run_undisturbed(&clean, results)?;
+            }
         }
-        // The scenario may create no VM.
-        other.plan.may_miss = true;
-        let cloud = &mut other.plan.scenario.world.cloud;
-        cloud.boot_delay = slower(&cloud.boot_delay);
-        let pair = self.run(vec![clean.clone(), other], results)?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
         };
@@ -257,6 +276,22 @@ impl CrashCommand {
         results.extend(disturbed);
         Ok(())
     }
+
+    /// Runs the scenario twice, with two seeds. Two runs with the same timing may have equal revisions and durations by
+    /// chance; therefore the other run starts later, in a slower cloud.
+    fn run_undisturbed(&self, clean: &Job, results: &mut Vec<RunResult>) -> Result<Vec<RunResult>, Stop> {
+        let mut other = clean.clone();
+        other.plan.seed = self.seed.wrapping_add(1);
+        other.plan.scenario.steps.insert(0, wait(slack()));
+        if self.controller.is_none() {
+            other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
+        }
+        // The scenario may create no VM.
+        other.plan.may_miss = true;
+        let cloud = &mut other.plan.scenario.world.cloud;
+        cloud.boot_delay = slower(&cloud.boot_delay);
+        self.run(vec![clean.clone(), other], results)
+    }
 }
 
 /// Fails runs that passed with another final state than the undisturbed run, and writes their reports.
@@ -272,6 +307,24 @@ fn judge(mask: &Mask, undisturbed: &RunResult, jobs: &[Job], disturbed: Vec<RunR
         _ => result,
     };
     jobs.iter().zip(disturbed).map(judge).collect()
+}
+
+/// The kinds that the controller writes and that no run of the scenario observes. Events repeat what happens elsewhere, and
+/// Leases say who leads.
+fn written_kinds(scenario: &Scenario, effects: &[Effect]) -> BTreeSet<ObjectReference> {
+    let kinds = scenario.kinds();
+    let observed = WatchedKinds::of(scenario);
+    let written = effects.iter().filter_map(|effect| {
+        let (_, path) = effect.description.split_once(' ')?;
+        kinds.of_path(path)
+    });
+    written
+        .filter(|kind| !["Event", "Lease"].contains(&kind.kind) && !observed.contains(kind))
+        .map(|kind| ObjectReference {
+            api_version: Some(kind.api_version.to_owned()),
+            ..ObjectReference::new(kind.kind, "*")
+        })
+        .collect()
 }
 
 /// One lag for each effect of these crash points.

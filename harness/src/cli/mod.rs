@@ -9,6 +9,8 @@ mod completion;
 mod crash;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod driver;
 mod durations;
 mod example;
@@ -17,9 +19,11 @@ mod files;
 mod finding;
 mod health;
 mod idle;
+mod init;
 mod jobs;
 mod leftovers;
 mod list;
+mod man;
 mod nodes;
 mod open_files;
 mod output;
@@ -82,6 +86,8 @@ enum Command {
     Nodes(nodes::Nodes),
     /// Adds, lists and removes fault rules of a running API server of drydock
     Faults(faults::Faults),
+    /// Creates a first scenario, a plan, make targets and a GitHub workflow for your controller or for mcm
+    Init(init::Init),
     /// Lists the scenarios and where they run
     List(list::List),
     /// Prints a scenario as the YAML file that `drydock run --file` reads
@@ -120,6 +126,8 @@ enum Command {
     Idle(idle::Idle),
     /// Prints a script that completes the command line in a shell
     Completion(completion::Completion),
+    /// Writes man pages into a folder
+    Man(man::Man),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
     Perform(perform::Perform),
@@ -137,8 +145,8 @@ impl Command {
             Self::Crash(_) | Self::Chaos(_) | Self::Regressions(_) | Self::Shrink(_) | Self::Idle(_) => Some(false),
             Self::Apiserver(_) | Self::Demo(_) => Some(false),
             Self::Nodes(_) | Self::Faults(_) | Self::List(_) | Self::Show(_) | Self::Driver(_) => None,
-            Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
-            Self::Doctor(_) | Self::Completion(_) | Self::Perform(_) | Self::Tether(_) => None,
+            Self::Init(_) | Self::Reports(_) | Self::Example(_) | Self::Validate(_) | Self::Schema(_) => None,
+            Self::Doctor(_) | Self::Completion(_) | Self::Man(_) | Self::Perform(_) | Self::Tether(_) => None,
         }
     }
 }
@@ -260,6 +268,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Apiserver(apiserver) => apiserver.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
+        Command::Init(init) => init.execute(&scenarios()),
         Command::Show(show) => show.execute(&scenarios()),
         Command::List(list) => list.execute(&scenarios()),
         Command::Example(example) => example.execute(),
@@ -273,6 +282,7 @@ pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> Exi
         Command::Reports(reports) => reports.execute(),
         Command::Idle(idle) => idle.execute(),
         Command::Completion(completion) => completion.execute(),
+        Command::Man(man) => man.execute(),
         Command::Perform(perform) => perform.execute(),
         Command::Tether(tether) => Err(Stop::Usage(tether.become_it())),
     };

@@ -22,7 +22,7 @@ mod strip;
 mod target_bindings;
 mod truth;
 mod user_intent;
-mod watched_kinds;
+pub(crate) mod watched_kinds;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The kinds that the engine watches in a run: those of every run, those of the scenario's definitions, and those that its
-//! conditions name.
+//! The kinds that the engine watches in a run: those of every run, those of the scenario's definitions, those that the
+//! controller under test creates, and those that conditions name.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) type Starts = BTreeMap<&'static str, oneshot::Sender<()>>;
 
 /// The watched kinds.
 #[derive(Debug)]
-pub(super) struct WatchedKinds {
+pub(crate) struct WatchedKinds {
     /// Those that are served from the start.
     pub(super) at_start: Vec<&'static Kind>,
     /// Those that steps define.
@@ -28,7 +28,8 @@ pub(super) struct WatchedKinds {
 }
 
 impl WatchedKinds {
-    pub(super) fn of(scenario: &Scenario) -> Self {
+    /// The kinds that a run of the scenario watches.
+    pub(crate) fn of(scenario: &Scenario) -> Self {
         let all = scenario.kinds();
         let mut of_world = Kinds::default();
         scenario
@@ -45,12 +46,23 @@ impl WatchedKinds {
                 false => watched.later.push(kind),
             }
         }
+        for created in &scenario.world.creates {
+            watched.add(created.api_version.as_deref(), &created.kind, &all);
+        }
         for step in &scenario.steps {
             if let Step::Expect(expectation) = step {
                 watched.add_condition(&expectation.that, &all);
             }
         }
         watched
+    }
+
+    /// Whether a kind is watched.
+    pub(crate) fn contains(&self, kind: &Kind) -> bool {
+        self.at_start
+            .iter()
+            .chain(&self.later)
+            .any(|known| known.key == kind.key)
     }
 
     /// Adds the kind that a condition is about, and those of its parts.
@@ -69,11 +81,15 @@ impl WatchedKinds {
             }
             _ => return,
         };
-        let Ok(kind) = all.find(api_version.as_deref(), kind) else {
+        self.add(api_version.as_deref(), kind, all);
+    }
+
+    /// Adds the kind of that name.
+    fn add(&mut self, api_version: Option<&str>, kind: &str, all: &Kinds) {
+        let Ok(kind) = all.find(api_version, kind) else {
             return;
         };
-        let mut known = self.at_start.iter().chain(&self.later);
-        if known.all(|known| known.key != kind.key) {
+        if !self.contains(kind) {
             self.at_start.push(kind);
         }
     }

@@ -205,6 +205,28 @@ impl Kinds {
         self.find(text("apiVersion"), text("kind").unwrap_or_default())
     }
 
+    /// The kind of the objects that a request to the API server is about; `None`: its path is no path of a known kind.
+    pub fn of_path(&self, path: &str) -> Option<&'static Kind> {
+        let path = path.split('?').next()?.trim_start_matches('/');
+        let (api_version, rest) = match path.split_once('/')? {
+            ("api", rest) => rest.split_once('/')?,
+            ("apis", rest) => {
+                let group = rest.find('/')?.saturating_add(1);
+                let version = rest.get(group..)?.find('/')?.saturating_add(group);
+                (rest.get(..version)?, rest.get(version.saturating_add(1)..)?)
+            }
+            _ => return None,
+        };
+        let parts: Vec<&str> = rest.split('/').collect();
+        let plural = match parts.as_slice() {
+            ["namespaces", _, plural, ..] => plural,
+            [plural, ..] => plural,
+            [] => return None,
+        };
+        self.every()
+            .find(|kind| kind.api_version == api_version && kind.plural == *plural)
+    }
+
     fn every(&self) -> impl Iterator<Item = &'static Kind> + Clone {
         KINDS.iter().chain(self.custom.iter().copied()).chain(OTHERS.iter())
     }
@@ -312,6 +334,18 @@ mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(kinds().find(version, name).unwrap_err().to_string(), expected);
+    }
+
+    #[rstest]
+    #[case("/api/v1/namespaces/a/configmaps", Some("ConfigMap"))]
+    #[case("/api/v1/namespaces/a/pods/b/eviction", Some("Pod"))]
+    #[case("/api/v1/namespaces/a", Some("Namespace"))]
+    #[case("/apis/example.com/v1/namespaces/a/widgets/b/status?fieldManager=c", Some("Widget"))]
+    #[case("/apis/rbac.authorization.k8s.io/v1/clusterroles/a", Some("ClusterRole"))]
+    #[case("/apis/example.com/v7/namespaces/a/widgets/b", None)]
+    #[case("/healthz", None)]
+    fn the_path_of_a_request_has_a_kind(#[case] path: &str, #[case] expected: Option<&str>) {
+        assert_eq!(kinds().of_path(path).map(|kind| kind.kind), expected);
     }
 
     #[test]

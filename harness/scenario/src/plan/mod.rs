@@ -76,7 +76,7 @@ impl Default for Limits {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "Plan")]
 struct File {
-    /// Name of a built-in scenario; absent: `scenario` contains one.
+    /// Name of a built-in scenario, or a YAML file with one, relative to the plan; absent: `scenario` contains one.
     #[serde(default)]
     base: Option<String>,
     /// The scenario; absent: `base` names one.
@@ -112,6 +112,11 @@ impl JsonSchema for Plan {
 
 fn first_seed() -> u64 {
     1
+}
+
+/// Whether the base of a plan is a file: names of scenarios contain no point.
+fn is_file(base: &str) -> bool {
+    base.contains('.')
 }
 
 /// Whether these disturbances may affect a controller at any time. A crash does so only for a moment, which invariants
@@ -164,6 +169,15 @@ impl Plan {
                 read.map_err(|(field, message)| wrong(&format!("scenario.{field}"), message))?;
                 scenario
             }
+            (Some(base), None) if is_file(&base) => {
+                let Some(folder) = folder else {
+                    let message = format!("{base:?} cannot be read: the plan itself is not read from a file");
+                    return Err(wrong("base", message));
+                };
+                let path = folder.join(base);
+                let (text, shown) = file::text(&path)?;
+                Scenario::parse(&text, &shown, path.parent())?
+            }
             (Some(base), None) => {
                 let known = named.iter().find(|scenario| scenario.name == base);
                 let unknown = || {
@@ -178,7 +192,7 @@ impl Plan {
             }
             (Some(_), Some(_)) => return Err(wrong("base", "set either `base` or `scenario`".to_owned())),
             (None, None) => {
-                let message = "set the name of the scenario, or define it in `scenario`";
+                let message = "set the name or the file of the scenario, or define it in `scenario`";
                 return Err(wrong("base", message.to_owned()));
             }
         };

@@ -73,6 +73,27 @@ fn a_minimal_plan_has_the_first_seed_and_the_default_limits() {
     assert_eq!(plan, Plan::new(named().remove(0), 1));
 }
 
+#[test]
+fn the_base_of_a_plan_is_a_file_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
+    let scenario = &named()[0];
+    write("story.yaml", &scenario.to_yaml().unwrap());
+    write("plan.yaml", "base: story.yaml\nseed: 7\n");
+    let read = |file: &str| Plan::read(&folder.path().join(file), &[], &mut Deprecations::default());
+    assert_eq!(read("plan.yaml").unwrap(), Plan::new(scenario.clone(), 7));
+
+    write("story.yaml", "name: story\nabout: A story.\nsteps:\n- wiat: 3s\n");
+    let error = read("plan.yaml").unwrap_err().to_string();
+    assert!(error.contains("story.yaml:4:3: steps[0].wiat: "), "{error}");
+    write("plan.yaml", "base: other.yaml\n");
+    let error = read("plan.yaml").unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot read ") && error.contains("other.yaml"),
+        "{error}"
+    );
+}
+
 #[rstest]
 #[case::an_unknown_disturbance("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["a.yaml:3:", "disturbances[0].crahs", "did you mean \"crash\"?"])]
 #[case::an_unknown_field("base: story\nsead: 3\n", &["a.yaml:2:1: sead: ", "did you mean \"seed\"?"])]
