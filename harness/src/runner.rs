@@ -162,7 +162,7 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
 pub(crate) fn record(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) {
     if result.passed() {
         // The mark is only informative.
-        let _ = store::mark_passing(job, result, Clock::wall().now());
+        let _ = store::mark_passing(job, result, Clock::wall().now(), false);
         return;
     }
     if let Err(error) = folder::write(job, result, ran)

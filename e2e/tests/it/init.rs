@@ -133,7 +133,7 @@ fn a_test_of_an_own_kind_passes_and_its_crashes_find_the_planted_bug() {
     let text = printed(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("also writes objects of kind ConfigMap"), "{text}");
-    let extra = "the final state differs from the undisturbed run: ConfigMap drydock/first-3 has \"been left\"";
+    let extra = "the final state differs from the undisturbed run: ConfigMap drydock/first-3 exists";
     assert!(text.contains(extra), "{text}");
 }
 

@@ -17,7 +17,7 @@ pub fn describe_error(address: &str, status: &Status) -> String {
         ),
         Code::Unavailable | Code::DeadlineExceeded => {
             format!(
-                "fakecloud does not answer at {address}: {message}; start it with `fakecloud serve`, or give another address \
+                "fakecloud does not answer at {address}: {message}; start it with `fakecloud serve`, go to the folder of a `drydock up`, or give another address \
                  by --cloud"
             )
         }

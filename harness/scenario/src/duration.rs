@@ -283,7 +283,15 @@ pub enum DurationError {
 }
 
 fn hint(word: &str) -> String {
-    suggestion(word, Named::ALL.map(Named::name))
+    let number: String = word.chars().take_while(char::is_ascii_digit).collect();
+    let unit = word[number.len()..].trim().chars().next();
+    match (number.as_str(), unit) {
+        ("", None) => "it begins or ends with a sign, and a duration cannot be negative".to_owned(),
+        ("", Some(_)) => suggestion(word, Named::ALL.map(Named::name)),
+        (number, Some('m')) => format!("did you mean {number}m?"),
+        (number, Some('h')) => format!("did you mean {number}h?"),
+        (number, _) => format!("did you mean {number}s?"),
+    }
 }
 
 impl DurationExpression {

@@ -1,5 +1,6 @@
 //! Reads scenario and plan files, and reports errors in them.
 
+mod renamed;
 mod syntax;
 
 use std::path::Path;
@@ -8,6 +9,7 @@ use fakecloud_api::Deprecations;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::renamed::{RENAMED_CONDITIONS, RENAMED_STEPS};
 use crate::Problem;
 use crate::document::{Document, Position};
 
@@ -15,19 +17,6 @@ use crate::document::{Document, Position};
 pub(crate) const FAULT: &str = "fault";
 /// The deprecated fields of the window.
 pub(crate) const TIMES: [&str; 2] = ["from", "until"];
-/// Renamed steps, with their present names.
-const RENAMED_STEPS: [(&str, &str); 3] = [
-    ("makeVm", "createVm"),
-    ("mendZone", "restoreZone"),
-    ("someone", "deferred"),
-];
-/// Renamed conditions, with their present names.
-const RENAMED_CONDITIONS: [(&str, &str); 3] = [
-    ("says", "descriptionContains"),
-    ("struck", "faultHits"),
-    ("told", "eventCount"),
-];
-
 /// The old name of a renamed step or condition.
 fn old_name(name: &str) -> Option<&'static str> {
     let renamed = RENAMED_STEPS.into_iter().chain(RENAMED_CONDITIONS);

@@ -17,6 +17,8 @@ pub enum Cause {
     Step,
     /// A step or a disturbance has no effect.
     NoEffect,
+    /// It ends in another state than the same run without disturbance.
+    End,
     /// The run does not start, does not end, or has another result than it should have.
     #[default]
     Run,
@@ -29,6 +31,7 @@ impl fmt::Display for Cause {
             Self::Expectation => "expectation",
             Self::Step => "step",
             Self::NoEffect => "no effect",
+            Self::End => "end state",
             Self::Run => "run",
         })
     }

@@ -107,6 +107,14 @@ impl Mask {
             {
                 return Ok(());
             }
+            if pointer.is_empty() && was.is_boolean() {
+                let (here, there) = if is == &Value::Bool(true) {
+                    ("exists", "does not")
+                } else {
+                    ("does not exist", "does")
+                };
+                return Err(format!("{object} {here}, and {there} in the undisturbed run"));
+            }
             Err(format!(
                 "{object} has {}{}; undisturbed: {}",
                 brief(is),
@@ -163,7 +171,7 @@ fn compare<E>(
 }
 
 fn presence(object: Option<&String>) -> Value {
-    Value::from(if object.is_some() { "been left" } else { "not been left" })
+    object.is_some().into()
 }
 
 /// The values of a JSON text by pointer; a text that is not JSON is one value at the empty pointer.
@@ -360,7 +368,7 @@ mod tests {
         let difference = Mask::default().difference(&End::new(), &end(&json!({ "a": 1 })));
         assert_eq!(
             difference.unwrap(),
-            "Node m-1 has \"been left\"; undisturbed: \"not been left\""
+            "Node m-1 exists, and does not in the undisturbed run"
         );
     }
 

@@ -24,7 +24,7 @@ use super::stage::StageArguments;
 use super::{Ended, Stop, jobs, named, progress};
 use crate::campaign::mask::Mask;
 use crate::engine::watched_kinds::WatchedKinds;
-use crate::report::{json, junit};
+use crate::report::{json, junit, store};
 use crate::runner;
 
 /// The boot delay of the second undisturbed run. Boots take from three quarters to all of the delay: the delay is so
@@ -74,6 +74,10 @@ pub(super) struct CrashCommand {
     /// 10s with --controller, else slack; a controller that waits for its old Lease needs longer
     #[arg(long, value_name = "TIME")]
     settle: Option<DurationExpression>,
+
+    /// Only these effects: before:N, after:N, or N for both sides and for --lag; may be given several times
+    #[arg(long, value_name = "EFFECT", value_parser = parse_only)]
+    only: Vec<Only>,
 
     /// Also crashes twice, at each pair of crash points, in scenarios that are short enough
     #[arg(long)]
@@ -245,6 +249,17 @@ impl CrashCommand {
             job
         };
         let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
+        let selected = points.iter().copied().filter(|point| match self.lag {
+            Some(_) => self.selects(None, point.effect),
+            None => self.selects(Some(point.at), point.effect),
+        });
+        let points: Vec<Crash> = selected.collect();
+        if points.is_empty() {
+            return Err(Stop::Usage(format!(
+                "--only selects no effect of scenario {name}, which has {}",
+                undisturbed.effects.len()
+            )));
+        }
         let jobs: Vec<Job> = match &self.lag {
             Some(by) => lags(&points, by).into_iter().map(|lag| plan(vec![lag])).collect(),
             None => points.iter().map(|point| crashes(&[*point])).collect(),
@@ -252,15 +267,18 @@ impl CrashCommand {
         let what = if self.lag.is_some() { "lags" } else { "crash points" };
         inform!("{} effects, {} {what}", undisturbed.effects.len(), jobs.len());
         let once = self.run(jobs.clone(), results)?;
-        let mut disturbed = judge(&mask, undisturbed, &jobs, once.clone());
+        let mut disturbed = self.judge(&mask, undisturbed, &jobs, once.clone());
         if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
             let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
                 let second = crash_points(&result.effects, first.effect);
-                second.into_iter().map(move |second| [*first, second])
+                let selected = second
+                    .into_iter()
+                    .filter(|second| self.selects(Some(second.at), second.effect));
+                selected.map(move |second| [*first, second])
             });
             let jobs: Vec<Job> = pairs.map(|pair| crashes(&pair)).collect();
             let twice = self.run(jobs.clone(), results)?;
-            disturbed.extend(judge(&mask, undisturbed, &jobs, twice));
+            disturbed.extend(self.judge(&mask, undisturbed, &jobs, twice));
         } else if self.pairs {
             inform!("{name} has too many crash points for pairs: the maximum is {MOST_POINTS_FOR_PAIRS}");
         }
@@ -294,19 +312,85 @@ impl CrashCommand {
     }
 }
 
-/// Fails runs that passed with another final state than the undisturbed run, and writes their reports.
-fn judge(mask: &Mask, undisturbed: &RunResult, jobs: &[Job], disturbed: Vec<RunResult>) -> Vec<RunResult> {
-    let judge = |(job, result): (&Job, RunResult)| match mask.difference(&undisturbed.end, &result.end) {
-        Some(difference) if result.passed() => {
-            let reason = format!("the final state differs from the undisturbed run: {difference}");
-            let mut result = failed(result, reason);
-            runner::record(job, &mut result, None);
-            progress::print("", &result);
-            result
+impl CrashCommand {
+    /// Fails runs that passed with another final state than the undisturbed run, and writes their reports.
+    fn judge(&self, mask: &Mask, undisturbed: &RunResult, jobs: &[Job], disturbed: Vec<RunResult>) -> Vec<RunResult> {
+        let judge = |(job, result): (&Job, RunResult)| match mask.difference(&undisturbed.end, &result.end) {
+            Some(difference) if result.passed() => {
+                let reason = format!("the final state differs from the undisturbed run: {difference}");
+                let failure = FailureResult::new(Cause::End, result.stage_seconds, reason);
+                let mut result = RunResult {
+                    failure: Some(failure),
+                    replay: self.replay(job),
+                    ..result
+                };
+                runner::record(job, &mut result, None);
+                progress::print("", &result);
+                result
+            }
+            None if result.passed() => {
+                // The mark is only informative.
+                let _ = store::mark_passing(job, &result, Clock::wall().now(), true);
+                result
+            }
+            _ => result,
+        };
+        jobs.iter().zip(disturbed).map(judge).collect()
+    }
+
+    /// The command that repeats one disturbed run and compares its end.
+    fn replay(&self, job: &Job) -> String {
+        let mut line = match &job.file {
+            Some(file) => format!("drydock crash --file {}", file.display()),
+            None => format!("drydock crash {}", job.plan.scenario.name),
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        for disturbance in &job.plan.disturbances {
+            match disturbance {
+                Disturbance::Crash(Crash { at, effect, .. }) => line += &format!(" --only {at}:{effect}"),
+                Disturbance::Lag(lag) => {
+                    line += &format!(" --lag {} --only {}", quoted(&lag.by.to_string()), lag.effect)
+                }
+                _ => {}
+            }
         }
-        _ => result,
+        if job.plan.disturbances.len() > 1 {
+            line += " --pairs";
+        }
+        line += &format!(" --seed {}", self.seed);
+        if let Some(settle) = &self.settle {
+            line += &format!(" --settle {}", quoted(&settle.to_string()));
+        }
+        if let Some(command) = &self.controller {
+            line += &format!(" --controller {}", quoted(command));
+        }
+        line
+    }
+
+    /// Whether `--only` selects an effect, of which a lag begins and a crash happens before or after it.
+    fn selects(&self, at: Option<Moment>, effect: u64) -> bool {
+        let is = |only: &Only| only.effect == effect && (only.at.is_none() || at.is_none() || only.at == at);
+        self.only.is_empty() || self.only.iter().any(is)
+    }
+}
+
+/// An effect that `--only` selects, and the side of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Only {
+    at: Option<Moment>,
+    effect: u64,
+}
+
+fn parse_only(text: &str) -> Result<Only, String> {
+    let wrong = || format!("{text:?} is no effect: write before:N, after:N or N, with N from 1");
+    let (at, effect) = match text.split_once(':') {
+        Some(("before", effect)) => (Some(Moment::Before), effect),
+        Some(("after", effect)) => (Some(Moment::After), effect),
+        Some(_) => return Err(wrong()),
+        None => (None, text),
     };
-    jobs.iter().zip(disturbed).map(judge).collect()
+    let effect = effect.parse().ok().filter(|effect| *effect > 0).ok_or_else(wrong)?;
+    Ok(Only { at, effect })
 }
 
 /// The kinds that the controller writes and that no run of the scenario observes. Events repeat what happens elsewhere, and

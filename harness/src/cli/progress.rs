@@ -230,10 +230,13 @@ pub(super) fn print(number: &str, result: &RunResult) {
         inform!("     warning: {} never hit", disturbance.what);
     }
     if let Some(failed) = &result.failure {
+        let place = match failed.step {
+            0 => String::new(),
+            step => format!(" in step {step}"),
+        };
         say!(
-            "     after {} in step {}: {}",
+            "     after {}{place}: {}",
             seconds(failed.after_seconds),
-            failed.step,
             failure(&failed.reason)
         );
         if let Some(report) = &result.report {

@@ -263,7 +263,11 @@ pub(super) fn summarise(results: &[RunResult], left: usize) -> Outcome {
         for result in results.iter().filter(|result| !result.passed()) {
             say!("failed: {}", result.replay);
             if let Some(failure) = &result.failure {
-                say!("        step {}: {}", failure.step, failure.reason);
+                let place = match failure.step {
+                    0 => String::new(),
+                    step => format!("step {step}: "),
+                };
+                say!("        {place}{}", failure.reason);
             }
         }
     }

@@ -309,8 +309,9 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
     say!("  {}", creates_machine(NAMESPACE));
     say!("  kubectl get machines,nodes --watch");
     if population.nodes() > 0 {
-        say!("  drydock nodes list");
+        say!("  drydock nodes list                                   # in this folder");
     }
+    say!("  export FAKECLOUD_CLOUD=grpc://{}", stage.cloud_address());
     say!("  fakecloud vms\n");
     say!(
         "fakecloud answers gRPC on {}; logs are in {}",

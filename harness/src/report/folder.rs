@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use std::io;
 
 use scenario::job::{Job, PLAN};
-use scenario::result::RunResult;
+use scenario::result::{FailureResult, RunResult};
+use scenario::signature::Cause;
 use serde::Serialize;
 use stage::StageResult;
 
@@ -22,7 +23,11 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io
     store::unmark(job, result)?;
     let folder = &store::create(job)?;
     result.report = Some(folder.clone());
-    result.replay = job.replay(folder);
+    // A run that only ends in another state is repeated by the command that compares.
+    let compares = |failure: &FailureResult| failure.signature.cause == Cause::End;
+    if !result.failure.as_ref().is_some_and(compares) {
+        result.replay = job.replay(folder);
+    }
     let plan = job.plan.to_yaml().map_err(io::Error::other)?;
     write_file(&folder.join(PLAN), plan.as_bytes())?;
     write_file(&folder.join(RESULT), &serde_json::to_vec_pretty(result)?)?;
@@ -54,7 +59,11 @@ pub fn write(job: &Job, result: &mut RunResult, ran: Option<&StageResult>) -> io
         )?;
     }
     if let Some(failure) = &result.failure {
-        let _ = writeln!(narrative, "\nfailed in step {}: {}", failure.step, failure.reason);
+        let place = match failure.step {
+            0 => "at the end".to_owned(),
+            step => format!("in step {step}"),
+        };
+        let _ = writeln!(narrative, "\nfailed {place}: {}", failure.reason);
     }
     let _ = writeln!(narrative, "replay with: {}", result.replay);
     write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;

@@ -11,6 +11,7 @@ use std::{fs, io};
 use jiff::Timestamp;
 use scenario::job::{Job, PLAN};
 use scenario::result::RunResult;
+use scenario::signature::Cause;
 use serde::{Deserialize, Serialize};
 
 use super::files::{RESULT, write_file};
@@ -96,6 +97,12 @@ impl Report {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// Whether the run failed only because it ended in another state than without disturbance.
+    fn is_about_the_end(&self) -> bool {
+        let failure = self.result.failure.as_ref();
+        failure.is_some_and(|failure| failure.signature.cause == Cause::End)
+    }
+
     /// Whether it is about the same run: the same scenario, stage, seed and disturbances (which the names have in
     /// common), the same controller and the same defect.
     fn is_of(&self, result: &RunResult) -> bool {
@@ -139,13 +146,18 @@ pub(super) fn create(job: &Job) -> io::Result<PathBuf> {
     }
 }
 
-/// Marks the reports of a run that passes now.
+/// Marks the reports of a run that passes now. `compared`: its end is that of the run without disturbance; otherwise reports
+/// about another end stay as they are.
 ///
 /// # Errors
 /// When a folder cannot be read or written.
-pub(crate) fn mark_passing(job: &Job, result: &RunResult, now: Timestamp) -> io::Result<()> {
+pub(crate) fn mark_passing(job: &Job, result: &RunResult, now: Timestamp, compared: bool) -> io::Result<()> {
     let mut plan = None;
-    for report in of_run(job, result)? {
+    let of_run = of_run(job, result)?;
+    for report in of_run
+        .into_iter()
+        .filter(|report| compared || !report.is_about_the_end())
+    {
         let plan = plan.get_or_insert_with(|| job.plan.to_yaml().unwrap_or_default());
         let same_plan = fs::read_to_string(report.path.join(PLAN)).is_ok_and(|text| text == *plan);
         let mark = serde_json::to_vec_pretty(&Passing { at: now, same_plan })?;

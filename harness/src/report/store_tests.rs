@@ -22,7 +22,14 @@ fn fail(job: &Job) -> PathBuf {
 fn pass(job: &Job) {
     let mut result = RunResult::broken(job, String::new());
     result.failure = None;
-    mark_passing(job, &result, NOW).unwrap();
+    mark_passing(job, &result, NOW, false).unwrap();
+}
+
+/// A run that passes, and whose end is that of the run without disturbance.
+fn pass_compared(job: &Job) {
+    let mut result = RunResult::broken(job, String::new());
+    result.failure = None;
+    mark_passing(job, &result, NOW, true).unwrap();
 }
 
 fn marks(reports: &TempDir) -> Vec<(String, Option<bool>)> {
@@ -109,4 +116,22 @@ fn folders_without_a_result_are_no_reports() {
     fs::create_dir_all(reports.path().join("kind-cluster")).unwrap();
     fs::create_dir_all(reports.path().join("mutants/R04/sim-story-1")).unwrap();
     assert_eq!(marks(&reports), []);
+}
+
+#[test]
+fn a_report_about_another_end_passes_only_with_a_comparison() {
+    let reports = tempfile::tempdir().unwrap();
+    let job = job(&reports);
+    let mut result = RunResult::broken(&job, "the end differs".to_owned());
+    result.replay = "drydock crash story --only after:1".to_owned();
+    if let Some(failure) = &mut result.failure {
+        failure.signature.cause = Cause::End;
+    }
+    folder::write(&job, &mut result, None).unwrap();
+    assert_eq!(result.replay, "drydock crash story --only after:1");
+    let name = "sim-story-7".to_owned();
+    pass(&job);
+    assert_eq!(marks(&reports), [(name.clone(), None)]);
+    pass_compared(&job);
+    assert_eq!(marks(&reports), [(name, Some(true))]);
 }

@@ -2,6 +2,7 @@
 
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
+use super::renamed::is_old;
 use crate::closest::suggestion;
 use crate::document::Position;
 
@@ -23,7 +24,7 @@ pub(super) fn explain(error: &Error) -> (Option<Position>, Option<String>, Strin
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             let message = format!(
                 "{variant:?} is not valid here; {}",
-                suggestion(variant, expected.iter().copied())
+                suggestion(variant, expected.iter().copied().filter(|name| !is_old(name)))
             );
             (Some(variant.clone()), message)
         }

@@ -120,7 +120,7 @@ impl Init {
         let at = |path: &str| at(path).trim_start_matches("./").to_owned();
         say!("{:32} a scenario", at(SCENARIO));
         say!(
-            "{:32} the same with disturbances: a crash, a failed request, late changes",
+            "{:32} the same with disturbances: a crash, a lost answer or a failed call, late changes",
             at(PLAN)
         );
         match makefile {

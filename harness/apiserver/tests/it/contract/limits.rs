@@ -98,8 +98,9 @@ fn patches_that_are_too_deep_are_rejected() {
             let headers = [("content-type", &*format!("application/{kind}+json"))];
             site.brief("", "PATCH", &path, &headers, body.into()).await;
         }
-        // Each operation is flat, and the result is not.
-        let doubled = (0..16).map(|step| {
+        // Each operation is flat, and the result is not: it has a depth of 16,384, and 10,000 are allowed. A real server
+        // takes time with the square of the depth.
+        let doubled = (0..14).map(|step| {
             let path = format!("/spec/a{}", "/a".repeat(1 << step));
             json!({ "op": "copy", "from": "/spec/a", "path": path })
         });
