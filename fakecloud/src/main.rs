@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::cli::{Control, exit_code};
 use fakecloud::registration::RegisterCommand;
 use fakecloud::serve::{ServeOptions, serve};
 use runtime::signals::Termination;
-use terminal::{OutputFlags, color_of, colors_on_stderr, failure_on_stderr, is_quiet, is_verbose};
+use terminal::{OutputFlags, colors_on_stderr, failure_on_stderr, is_quiet, is_verbose};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -27,14 +27,6 @@ struct Arguments {
 
     #[command(flatten)]
     output: OutputFlags,
-}
-
-impl Arguments {
-    /// The arguments of this process; help and errors follow `--color`.
-    fn of_process() -> Result<Self, clap::Error> {
-        let command = Self::command().color(color_of(std::env::args_os()));
-        Self::from_arg_matches(&command.try_get_matches()?)
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,7 +66,7 @@ struct CertificatesOptions {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::of_process().unwrap_or_else(|error| error.exit());
+    let arguments = terminal::parse::<Arguments>().unwrap_or_else(|error| error.exit());
     arguments.output.apply();
     let result = match arguments.command {
         Command::Serve(options) => start(|token| serve(*options, token)),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use clap::{Args, ColorChoice, ValueEnum};
+use clap::{Args, ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
 use console::style;
 
 /// The verbosity of this process: a value of [`Verbosity`].
@@ -93,8 +93,17 @@ pub fn colors_on_stderr() -> bool {
     console::colors_enabled_stderr()
 }
 
+/// The arguments of this process; help and errors follow `--color`.
+///
+/// # Errors
+/// For wrong arguments, and for a request of help or of the version.
+pub fn parse<T: CommandFactory + FromArgMatches>() -> Result<T, clap::Error> {
+    let command = T::command().color(color_of(std::env::args_os()));
+    T::from_arg_matches(&command.try_get_matches()?)
+}
+
 /// The choice of `--color` in arguments that are not parsed yet: help and messages about wrong arguments follow it, too.
-pub fn color_of(arguments: impl IntoIterator<Item = OsString>) -> ColorChoice {
+fn color_of(arguments: impl IntoIterator<Item = OsString>) -> ColorChoice {
     let mut choice = ColorChoice::Auto;
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {

@@ -8,6 +8,6 @@ mod format;
 mod table;
 
 pub use examples::commands_without_examples;
-pub use flags::{Color, OutputFlags, color_of, colors_on_stderr, failure, failure_on_stderr, is_quiet, is_verbose};
+pub use flags::{Color, OutputFlags, colors_on_stderr, failure, failure_on_stderr, is_quiet, is_verbose, parse};
 pub use format::{Format, FormatError, OutputFormat, Row, render, structured};
 pub use table::Column;

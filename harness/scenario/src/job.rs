@@ -98,10 +98,7 @@ impl Job {
         if self.from_plan || self.plan.limits != Limits::default() {
             return self.replay_of_plan(report);
         }
-        let mut line = match &self.file {
-            Some(file) => format!("drydock run --file {}", file.display()),
-            None => format!("drydock run {}", self.plan.scenario.name),
-        };
+        let mut line = format!("drydock run {}", self.scenario_argument());
         line += &format!(
             " --stage {}{} --seed {}{}",
             self.stage,
@@ -138,7 +135,16 @@ impl Job {
         line + &self.target_flag() + &self.controller_flag()
     }
 
-    fn controller_flag(&self) -> String {
+    /// The argument that names its scenario: `--file FILE`, or the name.
+    pub fn scenario_argument(&self) -> String {
+        match &self.file {
+            Some(file) => format!("--file {}", file.display()),
+            None => self.plan.scenario.name.clone(),
+        }
+    }
+
+    /// ` --controller COMMAND`, quoted for a shell; empty for mcm.
+    pub fn controller_flag(&self) -> String {
         let flag = |command: &String| format!(" --controller '{}'", command.replace('\'', r"'\''"));
         self.controller.as_ref().map_or_else(String::new, flag)
     }

@@ -44,10 +44,10 @@ mod validate;
 use std::process::ExitCode;
 
 use ::runtime::signals::Termination;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use scenario::Scenario;
 use scenario::closest::similar;
-use terminal::{OutputFlags, color_of, failure_on_stderr};
+use terminal::{OutputFlags, failure_on_stderr};
 use tokio::runtime::Runtime;
 
 use crate::regression::Entry;
@@ -62,14 +62,6 @@ struct Arguments {
 
     #[command(flatten)]
     output: OutputFlags,
-}
-
-impl Arguments {
-    /// The arguments of this process; help and errors follow `--color`.
-    fn of_process() -> Result<Self, clap::Error> {
-        let command = Self::command().color(color_of(std::env::args_os()));
-        Self::from_arg_matches(&command.try_get_matches()?)
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -242,7 +234,7 @@ const EXIT_STATUS: &str = "Exit status: 0 passed, 1 failures, 2 wrong usage, 3 s
 /// `corpus` returns the known bugs, whose scenarios can be run by name like others. Both functions are called only if
 /// needed.
 pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> ExitCode {
-    let arguments = match Arguments::of_process() {
+    let arguments = match terminal::parse::<Arguments>() {
         Ok(arguments) => arguments,
         Err(error) => {
             let _ = error.print();
@@ -385,6 +377,8 @@ fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Stop> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]

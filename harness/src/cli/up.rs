@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use controllers::Name;
-use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
+use scenario::{DurationExpression, StageKind, Timeouts};
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
@@ -128,25 +128,14 @@ impl Up {
                 self.stage
             )));
         }
-        let plan = Plan {
-            seed: self.seed,
-            cloud: match self.boot_delay {
-                Some(boot_delay) => Cloud {
-                    boot_delay,
-                    ..Cloud::default()
-                },
-                None => Cloud::default(),
-            },
-            replicas: 1,
+        let timeouts = timeouts(self.stage, self.population.nodes().max(self.kubelets));
+        let mut plan = Plan {
             controller,
-            timeouts: timeouts(self.stage, self.population.nodes().max(self.kubelets)),
-            disturbances: Vec::new(),
-            gates: false,
-            no_target: false,
-            drivers: 0,
-            fencing: scenario::PreserveFencing::default(),
-            has_roles: false,
+            ..Plan::new(self.seed, timeouts)
         };
+        if let Some(boot_delay) = self.boot_delay {
+            plan.cloud.boot_delay = boot_delay;
+        }
         let (stage, population) = (self.stage, self.population);
         let plane = PlaneOptions {
             port: self.port,

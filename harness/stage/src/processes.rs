@@ -133,6 +133,25 @@ pub struct Plan {
     pub has_roles: bool,
 }
 
+impl Plan {
+    /// A world with one mcm, and a cloud as it is without configuration.
+    pub fn new(seed: u64, timeouts: Timeouts) -> Self {
+        Self {
+            seed,
+            cloud: Cloud::default(),
+            replicas: 1,
+            controller: Controller::Mcm,
+            timeouts,
+            disturbances: Vec::new(),
+            gates: false,
+            no_target: false,
+            drivers: 0,
+            fencing: PreserveFencing::default(),
+            has_roles: false,
+        }
+    }
+}
+
 /// A world on the wall clock. Dropping it ends its processes and removes its files.
 pub struct ProcessStage {
     clock: Clock,

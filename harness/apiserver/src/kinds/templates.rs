@@ -38,7 +38,7 @@ pub(super) fn resources() -> Vec<Resource> {
         })
         .generation(Generation::Spec)
         .selectable("status.replicas", "/status/replicas", "0")
-        .printer(printers::replication_controllers())
+        .printer(printers::replica_sets())
         .prepare(prepare)
         .validate(validate)
         .build(),

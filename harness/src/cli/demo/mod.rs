@@ -14,10 +14,10 @@ use judge::evaluate::{between, short};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use runtime::error::brief;
-use scenario::{Cloud, StageKind, Timeouts};
+use scenario::{StageKind, Timeouts};
 use serde_json::json;
 use stage::plane::{Plane, Planes, embedded};
-use stage::processes::{Controller, Plan, ProcessStage};
+use stage::processes::{Plan, ProcessStage};
 use stage::role::Role;
 
 use self::machines::{Machine, Machines, until};
@@ -60,22 +60,11 @@ impl Demo {
 async fn perform(seed: u64) -> Ended {
     let clock = Clock::wall();
     let from = clock.now();
-    let plan = Plan {
-        seed,
-        cloud: Cloud::default(),
-        replicas: 1,
-        controller: Controller::Mcm,
-        timeouts: Timeouts {
-            preserve: Duration::from_hours(72),
-            ..Timeouts::short()
-        },
-        disturbances: Vec::new(),
-        gates: false,
-        no_target: false,
-        drivers: 0,
-        fencing: scenario::PreserveFencing::default(),
-        has_roles: false,
+    let timeouts = Timeouts {
+        preserve: Duration::from_hours(72),
+        ..Timeouts::short()
     };
+    let plan = Plan::new(seed, timeouts);
     let options = embedded::Options::new(plan.seed, &plan.timeouts, NAMESPACE, Some(Role::Both));
     let plane = embedded::ControlPlane::start(options).await?;
     let mut stage = ProcessStage::start(Planes::one(Plane::Embedded(Box::new(plane))), plan).await?;

@@ -2,11 +2,8 @@
 
 use serde_json::Value;
 
-use super::{age, is_true, items, name, printer, text};
+use super::{AGE, NAME, age, is_true, items, name, printer, text};
 use crate::resource::Printer;
-
-const NAME: (&str, &str, i32) = ("Name", "string", 0);
-const AGE: (&str, &str, i32) = ("Age", "string", 0);
 
 pub(crate) fn device_classes() -> Printer {
     printer(&[NAME, AGE], |class, now| vec![name(class), age(class, now)])

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use super::{NONE, age, items, joined, name, printer, selector, text, text_or};
+use super::{AGE, NAME, NONE, age, items, joined, name, printer, selector, text, text_or};
 use crate::resource::Printer;
 
-const NAME: (&str, &str, i32) = ("Name", "string", 0);
-const AGE: (&str, &str, i32) = ("Age", "string", 0);
 /// The number of hosts that are shown.
 const MOST_HOSTS: usize = 3;
 

@@ -22,7 +22,7 @@ pub(crate) use self::networking::{endpoint_slices, endpoints, services};
 pub(crate) use self::nodes::{nodes, runtime_classes};
 pub(crate) use self::pods::pods;
 pub(crate) use self::rbac::role_bindings;
-pub(crate) use self::scaling::{horizontal_pod_autoscalers, pod_templates, replication_controllers};
+pub(crate) use self::scaling::{horizontal_pod_autoscalers, pod_templates};
 pub(crate) use self::storage::{
     claims, csi_drivers, csi_nodes, storage_classes, volume_attachments, volume_attributes_classes, volumes,
 };
@@ -36,6 +36,11 @@ use crate::selector::text_of;
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";
 const UNKNOWN: &str = "<unknown>";
+
+/// The column with the name.
+const NAME: (&str, &str, i32) = ("Name", "string", 0);
+/// The column with the age.
+const AGE: (&str, &str, i32) = ("Age", "string", 0);
 
 /// Columns by name, type and priority.
 pub(super) fn columns(columns: &[(&str, &str, i32)]) -> Vec<Column> {
@@ -118,6 +123,12 @@ fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, otherwise: &str) -> Stri
     } else {
         texts.join(",")
     }
+}
+
+/// A field of all containers of the pod template at `template`.
+fn of_containers(object: &Value, template: &str, field: &str) -> Value {
+    let containers = items(object, &format!("{template}/spec/containers")).iter();
+    joined(containers.map(|container| text(container, field)), "").into()
 }
 
 /// The status of a condition; empty if absent.

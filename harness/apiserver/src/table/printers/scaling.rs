@@ -1,14 +1,12 @@
-//! Autoscalers, and workloads of the core group.
+//! Autoscalers, and templates of pods.
 
 use serde_json::Value;
 
-use super::{NONE, UNKNOWN, UNSET, age, items, joined, name, number, printer, selector, text, text_or};
+use super::{
+    AGE, NAME, NONE, UNKNOWN, UNSET, age, items, name, number, of_containers, printer, selector, text, text_or,
+};
 use crate::resource::Printer;
 
-const CONTAINERS: &str = "Containers";
-const IMAGES: &str = "Images";
-const NAME: (&str, &str, i32) = ("Name", "string", 0);
-const AGE: (&str, &str, i32) = ("Age", "string", 0);
 /// The number of metrics that are shown.
 const MOST_METRICS: usize = 2;
 
@@ -91,36 +89,11 @@ fn of_metric(metric: &Value, current: &Value) -> String {
     }
 }
 
-pub(crate) fn replication_controllers() -> Printer {
-    let columns = [
-        NAME,
-        ("Desired", "integer", 0),
-        ("Current", "integer", 0),
-        ("Ready", "integer", 0),
-        AGE,
-        (CONTAINERS, "string", 1),
-        (IMAGES, "string", 1),
-        ("Selector", "string", 1),
-    ];
-    printer(&columns, |controller, now| {
-        vec![
-            name(controller),
-            number(controller, "/spec/replicas").into(),
-            number(controller, "/status/replicas").into(),
-            number(controller, "/status/readyReplicas").into(),
-            age(controller, now),
-            of_containers(controller, "/spec/template", "/name"),
-            of_containers(controller, "/spec/template", "/image"),
-            selector(controller, "/spec/selector").into(),
-        ]
-    })
-}
-
 pub(crate) fn pod_templates() -> Printer {
     let columns = [
         NAME,
-        (CONTAINERS, "string", 0),
-        (IMAGES, "string", 0),
+        ("Containers", "string", 0),
+        ("Images", "string", 0),
         ("Pod Labels", "string", 0),
     ];
     printer(&columns, |template, _now| {
@@ -131,9 +104,4 @@ pub(crate) fn pod_templates() -> Printer {
             selector(template, "/template/metadata/labels").into(),
         ]
     })
-}
-
-fn of_containers(object: &Value, template: &str, field: &str) -> Value {
-    let containers = items(object, &format!("{template}/spec/containers")).iter();
-    joined(containers.map(|container| text(container, field)), "").into()
 }

@@ -2,25 +2,15 @@
 
 use serde_json::Value;
 
-use super::{NONE, age, amount, condition, items, joined, name, number, printer, selector, text, text_or};
+use super::{
+    AGE, NAME, NONE, age, amount, condition, items, name, number, of_containers, printer, selector, text, text_or,
+};
 use crate::resource::Printer;
 use crate::table::age::{human, seconds_of};
 
 const CONTAINERS: (&str, &str, i32) = ("Containers", "string", 1);
 const IMAGES: (&str, &str, i32) = ("Images", "string", 1);
 const SELECTOR: (&str, &str, i32) = ("Selector", "string", 1);
-const NAME: (&str, &str, i32) = ("Name", "string", 0);
-const AGE: (&str, &str, i32) = ("Age", "string", 0);
-
-fn of_containers(workload: &Value, pointer: &str) -> Value {
-    joined(
-        items(workload, "/spec/template/spec/containers")
-            .iter()
-            .map(|container| text(container, pointer)),
-        "",
-    )
-    .into()
-}
 
 pub(crate) fn deployments() -> Printer {
     let columns = [
@@ -40,8 +30,8 @@ pub(crate) fn deployments() -> Printer {
             number(deployment, "/status/updatedReplicas").into(),
             number(deployment, "/status/availableReplicas").into(),
             age(deployment, now),
-            of_containers(deployment, "/name"),
-            of_containers(deployment, "/image"),
+            of_containers(deployment, "/spec/template", "/name"),
+            of_containers(deployment, "/spec/template", "/image"),
             selector(deployment, "/spec/selector").into(),
         ]
     })
@@ -56,6 +46,7 @@ fn ready_of_desired(workload: &Value) -> Value {
     .into()
 }
 
+/// Also of ReplicationControllers.
 pub(crate) fn replica_sets() -> Printer {
     let columns = [
         NAME,
@@ -74,8 +65,8 @@ pub(crate) fn replica_sets() -> Printer {
             number(set, "/status/replicas").into(),
             number(set, "/status/readyReplicas").into(),
             age(set, now),
-            of_containers(set, "/name"),
-            of_containers(set, "/image"),
+            of_containers(set, "/spec/template", "/name"),
+            of_containers(set, "/spec/template", "/image"),
             selector(set, "/spec/selector").into(),
         ]
     })
@@ -87,8 +78,8 @@ pub(crate) fn stateful_sets() -> Printer {
             name(set),
             ready_of_desired(set),
             age(set, now),
-            of_containers(set, "/name"),
-            of_containers(set, "/image"),
+            of_containers(set, "/spec/template", "/name"),
+            of_containers(set, "/spec/template", "/image"),
         ]
     })
 }
@@ -117,8 +108,8 @@ pub(crate) fn daemon_sets() -> Printer {
             number(set, "/status/numberAvailable").into(),
             selector(set, "/spec/template/spec/nodeSelector").into(),
             age(set, now),
-            of_containers(set, "/name"),
-            of_containers(set, "/image"),
+            of_containers(set, "/spec/template", "/name"),
+            of_containers(set, "/spec/template", "/image"),
             selector(set, "/spec/selector").into(),
         ]
     })
@@ -177,8 +168,8 @@ pub(crate) fn jobs() -> Printer {
                 .map_or(String::new(), |start| human(end.saturating_sub(start)))
                 .into(),
             age(job, now),
-            of_containers(job, "/name"),
-            of_containers(job, "/image"),
+            of_containers(job, "/spec/template", "/name"),
+            of_containers(job, "/spec/template", "/image"),
             selector(job, "/spec/selector").into(),
         ]
     })
@@ -228,8 +219,8 @@ pub(crate) fn cron_jobs() -> Printer {
             items(job, "/status/active").len().into(),
             last.unwrap_or(NONE.to_owned()).into(),
             age(job, now),
-            of_containers(template, "/name"),
-            of_containers(template, "/image"),
+            of_containers(template, "/spec/template", "/name"),
+            of_containers(template, "/spec/template", "/image"),
             selector(template, "/spec/selector").into(),
         ]
     })

@@ -1,7 +1,10 @@
 //! `drydock crash`: crashes the controller before and after every effect of a scenario and starts it again, or lets its
 //! watches lag from an effect on. Every run must pass and have the same final state as the undisturbed run.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod compare;
+mod points;
+
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -9,23 +12,23 @@ use clock::Clock;
 use judge::evaluate::{between, short};
 use scenario::builder::{seconds, slack, wait};
 use scenario::job::Job;
-use scenario::plan::{Disturbance, Lag};
+use scenario::plan::Disturbance;
 use scenario::result::Effect;
 use scenario::result::{FailureResult, RunResult};
 use scenario::signature::Cause;
-use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
+use scenario::step::{CloudCall, Crash, Fault, Step};
 use scenario::{DurationExpression, ObjectReference, Scenario, StageKind};
 use terminal::failure;
 
+use self::points::{Only, changed_path, crash_points, lags, parse_only, selects};
 use super::files::read_scenario;
 use super::output::{inform, say};
 use super::run::summarise;
 use super::stage::StageArguments;
-use super::{Ended, Stop, jobs, named, progress};
+use super::{Ended, Stop, jobs, named};
 use crate::campaign::mask::Mask;
 use crate::engine::watched_kinds::WatchedKinds;
-use crate::report::{json, junit, store};
-use crate::runner;
+use crate::report::{json, junit};
 
 /// The boot delay of the second undisturbed run. Boots take from three quarters to all of the delay: the delay is so
 /// much longer that no two boots of the runs take the same time, and short enough for the expectations of the scenario.
@@ -250,8 +253,8 @@ impl CrashCommand {
         };
         let crashes = |crashes: &[Crash]| plan(crashes.iter().copied().map(Disturbance::Crash).collect());
         let selected = points.iter().copied().filter(|point| match self.lag {
-            Some(_) => self.selects(None, point.effect),
-            None => self.selects(Some(point.at), point.effect),
+            Some(_) => selects(&self.only, None, point.effect),
+            None => selects(&self.only, Some(point.at), point.effect),
         });
         let points: Vec<Crash> = selected.collect();
         if points.is_empty() {
@@ -273,7 +276,7 @@ impl CrashCommand {
                 let second = crash_points(&result.effects, first.effect);
                 let selected = second
                     .into_iter()
-                    .filter(|second| self.selects(Some(second.at), second.effect));
+                    .filter(|second| selects(&self.only, Some(second.at), second.effect));
                 selected.map(move |second| [*first, second])
             });
             let jobs: Vec<Job> = pairs.map(|pair| crashes(&pair)).collect();
@@ -312,87 +315,6 @@ impl CrashCommand {
     }
 }
 
-impl CrashCommand {
-    /// Fails runs that passed with another final state than the undisturbed run, and writes their reports.
-    fn judge(&self, mask: &Mask, undisturbed: &RunResult, jobs: &[Job], disturbed: Vec<RunResult>) -> Vec<RunResult> {
-        let judge = |(job, result): (&Job, RunResult)| match mask.difference(&undisturbed.end, &result.end) {
-            Some(difference) if result.passed() => {
-                let reason = format!("the final state differs from the undisturbed run: {difference}");
-                let failure = FailureResult::new(Cause::End, result.stage_seconds, reason);
-                let mut result = RunResult {
-                    failure: Some(failure),
-                    replay: self.replay(job),
-                    ..result
-                };
-                runner::record(job, &mut result, None);
-                progress::print("", &result);
-                result
-            }
-            None if result.passed() => {
-                // The mark is only informative.
-                let _ = store::mark_passing(job, &result, Clock::wall().now(), true);
-                result
-            }
-            _ => result,
-        };
-        jobs.iter().zip(disturbed).map(judge).collect()
-    }
-
-    /// The command that repeats one disturbed run and compares its end.
-    fn replay(&self, job: &Job) -> String {
-        let mut line = match &job.file {
-            Some(file) => format!("drydock crash --file {}", file.display()),
-            None => format!("drydock crash {}", job.plan.scenario.name),
-        };
-        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
-        for disturbance in &job.plan.disturbances {
-            match disturbance {
-                Disturbance::Crash(Crash { at, effect, .. }) => line += &format!(" --only {at}:{effect}"),
-                Disturbance::Lag(lag) => {
-                    line += &format!(" --lag {} --only {}", quoted(&lag.by.to_string()), lag.effect)
-                }
-                _ => {}
-            }
-        }
-        if job.plan.disturbances.len() > 1 {
-            line += " --pairs";
-        }
-        line += &format!(" --seed {}", self.seed);
-        if let Some(settle) = &self.settle {
-            line += &format!(" --settle {}", quoted(&settle.to_string()));
-        }
-        if let Some(command) = &self.controller {
-            line += &format!(" --controller {}", quoted(command));
-        }
-        line
-    }
-
-    /// Whether `--only` selects an effect, of which a lag begins and a crash happens before or after it.
-    fn selects(&self, at: Option<Moment>, effect: u64) -> bool {
-        let is = |only: &Only| only.effect == effect && (only.at.is_none() || at.is_none() || only.at == at);
-        self.only.is_empty() || self.only.iter().any(is)
-    }
-}
-
-/// An effect that `--only` selects, and the side of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Only {
-    at: Option<Moment>,
-    effect: u64,
-}
-
-fn parse_only(text: &str) -> Result<Only, String> {
-    let wrong = || format!("{text:?} is no effect: write before:N, after:N or N, with N from 1");
-    let (at, effect) = match text.split_once(':') {
-        Some(("before", effect)) => (Some(Moment::Before), effect),
-        Some(("after", effect)) => (Some(Moment::After), effect),
-        Some(_) => return Err(wrong()),
-        None => (None, text),
-    };
-    let effect = effect.parse().ok().filter(|effect| *effect > 0).ok_or_else(wrong)?;
-    Ok(Only { at, effect })
-}
-
 /// The kinds that the controller writes and that no run of the scenario observes. Events repeat what happens elsewhere, and
 /// Leases say who leads.
 fn written_kinds(scenario: &Scenario, effects: &[Effect]) -> BTreeSet<ObjectReference> {
@@ -411,20 +333,6 @@ fn written_kinds(scenario: &Scenario, effects: &[Effect]) -> BTreeSet<ObjectRefe
         .collect()
 }
 
-/// One lag for each effect of these crash points.
-fn lags(points: &[Crash], by: &DurationExpression) -> Vec<Disturbance> {
-    let before = points.iter().filter(|point| point.at == Moment::Before);
-    let lags = before.map(|point| {
-        Disturbance::Lag(Lag {
-            process: Process::Mcm,
-            effect: point.effect,
-            by: by.clone(),
-            lasts: Some(2 * by.clone()),
-        })
-    });
-    lags.collect()
-}
-
 fn failed(result: RunResult, reason: String) -> RunResult {
     RunResult {
         failure: Some(FailureResult::new(Cause::Run, result.stage_seconds, reason)),
@@ -439,146 +347,5 @@ fn print_mask(mask: &Mask, seed: u64) {
     );
     for line in mask.lines() {
         inform!("     {line}");
-    }
-}
-
-/// Crash points before and after every effect with a number above `after`, except effects that repeat others: renewals
-/// of a Lease after the first one, and attempts to evict a pod except the first two and the last two. A crash at such
-/// an effect is equivalent to one between its neighbours, and a scenario of hours has thousands of them.
-pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
-    let repeated = repeated(effects);
-    let matters = |effect: &&Effect| effect.number > after && !repeated.contains(&effect.number);
-    let both = |effect: &Effect| {
-        [Moment::Before, Moment::After].map(|at| Crash {
-            process: Process::Mcm,
-            at,
-            effect: effect.number,
-            may_miss: false,
-        })
-    };
-    effects.iter().filter(matters).flat_map(both).collect()
-}
-
-/// The numbers of effects that only repeat others.
-fn repeated(effects: &[Effect]) -> BTreeSet<u64> {
-    let mut leases = Vec::new();
-    let mut attempts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    for effect in effects {
-        if is_lease(effect) {
-            leases.push(effect.number);
-        } else if is_eviction(effect) {
-            attempts.entry(&effect.description).or_default().push(effect.number);
-        }
-    }
-    let in_between = attempts
-        .into_values()
-        .filter_map(|numbers| Some(numbers.get(2..numbers.len().checked_sub(2)?)?.to_vec()));
-    leases.into_iter().skip(2).chain(in_between.flatten()).collect()
-}
-
-fn is_lease(effect: &Effect) -> bool {
-    effect.description.contains("/leases")
-}
-
-fn is_eviction(effect: &Effect) -> bool {
-    effect.description.contains("/eviction")
-}
-
-/// Whether the effects of mcm differ from the undisturbed run in number or order. The repetition of an effect that a
-/// crash prevented does not count.
-fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
-    let prevented = |effect: &Effect| {
-        disturbed
-            .disturbances
-            .iter()
-            .any(|disturbance| disturbance.what.ends_with(&format!("before effect {}", effect.number)))
-    };
-    let path = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
-        let kept = effects.iter().filter(|effect| !is_lease(effect) && !prevented(effect));
-        kept.map(without_random_name).collect()
-    };
-    path(&undisturbed.effects, &|_| false) != path(&disturbed.effects, &prevented)
-}
-
-/// The description of an effect without the random names of Events and bootstrap token Secrets.
-fn without_random_name(effect: &Effect) -> String {
-    let text = effect.description.as_str();
-    let collection = ["/events/", "/secrets/"]
-        .into_iter()
-        .find_map(|collection| text.find(collection));
-    text[..collection.unwrap_or(text.len())].to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use scenario::result::EffectKind;
-
-    use super::*;
-
-    fn effects(descriptions: &[&str]) -> Vec<Effect> {
-        let effect = |(number, description): (u64, &&str)| Effect {
-            number,
-            incarnation: 1,
-            kind: EffectKind::ApiWrite,
-            description: (*description).to_owned(),
-        };
-        (1..).zip(descriptions).map(effect).collect()
-    }
-
-    #[test]
-    fn only_the_first_renewal_of_a_lease_is_a_crash_point() {
-        let effects = effects(&[
-            "POST /leases",
-            "PUT /leases/a",
-            "CreateMachine",
-            "PUT /leases/a",
-            "PUT /machines/m",
-        ]);
-        let points = |after| -> Vec<u64> {
-            let points = crash_points(&effects, after);
-            points.iter().map(|point| point.effect).collect()
-        };
-        assert_eq!(points(0), [1, 1, 2, 2, 3, 3, 5, 5]);
-        assert_eq!(points(2), [3, 3, 5, 5]);
-    }
-
-    #[test]
-    fn the_first_two_and_the_last_two_evictions_of_a_pod_are_crash_points() {
-        let attempt = "POST /api/v1/namespaces/ns/pods/a/eviction";
-        let other = "POST /api/v1/namespaces/ns/pods/b/eviction";
-        let effects = effects(&[
-            attempt, attempt, attempt, other, attempt, attempt, attempt, other, other,
-        ]);
-        let points: BTreeSet<u64> = crash_points(&effects, 0).iter().map(|point| point.effect).collect();
-        assert_eq!(points, BTreeSet::from([1, 2, 4, 6, 7, 8, 9]));
-    }
-
-    #[test]
-    fn the_repetition_of_a_prevented_effect_does_not_change_the_path() {
-        let run = |descriptions: &[&str], crash: Option<(Moment, u64)>| {
-            let crash = crash.map(|(at, effect)| Crash {
-                process: Process::Mcm,
-                at,
-                effect,
-                may_miss: false,
-            });
-            let mut job = Job::new(Scenario::new("story", ""), StageKind::Sim, 1);
-            job.plan.disturbances = crash.map(Disturbance::Crash).into_iter().collect();
-            RunResult {
-                effects: effects(descriptions),
-                ..RunResult::broken(&job, String::new())
-            }
-        };
-        let clean = run(&["POST /events/a", "CreateMachine"], None);
-        let repeated = run(
-            &["POST /events/b", "CreateMachine", "CreateMachine"],
-            Some((Moment::Before, 2)),
-        );
-        let with_status_call = run(
-            &["POST /events/b", "CreateMachine", "GetMachineStatus"],
-            Some((Moment::After, 2)),
-        );
-        assert!(!changed_path(&clean, &repeated));
-        assert!(changed_path(&clean, &with_status_call));
     }
 }
