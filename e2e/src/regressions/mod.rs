@@ -16,6 +16,7 @@ mod ca_breaks_meltdown_limit;
 mod ca_kills_replacement;
 mod ca_removes_idle_replacement;
 mod ca_trigger_double_scale_down;
+mod change_in_response_unseen;
 mod class_finalizer_delays_create;
 mod cordon_inherited;
 mod cordoned_leftover_after_roll;
@@ -202,6 +203,7 @@ pub fn regressions() -> Vec<Entry> {
     entries.extend(unique_pod_runs_twice::entries());
     entries.push(foreign_node_claimed::entry());
     entries.push(negative_unavailable::entry());
+    entries.push(change_in_response_unseen::entry());
     entries.extend(quirks::entries());
     entries
 }

@@ -96,6 +96,9 @@ pub struct Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("docker").args(["logs", &self.id]).status();
+        }
         let _ = Command::new("docker")
             .args(["rm", "--force", "--volumes", &self.id])
             .output();

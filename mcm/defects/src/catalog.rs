@@ -305,6 +305,8 @@ defects! {
     UnconfirmedVmBelieved = "A25",
     /// A deployment counts its surplus machines as a negative number of unavailable ones.
     UnavailableBelowZero = "A26",
+    /// A change of another writer that the response to a write contains triggers nothing.
+    ChangeInResponseTriggersNothing = "A27",
 }
 
 impl Defect {

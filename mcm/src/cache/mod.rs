@@ -6,6 +6,7 @@
 
 mod index;
 mod key;
+mod unconfirmed;
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,6 +22,7 @@ use runtime::decode::{Decoded, Problems};
 
 pub(crate) use self::index::{Indexed, NoIndex, not_indexed};
 pub(crate) use self::key::Key;
+use self::unconfirmed::{Source, Unconfirmed};
 
 /// The uids of the most recently deleted objects, from delete events and own deletes. Uids are never reused, so these
 /// objects cannot reappear. An object's absence from a list does not prove its deletion: the server may lag.
@@ -101,6 +103,8 @@ struct State<K: Indexed> {
     deleted_uids: DeletedUids,
     /// Keys of objects that existed and were reported as deleted; `None`: not tracked.
     deleted_keys: Option<BTreeSet<Key>>,
+    /// The objects of which this process stored a version that its watch has not delivered yet.
+    unconfirmed: BTreeMap<Key, Unconfirmed<K>>,
     /// Changes by this process that were not taken yet; `None`: not tracked.
     own_changes: Option<Vec<Change<K>>>,
     /// The list in progress.
@@ -184,6 +188,7 @@ impl<K: Indexed> Cache<K> {
             objects: BTreeMap::new(),
             deleted_uids: DeletedUids::default(),
             deleted_keys: None,
+            unconfirmed: BTreeMap::new(),
             own_changes: None,
             listing: None,
             synced: false,
@@ -276,12 +281,28 @@ impl<K: Indexed> Cache<K> {
         self.lock().forget_deletion(key);
     }
 
-    /// Stores the object that a write of this process returned.
+    /// Stores the object that a write of this process returned. It may contain other writers' changes that the watch has
+    /// not delivered: those are reported once the watch delivers them.
     pub(crate) fn wrote(&self, object: K) -> Arc<K> {
+        self.store(object, Unconfirmed::wrote)
+    }
+
+    /// Stores the object that a read of this process returned. The changes that the watch has not delivered are reported
+    /// once it does.
+    pub(crate) fn read(&self, object: K) -> Arc<K> {
+        self.store(object, |_, _| ())
+    }
+
+    fn store(&self, object: K, note: impl FnOnce(&mut Unconfirmed<K>, u64)) -> Arc<K> {
         let object = Arc::new(object);
         let mut state = self.lock();
         if state.accepts(&object) {
-            let old = state.put(Key::of(&*object), Arc::clone(&object));
+            let key = Key::of(&*object);
+            let old = state.put(key.clone(), Arc::clone(&object));
+            if let Some(revision) = revision(&*object) {
+                let unconfirmed = state.unconfirmed.entry(key);
+                note(unconfirmed.or_insert_with(|| Unconfirmed::since(old.clone())), revision);
+            }
             let new = Some(Arc::clone(&object));
             state.note_own_change(Change {
                 old,
@@ -302,7 +323,7 @@ impl<K: Indexed> Cache<K> {
                 .get(&key)
                 .is_some_and(|known| known.uid().as_ref() == Some(&uid))
         {
-            let old = state.take(&key);
+            let old = state.forget(&key);
             state.deleted_uids.insert(uid);
             state.note_own_change(Change {
                 old,
@@ -312,8 +333,9 @@ impl<K: Indexed> Cache<K> {
         }
     }
 
-    /// Applies an event of the watch; returns the changes. An event with a known or an older version
-    /// changes nothing, and neither does an object of which only the metadata could be decoded.
+    /// Applies an event of the watch; returns the changes. An event with a known or an older version changes nothing, and
+    /// neither does an object of which only the metadata could be decoded. A version of another writer that a response to
+    /// this process already contained is a change to the cached version.
     pub(crate) fn apply<D: Into<Decoded<K>>>(&self, event: Event<D>) -> Vec<Change<K>> {
         let mut state = self.lock();
         match event {
@@ -332,7 +354,7 @@ impl<K: Indexed> Cache<K> {
             Event::Apply(object) => {
                 let object = object.into();
                 state
-                    .deliver(Key::of(&object), Delivered::new(object))
+                    .deliver(Key::of(&object), Delivered::new(object), Source::Watch)
                     .into_iter()
                     .collect()
             }
@@ -355,23 +377,40 @@ impl<K: Indexed> State<K> {
         known.is_none_or(|known| revision(object).is_none() || revision(object) > revision(&**known))
     }
 
-    fn apply(&mut self, object: Arc<K>) -> Option<Change<K>> {
-        if !self.accepts(&object) {
-            return None;
-        }
-        let old = self.put(Key::of(&*object), Arc::clone(&object));
-        Some(Change {
+    fn apply(&mut self, object: Arc<K>) -> Change<K> {
+        let key = Key::of(&*object);
+        self.unconfirmed.remove(&key);
+        let old = self.put(key, Arc::clone(&object));
+        Change {
             old,
             new: Some(object),
             first_list: !self.synced,
-        })
+        }
+    }
+
+    /// Compares a delivered version, which is not newer than the cached one, with this process's own writes.
+    fn confirm(&mut self, key: &Key, object: &K, source: Source) -> Option<Change<K>> {
+        let delivered = revision(object)?;
+        let cached = self.objects.get(key).filter(|cached| cached.uid() == object.uid())?;
+        let unconfirmed = self.unconfirmed.get_mut(key)?;
+        let by_others = unconfirmed.delivered(delivered, source) && !defect!(ChangeInResponseTriggersNothing);
+        let change = by_others.then(|| Change {
+            old: unconfirmed.replace_last(Arc::clone(cached)),
+            new: Some(Arc::clone(cached)),
+            first_list: !self.synced,
+        });
+        if revision(&**cached) == Some(delivered) {
+            self.unconfirmed.remove(key);
+        }
+        change
     }
 
     /// Applies a delivered version. One that could not be decoded at all leaves the last version in place.
-    fn deliver(&mut self, key: Key, Delivered { object, damage }: Delivered<K>) -> Option<Change<K>> {
+    fn deliver(&mut self, key: Key, Delivered { object, damage }: Delivered<K>, source: Source) -> Option<Change<K>> {
         let known = self.damaged.get(&key).map(|damage| damage.problems.clone());
         let change = match object {
-            Some(object) => Some(self.apply(object)?),
+            Some(object) if !self.accepts(&object) => return self.confirm(&key, &object, source),
+            Some(object) => Some(self.apply(object)),
             None => None,
         };
         if let Some(damage) = damage {
@@ -396,7 +435,7 @@ impl<K: Indexed> State<K> {
         self.note_deletion(&key);
         self.damaged.remove(&key);
         Some(Change {
-            old: Some(self.take(&key).or_else(|| object.into_parts().0.map(Arc::new))?),
+            old: Some(self.forget(&key).or_else(|| object.into_parts().0.map(Arc::new))?),
             new: None,
             first_list: !self.synced,
         })
@@ -429,7 +468,7 @@ impl<K: Indexed> State<K> {
         self.damaged.retain(|key, _| listed.contains_key(key));
         let mut changes = Vec::new();
         for key in missing {
-            let old = self.take(&key);
+            let old = self.forget(&key);
             self.note_deletion(&key);
             changes.push(Change {
                 old,
@@ -438,7 +477,7 @@ impl<K: Indexed> State<K> {
             });
         }
         let delivered = listed.into_iter();
-        changes.extend(delivered.filter_map(|(key, delivered)| self.deliver(key, delivered)));
+        changes.extend(delivered.filter_map(|(key, delivered)| self.deliver(key, delivered, Source::List)));
         self.synced = true;
         changes
     }
@@ -476,6 +515,12 @@ impl<K: Indexed> State<K> {
         }
         self.objects.insert(key, object);
         old
+    }
+
+    /// Removes a deleted object.
+    fn forget(&mut self, key: &Key) -> Option<Arc<K>> {
+        self.unconfirmed.remove(key);
+        self.take(key)
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<K>> {

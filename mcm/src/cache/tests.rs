@@ -61,7 +61,7 @@ fn an_own_write_is_cached_at_once_and_its_watch_event_changes_nothing() {
     cache.wrote(node("a", 5));
     assert_eq!(revision_of(&cache, "a"), Some(5));
     assert!(
-        cache.apply(Event::Apply(node("a", 3))).is_empty(),
+        cache.apply(Event::Apply(node("a", 1))).is_empty(),
         "older than the write"
     );
     assert!(
@@ -74,6 +74,67 @@ fn an_own_write_is_cached_at_once_and_its_watch_event_changes_nothing() {
         "a list from a lagging server"
     );
     assert_eq!(revision_of(&cache, "a"), Some(6));
+}
+
+/// The revisions of the nodes before and after each change.
+fn revisions(changes: &[Change<Node>]) -> Vec<(Option<u64>, Option<u64>)> {
+    let side = |node: &Option<Arc<Node>>| node.as_deref().and_then(revision);
+    changes
+        .iter()
+        .map(|change| (side(&change.old), side(&change.new)))
+        .collect()
+}
+
+#[test]
+fn a_change_of_another_writer_in_the_response_to_an_own_write_is_reported_when_the_watch_delivers_it() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.wrote(node("a", 4));
+    let deliver = |revision| revisions(&cache.apply(Event::Apply(node("a", revision))));
+    assert_eq!(deliver(1), [], "known before the write");
+    assert_eq!(deliver(2), [(Some(1), Some(4))], "another writer's");
+    assert_eq!(deliver(2), [], "delivered again");
+    cache.wrote(node("a", 6));
+    assert_eq!(deliver(3), [(Some(4), Some(6))]);
+    assert_eq!(deliver(4), [], "the own write");
+    assert_eq!(deliver(5), [(Some(6), Some(6))]);
+    assert_eq!(deliver(6), []);
+    assert_eq!(deliver(5), [], "the watch has caught up");
+    assert_eq!(deliver(7), [(Some(6), Some(7))]);
+}
+
+#[test]
+fn what_an_own_read_returned_is_reported_when_the_watch_delivers_it() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.read(node("a", 2));
+    let deliver = |revision| revisions(&cache.apply(Event::Apply(node("a", revision))));
+    assert_eq!(deliver(2), [(Some(1), Some(2))]);
+    assert_eq!(deliver(2), []);
+}
+
+/// A list does not contain the versions that another writer wrote before.
+#[test]
+fn a_list_that_contains_an_own_write_reports_a_change() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.wrote(node("a", 3));
+    assert_eq!(revisions(&list(&cache, vec![node("a", 3)])), [(Some(1), Some(3))]);
+    assert!(list(&cache, vec![node("a", 3)]).is_empty());
+}
+
+#[test]
+fn a_recreated_object_has_no_unconfirmed_versions() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.wrote(node("a", 3));
+    cache.removed(&node("a", 3));
+    let mut successor = node("a", 5);
+    successor.metadata.uid = Some("another".into());
+    cache.wrote(successor.clone());
+    assert_eq!(cache.apply(Event::Apply(node("a", 2))).len(), 0);
+    assert_eq!(cache.apply(Event::Delete(node("a", 4))).len(), 0);
+    assert_eq!(revisions(&cache.apply(Event::Apply(successor))), []);
 }
 
 #[test]

@@ -239,7 +239,7 @@ impl ActionExecutor {
                 if is_conflict(&error)
                     && let Ok(Some(newer)) = api.get_opt(name).await
                 {
-                    cache.wrote(newer);
+                    cache.read(newer);
                 }
                 Err(error)
             }

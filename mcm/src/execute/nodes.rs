@@ -58,7 +58,7 @@ impl ActionExecutor {
         let ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
         let is_ready = conditions.into_iter().flatten().any(ready);
         if let Some(target) = &self.state.target {
-            target.nodes.wrote(node);
+            target.nodes.read(node);
         }
         if is_ready {
             return Err(outdated("the node is Ready again: its VM is not stopped"));

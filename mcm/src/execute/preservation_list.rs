@@ -102,7 +102,7 @@ impl ActionExecutor {
         let Some(set) = set.filter(|set| is_controlled_by(&machine.metadata, &set.metadata)) else {
             return Ok(None);
         };
-        self.state.sets.wrote(set.clone());
+        self.state.sets.read(set.clone());
         let Some(reference) = controller(&set.metadata) else {
             return Ok(Some(Owner::Set(Box::new(set))));
         };
@@ -110,7 +110,7 @@ impl ActionExecutor {
         let deployment = deployments.get_opt(&reference.name).await?;
         let owner = deployment.filter(|deployment| is_controlled_by(&set.metadata, &deployment.metadata));
         Ok(owner.map(|deployment| {
-            self.state.deployments.wrote(deployment.clone());
+            self.state.deployments.read(deployment.clone());
             Owner::Deployment(Box::new(deployment))
         }))
     }

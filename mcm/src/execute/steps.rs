@@ -396,7 +396,7 @@ impl ActionExecutor {
                 if is_conflict(&error)
                     && let Ok(Some(newer)) = api.get_opt(name).await
                 {
-                    cache.wrote(newer);
+                    cache.read(newer);
                 }
                 return Err(error);
             }
@@ -413,7 +413,7 @@ impl ActionExecutor {
                 if is_already_exists(&error)
                     && let Ok(Some(other)) = api.get_opt(&set.name_any()).await
                 {
-                    self.state.sets.wrote(other);
+                    self.state.sets.read(other);
                 }
                 return Err(error);
             }
@@ -480,7 +480,7 @@ impl ActionExecutor {
                             == Some(set.metadata.uid.as_ref())
                     });
                     if let Some(ours) = ours {
-                        self.wrote(&self.state.machines, ours);
+                        self.state.machines.read(ours);
                         return Ok(());
                     }
                 }
@@ -529,7 +529,7 @@ where
     };
     let stays = live.uid() == object.uid() && live.meta().deletion_timestamp.is_none();
     let same = live.resource_version() == object.resource_version();
-    cache.wrote(live);
+    cache.read(live);
     if !stays {
         return Err(conflict("the owner is being deleted or was replaced"));
     }
