@@ -500,14 +500,8 @@ fn the_removal_of_a_definition_removes_its_objects() {
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
         watch.expect_brief(1).await;
-        for _ in 0..600 {
-            if site.quietly("GET", &path, &[], Value::Null).await.code == 404
-                && site.quietly("GET", WIDGETS, &[], Value::Null).await.code == 404
-            {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        site.wait_until_gone(&path).await;
+        site.wait_until_gone(WIDGETS).await;
         site.get(&path).await;
         site.get(WIDGETS).await;
     });
@@ -585,12 +579,7 @@ fn an_approval_is_a_condition() {
             let headers = [("content-type", "application/merge-patch+json")];
             site.brief("", "PATCH", &path, &headers, patch).await;
             site.quietly("DELETE", &path, &[], Value::Null).await;
-            for _ in 0..600 {
-                if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
-                    break;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            }
+            site.wait_until_gone(&path).await;
         }
     });
 }
@@ -623,12 +612,7 @@ fn a_definition_does_not_replace_a_built_in_resource() {
         .await;
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
-        for _ in 0..600 {
-            if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        site.wait_until_gone(&path).await;
         site.brief("", "GET", &path, &[], Value::Null).await;
         for name in ["before", "a"] {
             site.brief("", "GET", &format!("{LEASES}/{name}"), &[], Value::Null)
@@ -642,17 +626,17 @@ fn a_definition_does_not_replace_a_built_in_resource() {
 #[test]
 fn a_definition_does_not_add_to_a_built_in_version() {
     contract!(async |site: &super::Site| {
-        let path = format!("{DEFINITIONS}/widgets.coordination.k8s.io");
-        site.step(
-            "POST",
-            DEFINITIONS,
-            in_group("coordination.k8s.io", Some("https://example.com/approved")),
-        )
-        .await;
+        let path = format!("{DEFINITIONS}/gadgets.coordination.k8s.io");
+        let mut definition = in_group("coordination.k8s.io", Some("https://example.com/approved"));
+        // Another test creates widgets in this group, on the same real server.
+        definition["metadata"]["name"] = "gadgets.coordination.k8s.io".into();
+        definition["spec"]["names"] =
+            json!({ "plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList" });
+        site.step("POST", DEFINITIONS, definition).await;
         site.brief(
             "",
             "GET",
-            "/apis/coordination.k8s.io/v1/namespaces/{ns}/widgets",
+            "/apis/coordination.k8s.io/v1/namespaces/{ns}/gadgets",
             &[],
             Value::Null,
         )
@@ -667,12 +651,7 @@ fn a_definition_does_not_add_to_a_built_in_version() {
         .await;
         let answer = site.quietly("DELETE", &path, &[], Value::Null).await;
         site.note(&answer.code.to_string());
-        for _ in 0..600 {
-            if site.quietly("GET", &path, &[], Value::Null).await.code == 404 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        site.wait_until_gone(&path).await;
         site.brief("", "GET", &path, &[], Value::Null).await;
         site.brief(
             "",

@@ -286,6 +286,18 @@ impl Site {
         panic!("the answer to {spec} does not become {allowed}");
     }
 
+    /// Waits until the path is not served or has no object. A real server removes definitions after a delay, a busy one
+    /// after tens of seconds.
+    pub async fn wait_until_gone(&self, path: &str) {
+        for _ in 0..1200 {
+            if self.quietly("GET", path, &[], Value::Null).await.code == 404 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{path} does not disappear");
+    }
+
     pub async fn get(&self, path: &str) -> TestResponse {
         self.send("GET", path, &[], Value::Null).await
     }
