@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use durable::private_files;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -12,7 +13,6 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use runtime::private_files;
 
 /// Key of a Secret, and name of its file when mounted: a certificate.
 pub const CERTIFICATE: &str = "tls.crt";

@@ -8,7 +8,6 @@ pub mod error;
 pub mod events;
 pub mod kube_config;
 pub mod ownership;
-pub mod private_files;
 pub mod reach;
 pub mod selector;
 pub mod signals;

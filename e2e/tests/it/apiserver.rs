@@ -10,7 +10,7 @@ use crate::drydock::{client, drydock_program};
 use crate::up::Up;
 
 /// Starts a server as a test's helper does, and waits for the first line of its output.
-fn start(folder: &Path, arguments: &[&str]) -> Up {
+pub fn start(folder: &Path, arguments: &[&str]) -> Up {
     let mut command = drydock_program();
     command.args(["apiserver", "--until-stdin-closes"]).args(arguments);
     command.current_dir(folder).env("TMPDIR", folder).stdin(Stdio::piped());
@@ -18,7 +18,7 @@ fn start(folder: &Path, arguments: &[&str]) -> Up {
 }
 
 /// Closes the input of the server, as the end of the test's process does.
-fn end(mut server: Up) {
+pub fn end(mut server: Up) {
     drop(server.child.stdin.take());
     assert!(server.child.wait().unwrap().success());
 }

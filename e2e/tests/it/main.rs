@@ -22,6 +22,7 @@ mod files;
 mod inert;
 mod init;
 mod json_schema;
+mod kept_data;
 mod leftovers;
 mod misses;
 mod nodes;

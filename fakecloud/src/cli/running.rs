@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use durable::private_files;
 use mcm_driver::tls::{Tls, TlsFiles};
-use runtime::private_files;
 use serde::Deserialize;
 
 /// The file that `drydock up` writes in its folder, and removes at its end.

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use runtime::private_files;
+use durable::private_files;
 
 use super::error::{JournalError, failed};
 use crate::model::Record;

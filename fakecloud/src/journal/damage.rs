@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use durable::lines::{Line, LineError};
+
 /// Damage of a file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
@@ -16,13 +18,18 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(super) fn new(file: &'static str, line: usize, offset: usize, reason: Reason) -> Self {
+    pub(super) fn new(file: &'static str, line: usize, offset: usize, reason: impl Into<Reason>) -> Self {
         Self {
             file,
             line,
             offset,
-            reason,
+            reason: reason.into(),
         }
+    }
+
+    /// Damage of a line.
+    pub(super) fn of(line: &Line<'_>, file: &'static str, reason: impl Into<Reason>) -> Self {
+        Self::new(file, line.number, line.offset, reason)
     }
 
     /// A file that does not exist.
@@ -52,15 +59,9 @@ pub enum Reason {
     /// The file has no content.
     #[error("the file is empty")]
     Empty,
-    /// The line's checksum does not match.
-    #[error("the checksum is wrong")]
-    Checksum,
-    /// The last line has no line end, although the file is complete.
-    #[error("the line has no end")]
-    NoEnd,
-    /// The checksum is right, but the content is not what belongs there.
-    #[error("the content is not valid: {0}")]
-    Syntax(String),
+    /// The line is damaged.
+    #[error(transparent)]
+    Line(#[from] LineError),
     /// `ledger.json` in place of `changes.log`, or vice versa.
     #[error("this is the content of another file")]
     OtherFile,

@@ -1,8 +1,10 @@
 //! The files of the previous version: `ledger.json` with the number of its last frame in the first line and the state
 //! in the second one, without checksums; `changes.log` without a header.
 
-use super::damage::{Damage, Reason};
-use super::format::{CHANGES, Frame, LEDGER, lines};
+use durable::lines::{LineError, lines};
+
+use super::damage::Damage;
+use super::format::{CHANGES, Frame, LEDGER};
 use super::reader::{Contents, FrameReader, Loaded, LogFile};
 use super::strict;
 use crate::model::{Snapshot, StateError};
@@ -44,27 +46,31 @@ pub(super) fn read_ledger(text: &[u8]) -> Result<(u64, Snapshot), Damage> {
         text.parse().ok()
     });
     let Some(number) = number else {
-        let reason = Reason::Syntax("it is not a number".to_owned());
+        let reason = LineError::Syntax("it is not a number".to_owned());
         return Err(Damage::new(LEDGER, 1, 0, reason));
     };
     let Some(line) = lines.next() else {
-        return Err(Damage::new(LEDGER, 2, text.len(), Reason::NoEnd));
+        return Err(Damage::new(LEDGER, 2, text.len(), LineError::NoEnd));
     };
     // The error is in the text's only line.
     let damaged = |error: serde_json::Error| {
         let offset = line.offset + error.column().saturating_sub(1);
-        Damage::new(LEDGER, 2, offset, Reason::Syntax(error.to_string()))
+        Damage::new(LEDGER, 2, offset, LineError::Syntax(error.to_string()))
     };
     let state: Snapshot = strict::read(line.text).map_err(damaged)?;
     if !line.ended {
-        return Err(line.damage(LEDGER, Reason::NoEnd));
+        return Err(Damage::of(&line, LEDGER, LineError::NoEnd));
     }
     // Later steps may hide a contradiction, which here is damage, because there are no checksums.
     if let Err(StateError::Contradiction(text)) = state.check() {
-        return Err(line.damage(LEDGER, Reason::Syntax(text)));
+        return Err(Damage::of(&line, LEDGER, LineError::Syntax(text)));
     }
     match lines.next() {
         None => Ok((number, state)),
-        Some(line) => Err(line.damage(LEDGER, Reason::Syntax("nothing belongs here".to_owned()))),
+        Some(line) => Err(Damage::of(
+            &line,
+            LEDGER,
+            LineError::Syntax("nothing belongs here".to_owned()),
+        )),
     }
 }

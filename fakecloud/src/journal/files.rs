@@ -12,7 +12,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use runtime::private_files;
+use durable::lines::write_line;
+use durable::private_files;
 
 use super::audit::{self, Audit, AuditLimits};
 use super::damage::Damage;
@@ -151,7 +152,7 @@ impl Files {
         let included = batch.snapshot.as_ref().map_or(0, |(number, _)| *number);
         let mut lines = Vec::new();
         for frame in batch.frames.iter().filter(|frame| frame.number > included) {
-            format::write_line(&mut lines, frame).map_err(|error| failed("write", &path)(error.into()))?;
+            write_line(&mut lines, frame).map_err(|error| failed("write", &path)(error.into()))?;
         }
         let pair = match (batch.snapshot, &mut self.pair) {
             (Some((number, snapshot)), pair) => {

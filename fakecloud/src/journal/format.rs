@@ -1,13 +1,12 @@
 //! The format of `ledger.json` and `changes.log`: lines, checksums, headers and frames.
 //!
-//! Both files consist of lines `CHECKSUM JSON`; the checksum is that of the JSON text. The first line is the header. In
+//! Both files consist of the lines of [`durable::lines`]. The first line is the header. In
 //! `ledger.json` one line for each row follows, in `changes.log` one line for each later step. The two headers are equal
 //! except for the file's name, so that either shows which file belongs to it, and one can replace the other.
 
+use durable::lines::{Line, LineError, lines, write_line};
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::damage::{Damage, Reason};
 use super::version::{LaterVersion, PROGRAM, VERSION};
@@ -21,8 +20,6 @@ pub(super) const CHANGES: &str = "changes.log";
 pub(super) const NEXT_CHANGES: &str = "changes.log.new";
 /// `ledger.json` while it is being written.
 pub(super) const NEXT_LEDGER: &str = "ledger.json.new";
-/// Length of a checksum in hexadecimal digits.
-const CHECKSUM: usize = 16;
 
 /// Which file a header begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,16 +79,16 @@ impl Header {
         let Some(line) = line else {
             return Err(Damage::new(file, 1, 0, Reason::Empty));
         };
-        let header: Self = line.decode().map_err(|reason| line.damage(file, reason))?;
+        let header: Self = line.decode().map_err(|error| Damage::of(&line, file, error))?;
         if header.version != VERSION {
             let reason = format!(
                 "it has the format version {}, and {VERSION} is expected",
                 header.version
             );
-            return Err(line.damage(file, Reason::Syntax(reason)));
+            return Err(Damage::of(&line, file, LineError::Syntax(reason)));
         }
         if header.file != kind {
-            return Err(line.damage(file, Reason::OtherFile));
+            return Err(Damage::of(&line, file, Reason::OtherFile));
         }
         let numbers = [
             ("generation", header.generation),
@@ -100,7 +97,7 @@ impl Header {
         ];
         if let Some((field, number)) = numbers.into_iter().find(|(_, number)| *number > MAX_NUMBER) {
             let reason = format!("{field} is {number}, and {MAX_NUMBER} is the maximum");
-            return Err(line.damage(file, Reason::Syntax(reason)));
+            return Err(Damage::of(&line, file, LineError::Syntax(reason)));
         }
         Ok(header)
     }
@@ -178,83 +175,4 @@ pub(super) fn generation(snapshot: Snapshot, generation: u64, frame: u64) -> ser
     }
     write_line(&mut changes, &header.as_file(Kind::Changes))?;
     Ok((ledger, changes))
-}
-
-/// Appends a line.
-pub(super) fn write_line(to: &mut Vec<u8>, content: &impl Serialize) -> serde_json::Result<()> {
-    let text = serde_json::to_vec(content)?;
-    to.extend_from_slice(checksum(&text).as_bytes());
-    to.push(b' ');
-    to.extend(text);
-    to.push(b'\n');
-    Ok(())
-}
-
-/// The first bytes of the SHA-256 of a text, in hexadecimal.
-fn checksum(text: &[u8]) -> String {
-    let digest = Sha256::digest(text);
-    digest
-        .iter()
-        .take(CHECKSUM / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// A line of a file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
-    /// From 1.
-    pub(super) number: usize,
-    /// Its first byte in the file.
-    pub(super) offset: usize,
-    /// Without its end.
-    pub(super) text: &'a [u8],
-    /// Whether it has a line end.
-    pub(super) ended: bool,
-}
-
-impl Line<'_> {
-    pub(super) fn damage(&self, file: &'static str, reason: Reason) -> Damage {
-        Damage::new(file, self.number, self.offset, reason)
-    }
-
-    /// The content of a complete line.
-    pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, Reason> {
-        if !self.ended {
-            return Err(Reason::NoEnd);
-        }
-        let text = sealed(self.text).ok_or(Reason::Checksum)?;
-        serde_json::from_slice(text).map_err(|error| Reason::Syntax(error.to_string()))
-    }
-
-    /// Whether only the byte of its line end is wrong.
-    pub(super) fn has_damaged_end(&self) -> bool {
-        let text = self.text.split_last().map(|(_, text)| text);
-        !self.ended && text.is_some_and(|text| sealed(text).is_some())
-    }
-}
-
-/// The text of a line without its checksum; `None`: the checksum is wrong.
-fn sealed(line: &[u8]) -> Option<&[u8]> {
-    let (sum, text) = line.split_at_checked(CHECKSUM)?;
-    let text = text.strip_prefix(b" ")?;
-    (sum == checksum(text).as_bytes()).then_some(text)
-}
-
-/// The lines of a file.
-pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
-    let mut offset = 0;
-    text.split_inclusive(|byte| *byte == b'\n')
-        .enumerate()
-        .map(move |(index, line)| {
-            let begin = offset;
-            offset += line.len();
-            let text = line.strip_suffix(b"\n");
-            Line {
-                number: index + 1,
-                offset: begin,
-                text: text.unwrap_or(line),
-                ended: text.is_some(),
-            }
-        })
 }

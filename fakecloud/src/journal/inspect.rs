@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use durable::private_files;
 use jiff::Timestamp;
-use runtime::private_files;
 
 use super::damage::Damage;
 use super::error::{JournalError, failed};

@@ -1,9 +1,11 @@
 //! Reads a ledger from the content of its files. Every deviation from the format is an error with its place; only an
 //! incomplete last line of the log, whose step nobody has been answered, is ignored.
 
+use durable::lines::lines;
+
 use super::damage::{Damage, Reason};
 use super::earlier;
-use super::format::{CHANGES, Header, Kind, LEDGER, NEXT_CHANGES, lines};
+use super::format::{CHANGES, Header, Kind, LEDGER, NEXT_CHANGES};
 use super::reader::{Contents, FrameReader, Loaded, LogFile};
 use crate::model::Snapshot;
 
@@ -49,9 +51,10 @@ fn read_ledger(text: &[u8]) -> Result<(Header, Snapshot), Damage> {
     // The small state is one more line.
     let (expected, mut found) = (header.rows.total().saturating_add(1), 0);
     for line in lines {
-        let change = line.decode().map_err(|reason| line.damage(LEDGER, reason))?;
+        let change = line.decode().map_err(|error| Damage::of(&line, LEDGER, error))?;
         if found == expected {
-            return Err(line.damage(
+            return Err(Damage::of(
+                &line,
                 LEDGER,
                 Reason::Rows {
                     expected,

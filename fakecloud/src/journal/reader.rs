@@ -1,7 +1,9 @@
 //! The content of a ledger's files, before and after it is read, and the reader of a log's frames.
 
+use durable::lines::Line;
+
 use super::damage::{Damage, Reason};
-use super::format::{CHANGES, Frame, LEDGER, Line, NEXT_CHANGES, later_version};
+use super::format::{CHANGES, Frame, LEDGER, NEXT_CHANGES, later_version};
 use super::version::LaterVersion;
 use crate::model::Snapshot;
 
@@ -80,10 +82,11 @@ impl FrameReader {
             self.torn = line.text.len();
             return Ok(None);
         }
-        let frame: Frame = line.decode().map_err(|reason| line.damage(self.file, reason))?;
+        let frame: Frame = line.decode().map_err(|error| Damage::of(&line, self.file, error))?;
         let expected = self.last.saturating_add(1);
         if frame.number != expected {
-            return Err(line.damage(
+            return Err(Damage::of(
+                &line,
                 self.file,
                 Reason::Order {
                     expected,

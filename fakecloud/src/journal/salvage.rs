@@ -4,11 +4,12 @@
 
 use std::fmt;
 
+use durable::lines::lines;
 use jiff::Timestamp;
 
 use super::damage::{Damage, Reason};
 use super::earlier;
-use super::format::{CHANGES, Frame, Header, Kind, LEDGER, NEXT_CHANGES, lines};
+use super::format::{CHANGES, Frame, Header, Kind, LEDGER, NEXT_CHANGES};
 use super::load::log_of;
 use super::reader::{Contents, FrameReader};
 use crate::model::{Change, RowCounts, Snapshot, StateError};
@@ -254,7 +255,7 @@ fn log_for<'a>(header: &Header, contents: &'a Contents) -> Result<(&'a [u8], &'s
         Ok(log) => return Ok(log),
         Err(damage) => damage,
     };
-    let damaged = matches!(damage.reason, Reason::Checksum | Reason::NoEnd | Reason::Syntax(_));
+    let damaged = matches!(damage.reason, Reason::Line(_));
     match &contents.changes {
         Some(text) if damaged => {
             let first = lines(text).nth(1).and_then(|line| line.decode::<Frame>().ok());

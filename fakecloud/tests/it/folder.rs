@@ -94,13 +94,9 @@ async fn a_damaged_ledger_is_refused_until_it_is_repaired() {
 
 /// A line with the checksum of its content, as in the files of a ledger.
 fn sealed(content: &str) -> String {
-    use sha2::{Digest, Sha256};
-    let sum: String = Sha256::digest(content)
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{sum} {content}\n")
+    let mut line = Vec::new();
+    durable::lines::write_text(&mut line, content.as_bytes());
+    String::from_utf8(line).unwrap()
 }
 
 /// Replaces a text in `ledger.json`, with valid checksums.

@@ -1,24 +1,28 @@
-//! The certificate authority of one server: created at start, discarded at the end.
+//! The certificate authority of one server: created at start, and discarded at the end or stored with the server's data.
 //!
-//! The key never leaves this process, so every valid client certificate was issued here, and its fingerprint
-//! identifies the client.
+//! Only this server has the key, so every valid client certificate was issued here, and its fingerprint identifies the
+//! client.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
+use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest as _, Sha256};
 
 use crate::identity::Identity;
+pub use crate::keys::Issued;
+use crate::keys::{Client, KeptKeys, KeysError, TokenSecret};
 
 /// A failure to create or use a certificate.
 #[derive(Debug, thiserror::Error)]
@@ -29,30 +33,28 @@ pub enum CertificateError {
     /// TLS could not be set up.
     #[error("setting up TLS: {0}")]
     Tls(#[from] rustls::Error),
+    /// A stored certificate is not valid.
+    #[error("a stored certificate is not valid: {0}")]
+    Pem(#[from] rustls_pki_types::pem::Error),
+    /// The keys could not be stored.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
 }
 
 /// Issues the server's and the clients' certificates.
 pub struct Authority {
-    certificate: Certificate,
+    issued: Issued,
+    certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
-    issued: Mutex<BTreeMap<[u8; 32], Identity>>,
+    clients: Mutex<Clients>,
 }
 
-/// A certificate and its key in PEM format.
-#[derive(Clone)]
-pub struct Issued {
-    /// The certificate.
-    pub certificate: String,
-    /// The private key; a secret.
-    pub key: String,
-}
-
-impl fmt::Debug for Issued {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Issued")
-            .field("certificate", &self.certificate)
-            .finish_non_exhaustive()
-    }
+/// The clients with certificates of the authority.
+struct Clients {
+    /// By the fingerprints of their certificates.
+    identities: BTreeMap<[u8; 32], Identity>,
+    /// Where their certificates are stored; `None`: nowhere.
+    kept: Option<KeptKeys>,
 }
 
 impl fmt::Debug for Authority {
@@ -68,46 +70,85 @@ impl Authority {
     /// If the operating system provides no randomness.
     pub fn new() -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = name("kubernetes", &[]);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let certificate = params.self_signed(&key)?;
+        let issued = Issued {
+            certificate: parameters().self_signed(&key)?.pem(),
+            key: key.serialize_pem(),
+        };
+        Self::of(issued, None)
+    }
+
+    /// An authority whose keys are stored in a folder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn stored_in(self, folder: &Path, token_secret: TokenSecret) -> Result<Self, CertificateError> {
+        let kept = KeptKeys::create(folder, self.issued.clone(), token_secret)?;
+        Self::of(self.issued, Some(kept))
+    }
+
+    /// The authority with these keys and its clients.
+    ///
+    /// # Errors
+    /// The keys are not valid.
+    pub(crate) fn restore(kept: KeptKeys) -> Result<Self, CertificateError> {
+        Self::of(kept.authority().clone(), Some(kept))
+    }
+
+    fn of(issued: Issued, kept: Option<KeptKeys>) -> Result<Self, CertificateError> {
+        let certificate = CertificateDer::from_pem_slice(issued.certificate.as_bytes())?;
+        let issuer = Issuer::new(parameters(), KeyPair::from_pem(&issued.key)?);
+        let mut identities = BTreeMap::new();
+        for client in kept.iter().flat_map(KeptKeys::clients) {
+            let certificate = CertificateDer::from_pem_slice(client.issued.certificate.as_bytes())?;
+            identities.insert(fingerprint(&certificate), client.identity.clone());
+        }
         Ok(Self {
+            issued,
             certificate,
-            issuer: Issuer::new(params, key),
-            issued: Mutex::new(BTreeMap::new()),
+            issuer,
+            clients: Mutex::new(Clients { identities, kept }),
         })
     }
 
     /// The authority's certificate.
     pub fn pem(&self) -> String {
-        self.certificate.pem()
+        self.issued.certificate.clone()
     }
 
-    /// A client certificate for that user.
+    /// A client certificate for that user. An authority with stored keys has one per user.
     ///
     /// # Errors
-    /// If the operating system provides no randomness.
+    /// If the operating system provides no randomness, or the certificate cannot be stored.
     pub fn issue(&self, identity: &Identity) -> Result<Issued, CertificateError> {
+        let mut clients = self.clients.lock();
+        if let Some(issued) = clients.kept.as_ref().and_then(|kept| kept.client(identity)) {
+            return Ok(issued.clone());
+        }
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = name(&identity.user, &identity.groups);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.issuer)?;
-        let mut issued = self.issued.lock();
-        issued.insert(fingerprint(certificate.der()), identity.clone());
-        Ok(Issued {
+        let issued = Issued {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
-        })
+        };
+        if let Some(kept) = &mut clients.kept {
+            kept.add(Client {
+                identity: identity.clone(),
+                issued: issued.clone(),
+            })?;
+        }
+        let fingerprint = fingerprint(certificate.der());
+        clients.identities.insert(fingerprint, identity.clone());
+        Ok(issued)
     }
 
     /// The identity of a certificate.
     pub(crate) fn identify(&self, certificate: &CertificateDer<'_>) -> Option<Identity> {
-        let issued = self.issued.lock();
-        issued.get(&fingerprint(certificate)).cloned()
+        let clients = self.clients.lock();
+        clients.identities.get(&fingerprint(certificate)).cloned()
     }
 
     /// TLS settings for a server at that address; client certificates are optional.
@@ -126,7 +167,7 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let certificate = params.signed_by(&key, &self.issuer)?;
         let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.der().clone())?;
+        roots.add(self.certificate.clone())?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
@@ -140,6 +181,15 @@ impl Authority {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
+}
+
+/// The parameters of the authority's certificate.
+fn parameters() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name("kubernetes", &[]);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params
 }
 
 fn name(common: &str, organizations: &[String]) -> DistinguishedName {

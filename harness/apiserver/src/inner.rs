@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
+use crate::data::Data;
 use crate::faults::Faults;
 use crate::heavy::HeavyWork;
 use crate::identity::Identity;
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) token_ids: Mutex<Stream>,
     pub(crate) audit_ids: Mutex<Stream>,
     pub(crate) lifetimes: Mutex<Stream>,
+    /// The locked data folder, if the server has one.
+    pub(crate) data: Option<Data>,
 }
 
 impl Inner {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,17 +17,19 @@ use serde_json::json;
 
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
+use crate::data::{Data, DataError, Opened};
 use crate::faults::{Faults, Marks};
 use crate::heavy::HeavyWork;
 use crate::http::Body;
 use crate::identity::Identity;
 use crate::in_flight::InFlight;
 use crate::inner::Inner;
+use crate::keys::TokenSecret;
 use crate::kinds;
 use crate::life::{Disconnected, Life};
 use crate::metrics::{Collector, Metrics};
 use crate::observe::Observer;
-use crate::registry::{Registry, Settings, WriteOptions};
+use crate::registry::{Registry, Settings};
 use crate::signer::Signer;
 use crate::status::ApiError;
 use crate::store::{Commit, CommitListener, Store};
@@ -65,6 +68,8 @@ pub struct Options {
     pub lasting_watches: bool,
     /// Metrics of other parts of this process that `/metrics` contains.
     pub metrics: Vec<Arc<dyn Collector>>,
+    /// The folder of the server's data: its objects survive its end, also by a signal. `None`: they end with it.
+    pub data: Option<PathBuf>,
 }
 
 impl Options {
@@ -82,6 +87,7 @@ impl Options {
             service_account_admission: false,
             lasting_watches: false,
             metrics: Vec::new(),
+            data: None,
         }
     }
 }
@@ -95,6 +101,9 @@ pub enum Error {
     /// The operating system provides no randomness for the key of tokens.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
     /// The initial objects of the cluster could not be created.
     #[error("creating the cluster's initial objects: {0}")]
     Seeding(#[from] ApiError),
@@ -123,10 +132,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with the initial objects of a cluster. It does not listen yet.
+    /// A server with the initial objects of a cluster, or with those of its data folder. It does not listen yet.
     ///
     /// # Errors
-    /// If certificates cannot be created, which does not happen on a healthy system.
+    /// If certificates cannot be created, which does not happen on a healthy system, or the data folder cannot be used.
     pub fn new(options: Options) -> Result<Self, Error> {
         let Options {
             clock,
@@ -140,17 +149,34 @@ impl Server {
             service_account_admission,
             lasting_watches,
             metrics,
+            data,
         } = options;
-        let authority = if clock.is_simulated() {
-            None
-        } else {
-            Some(Authority::new()?)
+        if data.is_some() && clock.is_simulated() {
+            return Err(DataError::Simulated.into());
+        }
+        let (data, loaded, keys) = match data.as_deref().map(Data::open).transpose()? {
+            Some(Opened { data, loaded, keys }) => (Some(data), loaded, keys),
+            None => (None, None, None),
+        };
+        // A restarted server must not repeat the ids of its predecessor.
+        let seed = match &loaded {
+            Some(loaded) => seed.child(&format!("after revision {}", loaded.revision())),
+            None => seed,
         };
         // Tokens repeat in a simulated run; elsewhere a client must not be able to predict the key.
-        let keys = if clock.is_simulated() {
+        let secrets = if clock.is_simulated() {
             seed.clone()
         } else {
             Seed::from_entropy()?
+        };
+        let token_secret = TokenSecret::new(&mut secrets.stream("apiserver token key"));
+        let (authority, token_secret) = match &data {
+            _ if clock.is_simulated() => (None, token_secret),
+            None => (Some(Authority::new()?), token_secret),
+            Some(data) => {
+                let (authority, token_secret) = data.credentials(keys, token_secret)?;
+                (Some(authority), token_secret)
+            }
         };
         let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
         let settings = Settings {
@@ -165,7 +191,8 @@ impl Server {
             marks: Arc::clone(&marks),
             observer: observer.clone(),
         };
-        let store = Store::new(FIRST_REVISION, history, Some(Arc::new(marking)));
+        let first_revision = loaded.as_ref().map_or(FIRST_REVISION, |loaded| loaded.base);
+        let store = Store::new(first_revision, history, Some(Arc::new(marking)));
         let ids = seed.stream("apiserver ids");
         let life = Arc::new(Life::new());
         let faults = Faults::new(
@@ -176,8 +203,11 @@ impl Server {
             store.revisions(),
         );
         let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
+        if let (Some(data), Some(loaded)) = (&data, &loaded) {
+            data.restore(loaded, &registry)?;
+        }
         if authorization == Authorization::Rbac {
-            registry.seed_roles(&mut seed.stream("apiserver role ids"))?;
+            registry.seed_roles(&mut seed.stream("apiserver role ids"), loaded.is_some())?;
         }
         let authorizer = Authorizer::new(authorization, registry.store());
         let inner = Inner {
@@ -192,14 +222,18 @@ impl Server {
             metrics: Metrics::new(metrics),
             heavy: HeavyWork::default(),
             lasting_watches,
-            signer: Signer::new(&mut keys.stream("apiserver token key"))?,
+            signer: Signer::new(&token_secret)?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
             lifetimes: Mutex::new(seed.stream("apiserver watch lifetimes")),
+            data,
         };
         let server = Self { inner: Arc::new(inner) };
         server.create_namespaces()?;
         server.inner.registry.seed_priorities()?;
+        if let (Some(data), None) = (&server.inner.data, loaded) {
+            data.begin(&server.inner.registry)?;
+        }
         Ok(server)
     }
 
@@ -210,9 +244,7 @@ impl Server {
         };
         for name in NAMESPACES {
             let namespace = json!({ "metadata": { "name": name } });
-            self.inner
-                .registry
-                .create(entry, "", namespace, &WriteOptions::default())?;
+            self.inner.registry.create_missing(entry, "", namespace)?;
         }
         Ok(())
     }

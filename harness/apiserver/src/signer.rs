@@ -5,11 +5,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use clock::Stream;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::keys::TokenSecret;
 use crate::status::ApiError;
 
 /// The signing key of one server.
@@ -27,16 +27,12 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A signer with a key from `random`.
+    /// A signer with this key.
     ///
     /// # Errors
     /// 500, which indicates a bug.
-    pub(crate) fn new(random: &mut Stream) -> Result<Self, ApiError> {
-        let mut secret = [0; 32];
-        for chunk in secret.chunks_mut(8) {
-            chunk.copy_from_slice(&random.bits().to_le_bytes());
-        }
-        let key = Ed25519KeyPair::from_seed_unchecked(&secret).map_err(ApiError::internal)?;
+    pub(crate) fn new(secret: &TokenSecret) -> Result<Self, ApiError> {
+        let key = Ed25519KeyPair::from_seed_unchecked(&secret.0).map_err(ApiError::internal)?;
         let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(key.public_key().as_ref()));
         Ok(Self { key, key_id })
     }

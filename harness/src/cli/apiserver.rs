@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clock::Clock;
 use controllers::Name;
+use durable::private_files;
 use kube::config::Kubeconfig;
-use runtime::private_files;
 use scenario::Timeouts;
 use stage::plane::embedded::{ControlPlane, Options};
 use tokio::sync::oneshot;
 
+use super::data_folder::DataFolder;
 use super::output::say;
 use super::{Ended, Outcome, Stop, block_on, interrupted};
 
@@ -25,6 +26,7 @@ const EXAMPLES: &str = "Examples:
   drydock apiserver                                          all controllers, any free port
   drydock apiserver --controllers=none                       as envtest: nothing is collected or scheduled
   drydock apiserver --controllers='*,-deployment-controller' all controllers except one
+  drydock apiserver --data=state --port=6443                 continues with the objects of the last start
   drydock apiserver --kubeconfig=test.kubeconfig --until-stdin-closes
                                                              for a test's helper: it waits for the file, and the
                                                              server ends with the test, also if that is killed";
@@ -50,6 +52,9 @@ pub(super) struct Apiserver {
     /// The port on the loopback address; 0: any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    #[command(flatten)]
+    data: DataFolder,
 
     /// Ends when standard input is closed: also when the process that started the server is killed
     #[arg(long)]
@@ -83,6 +88,7 @@ impl Apiserver {
         let mut plane = ControlPlane::start(Options {
             port: self.port,
             controllers,
+            data: self.data.of_api_server(),
             ..Options::new(self.seed, &timeouts, NAMESPACE, None)
         })
         .await?;
@@ -93,7 +99,8 @@ impl Apiserver {
         let kubeconfig = written.as_ref().map_or(plane.kubeconfig(), |written| &written.path);
         say!("export KUBECONFIG={}", kubeconfig.display());
         let milliseconds = clock.now().duration_since(from).as_millis();
-        say!("The API server is ready after {milliseconds} ms. Ctrl-C ends it and removes its files.");
+        let end = self.data.describe_end("it");
+        say!("The API server is ready after {milliseconds} ms. {end}");
         let ended = tokio::select! {
             biased;
             () = stdin_closes(), if self.until_stdin_closes => Ok(Outcome::Passed),

@@ -10,10 +10,12 @@ use fakecloud::proto::CreateNodesRequest;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, PostParams};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
+use runtime::error::brief;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -105,10 +107,31 @@ impl Population {
         Ok(())
     }
 
+    /// Creates the nodes that a world with kept data does not have yet; returns the names of all.
     async fn create_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Stop> {
-        let mut count = Count::new("nodes Ready", self.nodes as usize, clock);
+        let nodes = Api::<Node>::all(client.clone());
+        let present = nodes.list(&ListParams::default().labels(&selector())).await;
+        let present = present.map_err(|error| Stop::Usage(format!("cannot list nodes: {}", brief(&error))))?;
+        let mut names: Vec<String> = present.items.iter().map(ResourceExt::name_any).collect();
+        let missing = self
+            .nodes
+            .saturating_sub(u32::try_from(names.len()).unwrap_or(u32::MAX));
+        if missing > 0 {
+            names.extend(self.request_nodes(world, missing).await?);
+        }
+        let mut count = Count::new("nodes Ready", names.len(), clock);
+        let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let ready = |node: &Node| is_ready(node) && wanted.contains(node.name_any().as_str());
+        count
+            .wait_for_all(changes(nodes), ready, LIMIT + LIMIT_OF_NODE * self.nodes)
+            .await?;
+        Ok(names)
+    }
+
+    /// Lets the cloud create this number of nodes; returns their names.
+    async fn request_nodes(&self, world: &World, count: u32) -> Result<Vec<String>, Stop> {
         let request = CreateNodesRequest {
-            count: self.nodes,
+            count,
             name_prefix: NAME.to_owned(),
             zones: self.zones.clone(),
             machine_type: self.machine_type.clone(),
@@ -118,17 +141,7 @@ impl Population {
         let created = world.controls()?.create_nodes(request).await;
         let created =
             created.map_err(|status| Stop::Usage(format!("cannot create nodes: {}", world.describe_error(&status))))?;
-        let names = created.into_inner().nodes;
-        let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let ready = |node: &Node| {
-            let name = node.metadata.name.as_deref();
-            is_ready(node) && name.is_some_and(|name| wanted.contains(name))
-        };
-        let nodes = changes(Api::<Node>::all(client.clone()));
-        count
-            .wait_for_all(nodes, ready, LIMIT + LIMIT_OF_NODE * self.nodes)
-            .await?;
-        Ok(names)
+        Ok(created.into_inner().nodes)
     }
 
     async fn create_pods(
@@ -147,8 +160,15 @@ impl Population {
             ))
         };
         let deployment = deployment(pods).map_err(|error| cannot(error.to_string()))?;
-        let created = deployments.create(&PostParams::default(), &deployment).await;
-        created.map_err(|error| cannot(error.to_string()))?;
+        match deployments.create(&PostParams::default(), &deployment).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let replicas = json!({ "spec": { "replicas": pods } });
+                let (parameters, patch) = (PatchParams::default(), Patch::Merge(replicas));
+                let scaled = deployments.patch(DEPLOYMENT, &parameters, &patch).await;
+                scaled.map_err(|error| cannot(brief(&error)))?;
+            }
+            created => drop(created.map_err(|error| cannot(brief(&error)))?),
+        }
         let limit = LIMIT + LIMIT_OF_POD * u32::try_from(pods).unwrap_or(u32::MAX);
         let pods = changes(Api::<Pod>::namespaced(client.clone(), namespace));
         count.wait_for_all(pods, is_running, limit).await
@@ -193,8 +213,12 @@ fn changes<K>(api: Api<K>) -> impl Stream<Item = watcher::Result<Event<K>>>
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let label = format!("{POOL}={NAME}");
-    watch(api, watcher::Config::default().labels(&label)).default_backoff()
+    watch(api, watcher::Config::default().labels(&selector())).default_backoff()
+}
+
+/// Selects the pool's nodes and pods.
+fn selector() -> String {
+    format!("{POOL}={NAME}")
 }
 
 fn is_ready(node: &Node) -> bool {

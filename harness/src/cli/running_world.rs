@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use durable::private_files;
 use fakecloud::proto::cloud_client::CloudClient;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_driver::channel::{AddressError, channel};
 use mcm_driver::tls::{Tls, TlsFiles};
 use nix::unistd::Pid;
-use runtime::{kube_config, private_files};
+use runtime::kube_config;
 use serde::{Deserialize, Serialize};
 use stage::leftovers::has_owner;
 use stage::plane::{FileError, KubeconfigProblem, private_file};

@@ -12,6 +12,7 @@ use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::role::Role;
 
+use super::data_folder::DataFolder;
 use super::example::creates_machine;
 use super::output::{inform, say};
 use super::populate::Population;
@@ -28,7 +29,7 @@ const MANY: u32 = 100;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  drydock up\n  drydock up --nodes 1000 --pods-per-node 10\n  drydock up --without mcm --port 6443\n  drydock up --stage kind --cluster play"
+    after_help = "Examples:\n  drydock up\n  drydock up --nodes 1000 --pods-per-node 10\n  drydock up --without mcm --port 6443\n  drydock up --data play\n  drydock up --stage kind --cluster play"
 )]
 pub(super) struct Up {
     /// The kind of control plane
@@ -42,6 +43,9 @@ pub(super) struct Up {
     /// The API server's port (stage embedded); 0: any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
+
+    #[command(flatten)]
+    data: DataFolder,
 
     /// A command that replaces mcm; its environment has KUBECONFIG, FAKECLOUD_ADDRESS, DRYDOCK_NAMESPACE, and the stage's
     /// timeouts, such as DRYDOCK_HEALTH_TIMEOUT
@@ -80,6 +84,7 @@ enum Part {
 /// The user's choices for an embedded control plane.
 struct PlaneOptions {
     port: u16,
+    data: DataFolder,
     controllers: BTreeSet<Name>,
 }
 
@@ -113,6 +118,12 @@ impl Up {
                 "--nodes needs fakecloud: without fakecloud there are none".to_owned(),
             ));
         }
+        if self.data.is_given() && self.stage != StageKind::Embedded {
+            return Err(Stop::Usage(format!(
+                "--data is for --stage embedded; the stage is {}",
+                self.stage
+            )));
+        }
         if self.stage == StageKind::Kind {
             if controller != Controller::Mcm {
                 return Err(Stop::Usage(
@@ -131,6 +142,7 @@ impl Up {
         let timeouts = timeouts(self.stage, self.population.nodes().max(self.kubelets));
         let mut plan = Plan {
             controller,
+            ledger: self.data.of_cloud(),
             ..Plan::new(self.seed, timeouts)
         };
         if let Some(boot_delay) = self.boot_delay {
@@ -139,6 +151,7 @@ impl Up {
         let (stage, population) = (self.stage, self.population);
         let plane = PlaneOptions {
             port: self.port,
+            data: self.data,
             controllers,
         };
         availability::check([stage])?;
@@ -231,7 +244,7 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
         reason = up.trouble() => return reason,
         settled = population.settle(&world, &namespace) => print_error(settled),
     }
-    print_end();
+    say!("{}", DataFolder::default().describe_end("everything"));
     up.trouble().await
 }
 
@@ -265,6 +278,7 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
             let plane = embedded::ControlPlane::start(embedded::Options {
                 port: options.port,
                 controllers: options.controllers,
+                data: options.data.of_api_server(),
                 ..embedded::Options::new(plan.seed, &plan.timeouts, NAMESPACE, Some(Role::Both))
             })
             .await?;
@@ -280,10 +294,11 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
             )));
         }
     };
+    let end = options.data.describe_end("everything");
     if alone {
         print_up(plane.kubeconfig());
         say!("  kubectl api-resources\n");
-        print_end();
+        say!("{end}");
         return Err(Stop::Usage(plane.trouble().await));
     }
     let without_controller = plan.controller == Controller::None;
@@ -315,7 +330,7 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
     let _announced = announce(&world, stage.folder());
     let settle = async {
         print_error(population.settle(&world, NAMESPACE).await);
-        print_end();
+        say!("{end}");
         std::future::pending().await
     };
     tokio::select! {
@@ -328,8 +343,4 @@ async fn stay_up(stage: StageKind, options: PlaneOptions, plan: Plan, alone: boo
 fn print_up(kubeconfig: &Path) {
     say!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
     say!("  export KUBECONFIG={}", kubeconfig.display());
-}
-
-fn print_end() {
-    say!("Ctrl-C ends everything and removes the files.");
 }

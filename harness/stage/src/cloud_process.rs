@@ -25,16 +25,14 @@ pub(super) struct CloudProcess {
 }
 
 impl CloudProcess {
-    /// Starts the program with these arguments on a free port, with its log and ledger in `folder`.
+    /// Starts the program with these arguments on a free port, with its log in `folder`.
     pub(super) async fn start(
         program: PathBuf,
         arguments: Vec<OsString>,
         folder: &Path,
         clock: Clock,
     ) -> Result<Self, PortError> {
-        let mut data = OsString::from("--data=");
-        data.push(folder.join("ledger"));
-        let mut command = vec![program.into(), "serve".into(), data];
+        let mut command = vec![program.into(), "serve".into()];
         command.extend(arguments);
         let mut program = Program {
             name: NAME.to_owned(),

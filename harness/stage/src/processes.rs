@@ -66,6 +66,7 @@ pub async fn run(
         drivers: job.plan.scenario.world.drivers,
         fencing: job.plan.scenario.world.fencing,
         has_roles: job.plan.scenario.world.has_roles_of(MCM_ACCOUNT),
+        ledger: None,
     };
     let audits = planes.audits();
     let scenario = &job.plan.scenario;
@@ -131,6 +132,8 @@ pub struct Plan {
     pub fencing: PreserveFencing,
     /// Whether the world gives rights to the controller's account: then also another controller than mcm uses it.
     pub has_roles: bool,
+    /// The folder of the cloud's ledger; `None`: it ends with the stage.
+    pub ledger: Option<PathBuf>,
 }
 
 impl Plan {
@@ -148,6 +151,7 @@ impl Plan {
             drivers: 0,
             fencing: PreserveFencing::default(),
             has_roles: false,
+            ledger: None,
         }
     }
 }
@@ -195,7 +199,9 @@ impl ProcessStage {
 
         let config = cloud_config_file(&plan.cloud, &timeouts)?;
         let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
+        let ledger = plan.ledger.clone().unwrap_or_else(|| plane.folder().join("ledger"));
         let arguments = vec![
+            flag("--data=", &ledger),
             flag("--kubeconfig=", &cloud_kubeconfig),
             flag("--config=", &config),
             format!("--seed={}", plan.seed).into(),

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use runtime::private_files;
+use durable::private_files;
 
 /// The prefix of the names of all temporary files and folders.
 pub(crate) const PREFIX: &str = "drydock-";

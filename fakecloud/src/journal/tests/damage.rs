@@ -1,9 +1,10 @@
 //! Damage of each byte, of each length, and of whole files.
 
 use clock::Stream;
+use durable::lines::{lines, write_line};
 
 use super::*;
-use crate::journal::format::{self, CHANGES, LEDGER, NEXT_CHANGES, lines, write_line};
+use crate::journal::format::{self, CHANGES, LEDGER, NEXT_CHANGES};
 use crate::journal::load::load;
 use crate::journal::reader::{Contents, LogFile};
 use crate::journal::salvage::salvage;

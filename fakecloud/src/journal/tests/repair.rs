@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use durable::lines::{lines, write_line};
+
 use super::damage::{Sample, sample};
 use super::*;
 use crate::inspect::{Checked, InspectError, Note, check, repair};
-use crate::journal::format::{self, CHANGES, LEDGER, NEXT_CHANGES, NEXT_LEDGER, lines};
+use crate::journal::format::{self, CHANGES, LEDGER, NEXT_CHANGES, NEXT_LEDGER};
 use crate::journal::reader::Contents;
 
 /// A folder with these files, in a folder of its own for the copies beside it.
@@ -221,7 +223,7 @@ fn rewrite(contents: &mut Contents, change: impl Fn(&mut serde_json::Value)) {
     for line in lines(&ledger) {
         let mut row: serde_json::Value = line.decode().unwrap();
         change(&mut row);
-        format::write_line(&mut rows, &row).unwrap();
+        write_line(&mut rows, &row).unwrap();
     }
     contents.ledger = Some(rows);
 }

@@ -104,12 +104,15 @@ impl Catalog {
         !of_version.any(built_in) && !same_resource.is_some_and(built_in)
     }
 
+    /// One entry per resource.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let resources = self.index.values().flat_map(BTreeMap::values);
+        resources.filter_map(|versions| versions.values().next())
+    }
+
     /// One entry per namespaced resource.
     pub fn namespaced(&self) -> impl Iterator<Item = &Entry> {
-        let resources = self.index.values().flat_map(BTreeMap::values);
-        resources
-            .filter_map(|versions| versions.values().next())
-            .filter(|entry| entry.resource.namespaced)
+        self.entries().filter(|entry| entry.resource.namespaced)
     }
 
     /// A catalog with the versions of one resource replaced.

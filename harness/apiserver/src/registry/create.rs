@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::attempt::refusal;
 use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
-use crate::store::{Key, Object, Refused};
+use crate::store::{Key, Object};
 use quantity::Saturating as _;
 
 /// How many generated names the server tries.
@@ -135,9 +136,23 @@ impl Registry {
             }
             match self.store.put(&entry.table, None, draft.clone(), unchanged.as_ref()) {
                 Ok(object) => return Ok(object),
-                Err(Refused::Raced) => {}
-                Err(Refused::Gone) => return Err(ApiError::not_found(resource, &name)),
+                Err(refused) => {
+                    if let Some(error) = refusal(refused, entry, &name) {
+                        return Err(error);
+                    }
+                }
             }
+        }
+    }
+
+    /// Creates an object unless one of its name exists.
+    ///
+    /// # Errors
+    /// Those of a creation, except 409.
+    pub(crate) fn create_missing(&self, entry: &Entry, namespace: &str, value: Value) -> Result<(), ApiError> {
+        match self.create(entry, namespace, value, &WriteOptions::default()) {
+            Err(error) if error.reason != "AlreadyExists" => Err(error),
+            _ => Ok(()),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::store::{Key, Object, Scope};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
-const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(super) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// The finalizer that keeps a definition until its last object is removed.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
@@ -39,7 +39,7 @@ impl Registry {
         }
         if resources.is_empty() {
             self.set_catalog(catalog.replaced(group, plural, resources));
-            self.store.retire(name);
+            self.store.retire(name).map_err(ApiError::internal)?;
         } else {
             self.store.open(name);
             self.set_catalog(catalog.replaced(group, plural, resources));
@@ -92,6 +92,12 @@ impl Registry {
             Attempt::Done(marked) => marked,
             Attempt::Raced => return Ok(None),
         };
+        self.delete_objects_of(name)?;
+        Ok(Some(marked))
+    }
+
+    /// Deletes all objects of a definition that is being deleted, and the definition if none is left.
+    pub(super) fn delete_objects_of(&self, name: &str) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let (plural, group) = name.split_once('.').unwrap_or_default();
         if let Some(custom) = catalog.any_custom_version(group, plural) {
@@ -106,8 +112,7 @@ impl Registry {
                 }
             }
         }
-        self.finish_definition(name)?;
-        Ok(Some(marked))
+        self.finish_definition(name)
     }
 
     /// Removes a definition whose last object was removed.

@@ -6,12 +6,13 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{
-    DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written, attempt::Attempt, definitions,
-    metadata, namespaces, success, time_text, tree,
+    DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written,
+    attempt::{Attempt, refusal},
+    definitions, metadata, namespaces, success, time_text, tree,
 };
 use crate::resource::Resource;
 use crate::status::ApiError;
-use crate::store::{Key, Object, Refused};
+use crate::store::{Key, Object};
 use crate::types::time::after;
 
 /// The default grace period of pods in seconds.
@@ -79,8 +80,7 @@ impl Registry {
         let draft = self.draft(entry, &mut marked)?;
         match self.store.put(&entry.table, Some(current.revision), draft, None) {
             Ok(object) => Ok(Some(object)),
-            Err(Refused::Raced) => Ok(None),
-            Err(Refused::Gone) => Err(ApiError::not_found(&entry.resource, &current.key.name)),
+            Err(refused) => refusal(refused, entry, &current.key.name).map_or(Ok(None), Err),
         }
     }
 
@@ -114,8 +114,7 @@ impl Registry {
                 self.removed(entry, &object)?;
                 Ok(Some(object))
             }
-            Err(Refused::Raced) => Ok(None),
-            Err(Refused::Gone) => Err(ApiError::not_found(&entry.resource, &current.key.name)),
+            Err(refused) => refusal(refused, entry, &current.key.name).map_or(Ok(None), Err),
         }
     }
 

@@ -19,6 +19,7 @@ mod options;
 mod patch;
 mod pods;
 mod references;
+mod restore;
 mod roles;
 mod scale;
 #[cfg(test)]

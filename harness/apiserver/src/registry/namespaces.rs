@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Entry, Registry, WriteOptions, metadata, tree};
+use super::{DeleteOptions, Entry, Registry, metadata, tree};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Scope, Unchanged};
@@ -87,10 +87,7 @@ impl Registry {
             let Some(entry) = catalog.any_version("", plural) else {
                 continue;
             };
-            match self.create(entry, namespace, value, &WriteOptions::default()) {
-                Err(error) if error.reason != "AlreadyExists" => return Err(error),
-                _ => {}
-            }
+            self.create_missing(entry, namespace, value)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Entry, Registry, WriteOptions, metadata, tree};
+use super::{Entry, Registry, metadata, tree};
 use crate::kinds::SYSTEM_PRIORITIES;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
@@ -38,7 +38,7 @@ impl Registry {
         };
         for (name, value, description) in SYSTEM_PRIORITIES {
             let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
-            self.create(entry, "", class, &WriteOptions::default())?;
+            self.create_missing(entry, "", class)?;
         }
         Ok(())
     }

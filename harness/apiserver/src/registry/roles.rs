@@ -36,12 +36,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Creates the initial roles and bindings of a cluster. They have revisions below the first one, and uids from
-    /// `ids`, so that later objects do not depend on them.
+    /// Creates the initial roles and bindings of a cluster. In a new store they have revisions below the first one, and
+    /// uids from `ids`, so that later objects do not depend on them. A restored store gets those that were deleted, as at
+    /// each start of kube-apiserver.
     ///
     /// # Errors
-    /// 500, which indicates a bug.
-    pub fn seed_roles(&self, ids: &mut Stream) -> Result<(), ApiError> {
+    /// 500, which indicates a bug, or a write that the log refuses.
+    pub fn seed_roles(&self, ids: &mut Stream, restored: bool) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let now = self.now_text();
         for (number, mut object) in (1..).zip(seeds()?) {
@@ -57,7 +58,12 @@ impl Registry {
             object["metadata"]["uid"] = ids.uuid().into();
             object["metadata"]["creationTimestamp"] = now.as_str().into();
             let draft = self.draft(entry, &mut object)?;
-            self.store.seed(&entry.table, draft, number);
+            if !restored {
+                self.store.seed(&entry.table, draft, number);
+            } else if self.store.get(&entry.table, draft.key()).is_none() {
+                let created = self.store.put(&entry.table, None, draft, None);
+                created.map_err(ApiError::internal)?;
+            }
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, refusal};
 use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
 use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
-use crate::store::{Key, Object, Refused};
+use crate::store::{Key, Object};
 
 /// The endpoint of an update, which determines what it can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,8 +132,7 @@ impl Registry {
                 self.updated(entry, &object)?;
                 done(object)
             }
-            Err(Refused::Raced) => Ok(Attempt::Raced),
-            Err(Refused::Gone) => Err(ApiError::not_found(resource, &current.key.name)),
+            Err(refused) => refusal(refused, entry, &current.key.name).map_or(Ok(Attempt::Raced), Err),
         }
     }
 

@@ -90,7 +90,7 @@ impl Serving {
     }
 
     /// A kubeconfig with a client certificate for that user. It contains a private key: write it into a file that only its
-    /// owner can read, for example with `runtime::private_files`.
+    /// owner can read, for example with `durable::private_files`.
     ///
     /// # Errors
     /// If the certificate cannot be created.

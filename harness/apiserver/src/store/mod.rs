@@ -5,13 +5,16 @@
 //! has seen everything up to N.
 
 mod commit;
+pub mod log;
 mod object;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,6 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use commit::{Commit, CommitListener};
 pub use object::{Draft, Key, Meta, Object};
 
+use log::{Content, Loaded, Log};
 use table::{HistoryLimits, Table};
 
 use crate::signal;
@@ -112,7 +116,7 @@ pub struct Unchanged {
 }
 
 /// The reason why a commit did not happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The object, or another one that the commit depends on, has changed. Read and try again.
     #[error("the object changed meanwhile")]
@@ -120,6 +124,9 @@ pub enum Refused {
     /// The table does not exist.
     #[error("the table is gone")]
     Gone,
+    /// The change cannot be written to the log, with the reason.
+    #[error("the change cannot be written to the data folder: {0}")]
+    Unwritten(String),
 }
 
 /// The reason why the history cannot be read.
@@ -161,6 +168,20 @@ impl Cursor {
 struct Core {
     revision: u64,
     tables: BTreeMap<String, Table>,
+    /// Where changes are written before they become visible.
+    log: Option<Log>,
+}
+
+impl Core {
+    fn content(&self) -> Content {
+        let tables = self.tables.iter();
+        Content {
+            revision: self.revision,
+            tables: tables
+                .map(|(name, table)| (name.clone(), table.now(&Scope::default())))
+                .collect(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -178,6 +199,7 @@ impl Store {
         let core = Core {
             revision: first_revision,
             tables: BTreeMap::new(),
+            log: None,
         };
         let revisions = signal::Sender::new(first_revision);
         let history = HistoryLimits {
@@ -215,12 +237,70 @@ impl Store {
     }
 
     /// Retires a table: its watches read the remaining changes and end; its objects disappear without changes.
-    pub fn retire(&self, table: &str) {
+    ///
+    /// # Errors
+    /// The log cannot be written; then nothing changed.
+    pub fn retire(&self, name: &str) -> io::Result<()> {
         let mut core = self.lock();
-        let revision = core.revision;
-        if let Some(table) = core.tables.get_mut(table) {
+        let Core { revision, tables, log } = &mut *core;
+        if let Some(table) = tables.get_mut(name) {
+            if let Some(log) = log {
+                log.retired(name)?;
+            }
             table.retired = true;
             table.objects.clear();
+            table.changed.set(*revision);
+        }
+        Ok(())
+    }
+
+    /// Writes all later changes to the log of a folder, which is new or the one that this store was restored from.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_to(&self, folder: &Path, restored: Option<&Loaded>) -> io::Result<()> {
+        let mut core = self.lock();
+        let log = match restored {
+            Some(restored) => Log::resume(folder, restored.last)?,
+            None => Log::create(folder, &core.content())?,
+        };
+        core.log = Some(log);
+        Ok(())
+    }
+
+    /// Inserts an object of a log at its revision, without history.
+    pub fn restore_object(&self, table: &str, draft: Draft, revision: u64) {
+        let mut core = self.lock();
+        if let Some(table) = core.tables.get_mut(table) {
+            let object = Arc::new(draft.finish(revision));
+            table.objects.insert(object.key.clone(), object);
+        }
+    }
+
+    /// Repeats a change of a log at its revision, without calling the listener.
+    pub fn restore_change(&self, table: &str, draft: Draft, revision: u64, remove: bool) {
+        let mut core = self.lock();
+        if let Some(table) = core.tables.get_mut(table) {
+            let change = table.change(draft.finish(revision), remove);
+            table.apply(change, self.history);
+        }
+    }
+
+    /// Repeats that a table was retired at this revision. The table is open: it was restored later.
+    pub fn restore_retirement(&self, table: &str, revision: u64) {
+        let mut core = self.lock();
+        if let Some(table) = core.tables.get_mut(table) {
+            table.objects.clear();
+            table.compact(revision);
+        }
+    }
+
+    /// Continues after this revision.
+    pub fn restore_revision(&self, revision: u64) {
+        let mut core = self.lock();
+        core.revision = revision;
+        self.revisions.set(revision);
+        for table in core.tables.values_mut() {
             table.changed.set(revision);
         }
     }
@@ -411,37 +491,35 @@ impl Store {
                 return Err(Refused::Raced);
             }
         }
-        let revision = core.revision.saturating_add(1);
-        let table = core
-            .tables
+        let Core {
+            revision: last,
+            tables,
+            log,
+        } = &mut *core;
+        let revision = last.saturating_add(1);
+        let table = tables
             .get_mut(name)
             .filter(|table| !table.retired)
             .ok_or(Refused::Gone)?;
-        let previous = table.objects.get(draft.key()).cloned();
-        if previous.as_ref().map(|object| object.revision) != expected {
+        let previous = table.objects.get(draft.key());
+        if previous.map(|object| object.revision) != expected {
             return Err(Refused::Raced);
         }
-        let object = Arc::new(draft.finish(revision));
-        let kind = match (remove, &previous) {
-            (true, _) => ChangeKind::Deleted,
-            (false, Some(_)) => ChangeKind::Modified,
-            (false, None) => ChangeKind::Added,
-        };
-        if remove {
-            table.objects.remove(&object.key);
-        } else {
-            table.objects.insert(object.key.clone(), Arc::clone(&object));
+        let change = table.change(draft.finish(revision), remove);
+        if let Some(log) = log {
+            let written = log.append(name, &change);
+            written.map_err(|error| Refused::Unwritten(error.to_string()))?;
         }
-        let change = Change {
-            revision,
-            kind,
-            object: Arc::clone(&object),
-            previous,
-        };
-        table.record(change.clone(), self.history);
+        table.apply(change.clone(), self.history);
         table.changed.set(revision);
-        core.revision = revision;
+        *last = revision;
         self.revisions.set(revision);
+        if log.as_mut().is_some_and(Log::is_long) {
+            let content = core.content();
+            if let Some(log) = &mut core.log {
+                log.begin_generation(content);
+            }
+        }
         // Last, so that a panic in it leaves a complete commit.
         if let Some(listener) = &self.listener {
             listener.committed(&Commit {
@@ -449,7 +527,7 @@ impl Store {
                 change: &change,
             });
         }
-        Ok(object)
+        Ok(change.object)
     }
 
     /// Discards all history: every watch that is behind, and every continue token, gets 410.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quantity::Saturating as _;
 
-use super::{Change, Key, Object, Scope};
+use super::{Change, ChangeKind, Key, Object, Scope};
 use crate::signal;
 
 /// The current objects and their history.
@@ -51,8 +51,34 @@ impl Table {
         }
     }
 
+    /// The change to this version of an object, or its removal with this last state.
+    pub(super) fn change(&self, object: Object, remove: bool) -> Change {
+        let previous = self.objects.get(&object.key).cloned();
+        Change {
+            revision: object.revision,
+            kind: match (remove, &previous) {
+                (true, _) => ChangeKind::Deleted,
+                (false, Some(_)) => ChangeKind::Modified,
+                (false, None) => ChangeKind::Added,
+            },
+            object: Arc::new(object),
+            previous,
+        }
+    }
+
+    /// Applies a change to the objects and appends it to the history.
+    pub(super) fn apply(&mut self, change: Change, limits: HistoryLimits) {
+        let object = &change.object;
+        if change.kind == ChangeKind::Deleted {
+            self.objects.remove(&object.key);
+        } else {
+            self.objects.insert(object.key.clone(), Arc::clone(object));
+        }
+        self.record(change, limits);
+    }
+
     /// Appends to the history and limits it.
-    pub(super) fn record(&mut self, change: Change, limits: HistoryLimits) {
+    fn record(&mut self, change: Change, limits: HistoryLimits) {
         self.history_size.raise(size(&change));
         self.history.push_back(change);
         while self.history.len() > limits.changes || self.history_size > limits.bytes {

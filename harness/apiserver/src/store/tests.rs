@@ -176,7 +176,7 @@ fn watches_of_a_retired_table_read_the_remaining_changes_and_end() {
     let store = store(10);
     let mut cursor = store.cursor(PODS, None).unwrap();
     create(&store, "a");
-    store.retire(PODS);
+    store.retire(PODS).unwrap();
     assert_eq!(store.read(&mut cursor, 10).unwrap().len(), 1);
     assert_eq!(store.read(&mut cursor, 10).unwrap_err(), Lost::Gone);
     assert_eq!(

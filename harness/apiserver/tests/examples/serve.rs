@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use apiserver::{Authorization, Identity, Options, Server};
 use clock::{Clock, Seed};
-use runtime::private_files;
+use durable::private_files;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {

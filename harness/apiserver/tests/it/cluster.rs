@@ -16,6 +16,8 @@ use tower::ServiceExt as _;
 pub struct Cluster {
     pub server: Server,
     pub seen: Arc<Seen>,
+    /// The client of the requests.
+    pub identity: Identity,
 }
 
 /// All records of the observer, as lines.
@@ -93,12 +95,13 @@ impl Cluster {
         Self {
             server: Server::new(options).unwrap(),
             seen,
+            identity: Identity::user("tester"),
         }
     }
 
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Response<Body> {
         self.server
-            .service(Identity::user("tester"))
+            .service(self.identity.clone())
             .oneshot(request)
             .await
             .unwrap()

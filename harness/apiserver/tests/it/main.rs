@@ -9,6 +9,7 @@ mod clients;
 mod cluster;
 mod contract;
 mod crate_page;
+mod data;
 mod definitions;
 mod faults;
 mod https;

@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
 
-use runtime::private_files;
+use durable::private_files;
 
 use super::error::ClusterError;
 use crate::run_folder::is_at;

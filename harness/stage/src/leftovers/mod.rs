@@ -11,9 +11,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use durable::private_files;
 use jiff::Timestamp;
 use nix::unistd::geteuid;
-use runtime::private_files;
 
 use self::processes::end_programs_of;
 use crate::kind::{self, KindError};

@@ -37,6 +37,9 @@ pub struct Options<'a> {
     pub role: Option<Role>,
     /// The controllers that run.
     pub controllers: BTreeSet<Name>,
+    /// The folder of the API server's data and kubeconfig, which stay for the next start; `None`: they end with the
+    /// control plane.
+    pub data: Option<PathBuf>,
 }
 
 impl<'a> Options<'a> {
@@ -49,6 +52,7 @@ impl<'a> Options<'a> {
             namespace,
             role,
             controllers: Name::ALL.iter().copied().collect(),
+            data: None,
         }
     }
 }
@@ -92,13 +96,15 @@ impl ControlPlane {
             metrics: vec![Arc::new(ControllerMetrics(panics.clone()))],
             // Without the controller that creates service accounts, no pod could be created.
             service_account_admission: creates_accounts,
+            data: options.data.clone(),
             ..controllers::server_options(clock.clone(), seed.child("apiserver"), &audit)
         })?;
         let address = SocketAddr::from(([127, 0, 0, 1], options.port));
         let serving = server.serve(address).await?;
         let text = serving.kubeconfig(&Identity::admin())?;
         let admin: Kubeconfig = serde_saphyr::from_str(&text).map_err(|error| PlaneError::Syntax(Box::new(error)))?;
-        let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), current_context(&admin)?, namespace)?;
+        let place = options.data.as_deref().unwrap_or(folder.path()).join("kubeconfig");
+        let kubeconfig = write_kubeconfig(&place, current_context(&admin)?, namespace)?;
 
         let client = kube::Client::new(server.service(Identity::admin()), namespace);
         if let Some(role) = options.role {

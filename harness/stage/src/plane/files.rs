@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runtime::private_files;
+use durable::private_files;
 
 use crate::run_folder::RunFolder;
 

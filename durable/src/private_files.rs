@@ -24,6 +24,9 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
         Ok(()) => std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)),
         // Another process was faster.
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(io::Error::other("it is not a folder; name a folder"))
+        }
         Err(error) => Err(error),
     }
 }
