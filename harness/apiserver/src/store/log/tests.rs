@@ -255,6 +255,7 @@ fn a_generation_whose_objects_cannot_be_written_continues_the_one_before() {
     assert_equal(&read(folder.path()).unwrap(), &store);
     std::fs::remove_dir(&obstacle).unwrap();
     if let Some(log) = &mut store.lock().log {
+        log.finish_objects();
         log.limit = 0;
     }
     write(&store, &mut random);
