@@ -1,6 +1,6 @@
 //! The simple JSONPath of CustomResourceDefinitions: printer columns, selectable fields, scale paths.
 //!
-//! Supports `.a.b`, `['a.b/c']`, `[0]`, `[*]`, `[?(@.type=="Ready")]`. Does not know the use of a path.
+//! Supports `.a.b`, `['a.b/c']`, `[0]`, `[1:-1:2]`, `[*]`, `[?(@.type=="Ready")]`. Does not know the use of a path.
 
 use quantity::Saturating as _;
 use serde_json::{Number, Value};
@@ -23,8 +23,17 @@ pub struct InvalidPath {
 enum Step {
     Member(String),
     Index(i64),
+    Slice(Slice),
     All,
     Filter(Filter),
+}
+
+/// A part of a list: `[start:end:step]`. Negative numbers count from the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Slice {
+    start: Option<i64>,
+    end: Option<i64>,
+    step: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +132,7 @@ impl Step {
                 .and_then(|items| item(items, *index))
                 .into_iter()
                 .collect(),
+            Self::Slice(slice) => value.as_array().map(|items| slice.of(items)).unwrap_or_default(),
             Self::All => match value {
                 Value::Array(items) => items.iter().collect(),
                 Value::Object(members) => members.values().collect(),
@@ -145,6 +155,23 @@ fn item(items: &[Value], index: i64) -> Option<&Value> {
         items.get(items.len().checked_sub(place)?)
     } else {
         items.get(place)
+    }
+}
+
+impl Slice {
+    /// The items of the slice; as upstream, none if it goes beyond the list.
+    fn of<'a>(&self, items: &'a [Value]) -> Vec<&'a Value> {
+        let place = |number: i64| match usize::try_from(number.unsigned_abs()) {
+            Ok(back) if number < 0 => items.len().checked_sub(back),
+            place => place.ok(),
+        };
+        let start = self.start.map_or(Some(0), place);
+        let end = self.end.map_or(Some(items.len()), place);
+        let step = usize::try_from(self.step.unwrap_or(1)).ok().filter(|step| *step > 0);
+        let (Some(start), Some(end), Some(step)) = (start, end, step) else {
+            return Vec::new();
+        };
+        items.get(start..end).into_iter().flatten().step_by(step).collect()
     }
 }
 
@@ -266,6 +293,8 @@ impl Parser<'_> {
             self.space();
             self.need(")")?;
             Step::Filter(filter)
+        } else if let Some(slice) = self.slice()? {
+            Step::Slice(slice)
         } else {
             match self.literal()? {
                 Value::String(name) => Step::Member(name),
@@ -280,6 +309,30 @@ impl Parser<'_> {
         self.space();
         self.need("]")?;
         Ok(step)
+    }
+
+    /// A slice, if the brackets contain a colon outside of quotes.
+    fn slice(&mut self) -> Result<Option<Slice>, String> {
+        let end = self.rest.find([']', '\'', '"']).unwrap_or(self.rest.len());
+        let (content, rest) = self.rest.split_at(end);
+        if !content.contains(':') {
+            return Ok(None);
+        }
+        let number = |text: &str| match text.trim() {
+            "" => Ok(None),
+            text => text
+                .parse::<i64>()
+                .map(Some)
+                .map_err(|_| format!("{text:?} is not a whole number")),
+        };
+        let mut parts = content.split(':').map(number);
+        let mut next = || parts.next().unwrap_or(Ok(None));
+        let (start, end, step) = (next()?, next()?, next()?);
+        if parts.next().is_some() {
+            return Err(format!("{content:?} has more than a start, an end and a step"));
+        }
+        self.rest = rest;
+        Ok(Some(Slice { start, end, step }))
     }
 
     fn filter(&mut self) -> Result<Filter, String> {
@@ -362,6 +415,13 @@ mod tests {
     #[case(".spec.names[0]", json!(["one"]))]
     #[case(".spec.names[-1]", json!(["three"]))]
     #[case(".spec.names[-4]", json!([]))]
+    #[case(".spec.names[-1:]", json!(["three"]))]
+    #[case(".spec.names[:2]", json!(["one", "two"]))]
+    #[case(".spec.names[1:-1]", json!(["two"]))]
+    #[case(".spec.names[::2]", json!(["one", "three"]))]
+    #[case(".spec.names[2:1]", json!([]))]
+    #[case(".spec.names[1:9]", json!([]))]
+    #[case(".status.conditions[-1:].type", json!(["Disk"]))]
     #[case(".spec.names[*]", json!(["one", "two", "three"]))]
     #[case(r#".status.conditions[?(@.type=="Ready")].status"#, json!(["True"]))]
     #[case(".status.conditions[?(@.type == 'Disk')].status", json!(["False"]))]

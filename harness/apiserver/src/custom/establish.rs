@@ -4,21 +4,22 @@
 use serde_json::{Map, Value, json};
 
 use super::approval::{Approval, approval};
+use super::names::{Conflict, TakenNames};
 use super::{is_true, items, text, texts};
+
+/// The condition of a definition whose resources are served.
+const ESTABLISHED: &str = "Established";
 
 /// Sets defaults and updates the status: accepted names, stored versions, conditions. `now` is the time in Kubernetes
 /// format; unchanged conditions keep their transition time.
-pub fn establish(crd: &mut Value, now: &str) {
+///
+/// A definition whose names belong to another one of its group, in `taken`, is established when they are free.
+pub fn establish(crd: &mut Value, now: &str, taken: &TakenNames) {
     default_names(crd);
     if text(crd, "/spec/conversion/strategy").is_empty() {
         set(crd, "spec", "conversion", json!({ "strategy": "None" }));
     }
-    let mut accepted = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
-    if items(&accepted, "/categories").is_empty()
-        && let Some(names) = accepted.as_object_mut()
-    {
-        names.remove("categories");
-    }
+    let (accepted, conflict) = taken.accept(crd);
     set(crd, "status", "acceptedNames", accepted);
     let mut stored = texts(crd, "/status/storedVersions");
     let storage = items(crd, "/spec/versions")
@@ -43,10 +44,34 @@ pub fn establish(crd: &mut Value, now: &str) {
         }
         Approval::NotNeeded | Approval::Missing | Approval::Invalid(_) => {}
     }
-    let accepted = ("NamesAccepted", "True");
-    put_condition(crd, now, accepted, "NoConflicts", "no conflicts found");
-    let message = "the initial names have been accepted";
-    put_condition(crd, now, ("Established", "True"), "InitialNamesAccepted", message);
+    const NAMES: &str = "NamesAccepted";
+    match &conflict {
+        None => put_condition(crd, now, (NAMES, "True"), "NoConflicts", "no conflicts found"),
+        Some(Conflict { reason, message }) => put_condition(crd, now, (NAMES, "False"), reason, message),
+    }
+    if is_established(crd) {
+        return;
+    }
+    let (status, reason, message) = match conflict {
+        None => ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+        Some(_) => ("False", "NotAccepted", "not all names are accepted"),
+    };
+    put_condition(crd, now, (ESTABLISHED, status), reason, message);
+}
+
+/// Whether the resources of a definition are served.
+pub fn is_established(crd: &Value) -> bool {
+    has_condition(crd, ESTABLISHED, "True")
+}
+
+/// Whether names of a definition are not accepted.
+pub fn waits_for_names(crd: &Value) -> bool {
+    has_condition(crd, "NamesAccepted", "False")
+}
+
+fn has_condition(crd: &Value, type_: &str, status: &str) -> bool {
+    let mut conditions = items(crd, "/status/conditions").iter();
+    conditions.any(|condition| text(condition, "/type") == type_ && text(condition, "/status") == status)
 }
 
 fn default_names(crd: &mut Value) {
@@ -64,14 +89,21 @@ fn default_names(crd: &mut Value) {
 
 fn put_condition(crd: &mut Value, now: &str, (type_, status): (&str, &str), reason: &str, message: &str) {
     let mut conditions = items(crd, "/status/conditions").to_vec();
-    let is_current = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == status;
-    if conditions.iter().any(is_current) {
-        return;
-    }
-    conditions.retain(|condition| text(condition, "/type") != type_);
-    conditions.push(json!({
+    let mut new = json!({
         "type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message,
-    }));
+    });
+    let known = conditions
+        .iter_mut()
+        .find(|condition| text(condition, "/type") == type_);
+    match known {
+        None => conditions.push(new),
+        Some(known) => {
+            if text(known, "/status") == status {
+                new["lastTransitionTime"] = known["lastTransitionTime"].take();
+            }
+            *known = new;
+        }
+    }
     set(crd, "status", "conditions", conditions.into());
 }
 

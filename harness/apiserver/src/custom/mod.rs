@@ -3,12 +3,14 @@
 
 mod approval;
 mod establish;
+mod names;
 mod resources;
 #[cfg(test)]
 mod tests;
 mod validate;
 
-pub use self::establish::establish;
+pub use self::establish::{establish, is_established, waits_for_names};
+pub use self::names::TakenNames;
 pub use self::resources::resources;
 pub use self::validate::validate;
 

@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{is_true, items, text, texts};
+use super::{is_established, is_true, items, text, texts};
 use crate::jsonpath::JsonPath;
 use crate::resource::{Column, Endpoint, Generation, Printer, Resource, Selectable, Shape, Subresource};
 use crate::schema::StructuralSchema;
 use crate::status::FieldError;
 
-/// One resource per served version.
+/// One resource per served version, if the definition is established.
 ///
 /// # Errors
 /// The errors of the schemas, with paths relative to the definition.
 pub fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
+    if !is_established(crd) {
+        return Ok(Vec::new());
+    }
     let mut versions: Vec<(usize, &Value)> = items(crd, "/spec/versions").iter().enumerate().collect();
     versions.retain(|(_, version)| is_true(version, "/served"));
     versions.sort_by_key(|(_, version)| !is_true(version, "/storage"));
@@ -25,8 +28,8 @@ pub fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
 }
 
 fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
-    let kind = text(crd, "/spec/names/kind").to_owned();
-    let named = |field: &str, otherwise: String| match text(crd, &format!("/spec/names/{field}")) {
+    let kind = text(crd, "/status/acceptedNames/kind").to_owned();
+    let named = |field: &str, otherwise: String| match text(crd, &format!("/status/acceptedNames/{field}")) {
         "" => otherwise,
         name => name.to_owned(),
     };
@@ -37,8 +40,8 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         plural: text(crd, "/spec/names/plural").to_owned(),
         singular: named("singular", kind.to_lowercase()),
         kind,
-        short_names: texts(crd, "/spec/names/shortNames"),
-        categories: texts(crd, "/spec/names/categories"),
+        short_names: texts(crd, "/status/acceptedNames/shortNames"),
+        categories: texts(crd, "/status/acceptedNames/categories"),
         namespaced: text(crd, "/spec/scope") == "Namespaced",
         subresources: subresources(version),
         generation: Generation::Content,

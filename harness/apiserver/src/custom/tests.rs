@@ -36,7 +36,7 @@ fn widgets() -> Value {
 
 fn established() -> Value {
     let mut crd = widgets();
-    establish(&mut crd, "2026-01-01T00:00:00Z");
+    establish(&mut crd, "2026-01-01T00:00:00Z", &TakenNames::default());
     crd
 }
 
@@ -52,7 +52,7 @@ fn a_definition_is_established_by_its_creation() {
 fn unchanged_conditions_keep_their_transition_time() {
     let before = established();
     let mut after = before.clone();
-    establish(&mut after, "2027-01-01T00:00:00Z");
+    establish(&mut after, "2027-01-01T00:00:00Z", &TakenNames::default());
     assert_eq!(after, before);
 }
 
@@ -138,7 +138,7 @@ fn a_stored_version_cannot_be_removed() {
     let old = established();
     let mut new = old.clone();
     new["spec"]["versions"][0]["name"] = "v1".into();
-    establish(&mut new, "2026-01-01T00:00:00Z");
+    establish(&mut new, "2026-01-01T00:00:00Z", &TakenNames::default());
     let fields: Vec<String> = validate(&new, Some(&old))
         .into_iter()
         .map(|error| error.field)

@@ -36,6 +36,22 @@ pub fn parse(text: &[u8]) -> Result<Value, Malformed> {
     Ok(serde_json::from_slice(text)?)
 }
 
+/// Writes whole numbers without a fraction, as upstream does in custom resources: 1.0 becomes 1.
+pub fn shorten_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            // Larger numbers have no exact integer.
+            if let Some(whole) = whole.and_then(|whole| format!("{whole:.0}").parse::<i64>().ok()) {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten_numbers),
+        Value::Object(members) => members.values_mut().for_each(shorten_numbers),
+        _ => {}
+    }
+}
+
 /// Whether a value has at most `levels` levels of lists and objects. Recurses at most `levels` times.
 pub fn fits(value: &Value, levels: usize) -> bool {
     let mut unlimited = usize::MAX;
@@ -138,6 +154,13 @@ mod tests {
         }
         // Without its end.
         assert!(parse(open.repeat(1_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn whole_numbers_have_no_fraction() {
+        let mut value: Value = serde_json::from_str(r#"{"a":1.0,"b":[1.5,1e3,-0.0],"c":1e21,"d":7}"#).unwrap();
+        shorten_numbers(&mut value);
+        assert_eq!(value.to_string(), r#"{"a":1,"b":[1.5,1000,0],"c":1e+21,"d":7}"#);
     }
 
     #[test]

@@ -31,8 +31,11 @@ impl Registry {
         mut value: Value,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let warnings = self.admit(entry, &mut value, options)?;
+        let mut warnings = self.admit(entry, &mut value, options)?;
         let resource = &entry.resource;
+        if resource.is_custom() {
+            warnings.extend(metadata::finalizer_warnings(&value, None));
+        }
         if !metadata::text(&value, "resourceVersion").is_empty() {
             return Err(ApiError::new(
                 500,
@@ -42,19 +45,22 @@ impl Registry {
         }
         check_namespace(resource, namespace, &value)?;
         self.begin(resource, namespace, &mut value);
-        self.complete(entry, &mut value, None)?;
-        if let Some(guard) = &options.guard {
-            guard.check(&value, None)?;
-        }
-        self.admit_account(entry, namespace, &mut value)?;
-        self.admit_references(entry, &mut value)?;
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
+        // Defaults, such as the labels of a job's pods, can depend on the name.
+        let nameless = generated.then(|| value.clone());
         let mut attempts = 0;
         loop {
-            if generated {
+            if let Some(nameless) = &nameless {
+                value.clone_from(nameless);
                 let name = self.generate(metadata::text(&value, "generateName"));
                 metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
             }
+            self.complete(entry, &mut value, None)?;
+            if let Some(guard) = &options.guard {
+                guard.check(&value, None)?;
+            }
+            self.admit_account(entry, namespace, &mut value)?;
+            self.admit_references(entry, &mut value)?;
             self.validate(entry, &value, None, Vec::new())?;
             attempts.raise(1);
             match self.insert(entry, namespace, &mut value, options.dry_run) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{DeleteOptions, Entry, Registry, Written, attempt::Attempt, metadata, tree};
+use crate::custom::TakenNames;
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
@@ -43,6 +44,41 @@ impl Registry {
         } else {
             self.store.open(name);
             self.set_catalog(catalog.replaced(group, plural, resources));
+        }
+        Ok(())
+    }
+
+    /// The names that the other definitions of the group use.
+    pub(super) fn names_of_others(&self, definition: &Value) -> Result<TakenNames, ApiError> {
+        let (name, group) = (metadata::text(definition, "name"), definition["spec"]["group"].as_str());
+        let mut taken = TakenNames::default();
+        for (other, value) in self.definitions_of(group.unwrap_or_default())? {
+            if other.key.name != name {
+                taken.add(&value);
+            }
+        }
+        Ok(taken)
+    }
+
+    fn definitions_of(&self, group: &str) -> Result<Vec<(Arc<Object>, Value)>, ApiError> {
+        let listing = self.store.list(TABLE, &Scope::default(), None);
+        let objects = listing.map(|listing| listing.objects).unwrap_or_default();
+        let of_group = |object: &Arc<Object>| object.key.name.split_once('.').is_some_and(|(_, found)| found == group);
+        let with_tree = |object: Arc<Object>| tree(&object).map(|value| (object, value));
+        objects.into_iter().filter(of_group).map(with_tree).collect()
+    }
+
+    /// Establishes the definitions of a group whose names became free with a change or the removal of another one.
+    pub(super) fn accept_free_names(&self, entry: &Entry, changed: &str) -> Result<(), ApiError> {
+        let group = changed.split_once('.').map_or("", |(_, group)| group);
+        for (object, old) in self.definitions_of(group)? {
+            if object.key.name == changed || !crate::custom::waits_for_names(&old) {
+                continue;
+            }
+            let mut new = old.clone();
+            self.complete(entry, &mut new, Some(&old))?;
+            // After a concurrent write, that write accepts the names.
+            let _ = self.replace(entry, &object, new, false, Vec::new())?;
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! ObjectMeta: reads and writes its fields, checks their types, and validates them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::resource::Resource;
@@ -250,7 +252,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
             detail,
         });
     }
-    validate_finalizers(metadata, old, &mut errors);
+    validate_finalizers(metadata, old, needs_qualified_finalizers(resource), &mut errors);
     validate_owners(metadata, &mut errors);
     errors
 }
@@ -292,9 +294,44 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn validate_finalizers(metadata: &Map<String, Value>, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+/// Warns of the new finalizers of a custom resource that other controllers may use, too. Built-in kinds refuse them.
+pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let of = |value: &Value| -> BTreeSet<String> {
+        let finalizers = texts(value.pointer("/metadata/finalizers"));
+        finalizers.into_iter().map(str::to_owned).collect()
+    };
+    let before = old.map(of).unwrap_or_default();
+    let added = of(new).into_iter().filter(|finalizer| !before.contains(finalizer));
+    let warning = |finalizer: String| {
+        format!(
+            "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name including a path (/) to avoid \
+             accidental conflicts with other finalizer writers"
+        )
+    };
+    added
+        .filter(|finalizer| is_unqualified(finalizer))
+        .map(warning)
+        .collect()
+}
+
+/// Whether finalizers must have a domain. Custom resources, and kinds whose checks upstream are those of the common
+/// library, accept any qualified name.
+fn needs_qualified_finalizers(resource: &Resource) -> bool {
+    !resource.is_custom() && !["apiextensions.k8s.io", "coordination.k8s.io"].contains(&resource.group.as_str())
+}
+
+/// Whether the finalizer has no domain and is none of Kubernetes.
+fn is_unqualified(finalizer: &str) -> bool {
+    !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer)
+}
+
+fn validate_finalizers(
+    metadata: &Map<String, Value>,
+    old: Option<&Value>,
+    qualified: bool,
+    errors: &mut Vec<FieldError>,
+) {
     let finalizers = texts(metadata.get("finalizers"));
-    const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
     for (index, finalizer) in finalizers.iter().enumerate() {
         if !is_qualified_name(finalizer) {
             errors.push(FieldError::invalid(
@@ -303,7 +340,7 @@ fn validate_finalizers(metadata: &Map<String, Value>, old: Option<&Value>, error
                 qualified_name_rule(finalizer),
             ));
         }
-        if !finalizer.contains('/') && !STANDARD.contains(finalizer) {
+        if qualified && is_unqualified(finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(
                 format!("metadata.finalizers[{index}]"),

@@ -75,9 +75,12 @@ impl Registry {
         part: Part,
         mut new: Value,
         options: &WriteOptions,
-        warnings: Vec<String>,
+        mut warnings: Vec<String>,
     ) -> Result<Attempt, ApiError> {
         let resource = &entry.resource;
+        if resource.is_custom() {
+            warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
+        }
         check_revision(resource, current, &new)?;
         if let Some(guard) = &options.guard {
             guard.check(&new, Some(old))?;
@@ -139,7 +142,8 @@ impl Registry {
     /// The side effects of an update.
     fn updated(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if super::definitions::is_definition(&entry.resource) {
-            return self.refresh_definition(&object.key.name);
+            self.refresh_definition(&object.key.name)?;
+            return self.accept_free_names(entry, &object.key.name);
         }
         if super::namespaces::is_namespace(&entry.resource) && object.meta.deleting {
             return self.finish_namespace(&object.key.name);

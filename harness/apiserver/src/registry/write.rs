@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Entry, FieldValidation, Registry, WriteOptions, definitions, metadata};
+use crate::json;
 use crate::resource::{Resource, Shape};
 use crate::status::{ApiError, FieldError};
 use crate::types;
@@ -28,6 +29,7 @@ impl Registry {
         let unknown = match &resource.shape {
             Shape::BuiltIn(name) => types::check(name, value)?,
             Shape::Custom(schema) => {
+                json::shorten_numbers(value);
                 let mut unknown = schema.prune(value);
                 if let Some(metadata) = value.get_mut("metadata") {
                     let paths = types::check(OBJECT_META, metadata)?;
@@ -69,7 +71,8 @@ impl Registry {
             Shape::Custom(schema) => schema.default(new).map_err(|_| too_large())?,
         }
         if definitions::is_definition(resource) {
-            crate::custom::establish(new, &self.now_text());
+            let taken = self.names_of_others(new)?;
+            crate::custom::establish(new, &self.now_text(), &taken);
         }
         Ok(())
     }

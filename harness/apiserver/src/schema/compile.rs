@@ -137,13 +137,6 @@ impl Compiler {
             (Place::Items, "") if !open => self.require(here, "must not be empty for specified array items"),
             _ => {}
         }
-        if set("x-kubernetes-int-or-string") && !name.is_empty() {
-            self.invalid(
-                here,
-                &name.into(),
-                "must be empty if x-kubernetes-int-or-string is true",
-            );
-        }
         type_
     }
 

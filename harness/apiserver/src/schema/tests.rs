@@ -24,7 +24,6 @@ fn texts(errors: &[FieldError]) -> Vec<String> {
 #[case::both_kinds_of_members(json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}}}), "mutual exclusive")]
 #[case::no_additional(json!({"type": "object", "additionalProperties": false}), "additionalProperties: Forbidden")]
 #[case::preserve_false(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": false}), "must be true or undefined")]
-#[case::typed_int_or_string(json!({"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-int-or-string": true}}}), "must be empty if x-kubernetes-int-or-string is true")]
 #[case::type_in_any_of(json!({"type": "object", "properties": {"a": {"type": "object", "anyOf": [{"type": "object", "required": ["b"]}]}}}), "properties[a].anyOf[0].type: Forbidden: must be empty to be structural")]
 #[case::only_in_any_of(json!({"type": "object", "anyOf": [{"properties": {"b": {"minimum": 1}}}]}), "properties[b]: Required value")]
 #[case::map_without_keys(json!({"type": "object", "properties": {"a": {"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}}}}), "x-kubernetes-list-map-keys: Required value")]

@@ -27,14 +27,16 @@ fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: 
         return;
     }
     let fits = match node.type_ {
+        // As upstream, a declared type does not restrict them.
+        _ if node.int_or_string => Type::Integer.fits(new) || Type::String.fits(new),
         Some(type_) => type_.fits(new),
-        None if node.int_or_string => Type::Integer.fits(new) || Type::String.fits(new),
         None => true,
     };
     if !fits {
-        let wanted = node.type_.map_or("integer,string", Type::name);
+        let declared = node.type_.filter(|_| !node.int_or_string);
+        let wanted = declared.map_or("integer,string", Type::name);
         errors.push(wrong_type(new, wanted, path));
-        if node.type_ == Some(Type::Integer) && new.is_number() {
+        if declared == Some(Type::Integer) && new.is_number() {
             errors.push(nowhere(format!(
                 "Checked value must be of type integer (default format) in {path}"
             )));

@@ -59,7 +59,12 @@ fn check_type(type_: &Type, value: &mut Value, path: Path<'_>, unknown: &mut Pat
             Value::Number(number) if fits_int32(number) => Ok(()),
             other => Err(mismatch(other, "int32", path)),
         },
-        Form::Time | Form::MicroTime => match value {
+        Form::MicroTime => match value {
+            Value::Null => Ok(()),
+            Value::String(text) => time::check_micros(text),
+            other => Err(mismatch(other, "string", path)),
+        },
+        Form::Time => match value {
             Value::Null => Ok(()),
             Value::String(text) if time::parse(text).is_some() => Ok(()),
             Value::String(text) => {

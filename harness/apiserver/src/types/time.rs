@@ -15,6 +15,35 @@ pub(crate) fn is_time(text: &str) -> bool {
     is_separated(text) && Pieces::parse(text).is_ok_and(whole)
 }
 
+/// Checks a time with microseconds: exactly six digits, as upstream requires.
+///
+/// # Errors
+/// The message of Go's parser.
+pub(crate) fn check_micros(text: &str) -> Result<(), String> {
+    let layout = "2006-01-02T15:04:05.000000Z07:00";
+    let cannot = |rest: &str, part: &str| {
+        Err(format!(
+            "parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}"
+        ))
+    };
+    let Some((seconds, rest)) = text.split_at_checked(19) else {
+        return cannot(text, "2006");
+    };
+    if parse(&format!("{seconds}Z")).is_none() {
+        return cannot(text, "2006");
+    }
+    let Some((fraction, zone)) = rest.split_at_checked(7) else {
+        return cannot(rest, ".000000");
+    };
+    if !fraction.starts_with('.') || !fraction.bytes().skip(1).all(|byte| byte.is_ascii_digit()) {
+        return cannot(rest, ".000000");
+    }
+    if parse(text).is_none() || zone.starts_with(|first: char| first.is_ascii_digit()) {
+        return cannot(zone, "Z07:00");
+    }
+    Ok(())
+}
+
 fn is_separated(text: &str) -> bool {
     text.as_bytes().get(10) == Some(&b'T')
 }
@@ -58,6 +87,27 @@ mod tests {
         let time = parse("2026-01-31T13:00:00.123456789+01:00").unwrap();
         assert_eq!(seconds(time), "2026-01-31T12:00:00Z");
         assert_eq!(micros(time), "2026-01-31T12:00:00.123456Z");
+    }
+
+    #[test]
+    fn micro_times_have_six_digits() {
+        for text in ["2026-08-11T19:37:19.103000Z", "2026-08-11T19:37:19.103000+02:00"] {
+            assert_eq!(check_micros(text), Ok(()), "{text}");
+        }
+        for (text, reason) in [
+            ("2026-08-11T19:37:19.103Z", "cannot parse \".103Z\" as \".000000\""),
+            ("2026-08-11T19:37:19Z", "cannot parse \"Z\" as \".000000\""),
+            ("2026-08-11T19:37:19.103000000Z", "cannot parse \"000Z\" as \"Z07:00\""),
+            ("yesterday", "cannot parse \"yesterday\" as \"2006\""),
+            ("2026-02-31T19:37:19.103000Z", "cannot parse"),
+            ("", "cannot parse"),
+        ] {
+            let error = check_micros(text).unwrap_err();
+            assert!(
+                error.starts_with("parsing time") && error.contains(reason),
+                "{text}: {error}"
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use apiserver::schema::StructuralSchema;
 use apiserver::types;
 use serde_json::Value;
 
+use super::node::{Found, Node, segments};
 use crate::Problem;
 use crate::closest::suggestion;
 use crate::kinds::Kind;
@@ -20,10 +21,6 @@ static MACHINE_API: LazyLock<BTreeMap<OfKind, StructuralSchema>> = LazyLock::new
         .filter_map(|definition| serde_json::to_value(definition).ok());
     values.flat_map(|definition| of_definition(&definition)).collect()
 });
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-/// The prefix of references between the schemas of built-in types.
-const REFERENCE: &str = "#/components/schemas/";
 
 /// Version and kind.
 type OfKind = (String, String);
@@ -97,21 +94,27 @@ impl Schemas {
         self.0.get(&of).or_else(|| MACHINE_API.get(&of))
     }
 
-    /// Checks that an object, or a change of one, has no unknown fields; `path` is its path in the scenario, or empty.
+    /// Checks that an object, or a change of one, has no unknown fields and no values of wrong types; `path` is its path in
+    /// the scenario, or empty.
     ///
     /// # Errors
-    /// The first unknown field, with the closest valid one.
+    /// The first wrong field, with the closest valid one or the expected type.
     pub(crate) fn check_object(&self, path: &str, kind: &Kind, object: &Value) -> Result<(), Problem> {
         let mut pruned = object.clone();
         let unknown = match self.custom(kind) {
             Some(schema) => schema.prune(&mut pruned),
-            // A value of the wrong type is refused by the API server.
+            // A value of the wrong type is reported below.
             None => types::name_of(kind.api_version, kind.kind)
                 .and_then(|name| types::check(name, &mut pruned).ok())
                 .unwrap_or_default(),
         };
+        let within = |field: String| match path {
+            "" => field,
+            path => format!("{path}.{field}"),
+        };
         let Some(unknown) = unknown.first() else {
-            return Ok(());
+            let wrong = self.root(kind).and_then(|root| root.mismatch(object, ""));
+            return wrong.map_or(Ok(()), |(field, reason)| Err((within(field), reason)));
         };
         let (parent, name) = match unknown.rsplit_once('.') {
             Some((parent, name)) => (parent, name),
@@ -121,12 +124,7 @@ impl Schemas {
             Found::Node(node) => suggestion(name, node.fields().iter().map(String::as_str)),
             Found::Anything | Found::Unknown { .. } => "it would be dropped".to_owned(),
         };
-        let field = if path.is_empty() {
-            unknown.clone()
-        } else {
-            format!("{path}.{unknown}")
-        };
-        Err((field, format!("unknown field {name:?}; {hint}")))
+        Err((within(unknown.clone()), format!("unknown field {name:?}; {hint}")))
     }
 
     /// Checks that a JSON pointer leads to a field that objects of the kind may have.
@@ -149,13 +147,17 @@ impl Schemas {
         }
     }
 
-    /// Follows `parts` from the root of a kind's schema.
-    fn walk(&self, kind: &Kind, parts: Vec<String>) -> Found {
-        let root = match self.custom(kind) {
+    /// The root of a kind's schema; `None`: it is unknown.
+    fn root(&self, kind: &Kind) -> Option<Node> {
+        match self.custom(kind) {
             Some(schema) => Node::of_custom(schema.raw()),
             None => types::name_of(kind.api_version, kind.kind).and_then(Node::of_type),
-        };
-        let Some(mut node) = root else {
+        }
+    }
+
+    /// Follows `parts` from the root of a kind's schema.
+    fn walk(&self, kind: &Kind, parts: Vec<String>) -> Found {
+        let Some(mut node) = self.root(kind) else {
             return Found::Anything;
         };
         for part in parts {
@@ -165,96 +167,6 @@ impl Schemas {
             };
         }
         Found::Node(node)
-    }
-}
-
-/// The parts of a path such as `spec.containers[0].name`.
-fn segments(path: &str) -> Vec<String> {
-    let parts = path.split(['.', '[', ']']).filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
-}
-
-/// What is at a position in a schema.
-enum Found {
-    /// A schema.
-    Node(Node),
-    /// Any value is valid here.
-    Anything,
-    /// No value is valid here.
-    Unknown {
-        /// The part of the path.
-        part: String,
-        /// The valid ones.
-        fields: Vec<String>,
-    },
-}
-
-/// A schema in OpenAPI form, of a built-in type or of a definition.
-#[derive(Clone, Debug)]
-struct Node(Value);
-
-impl Node {
-    /// The schema of a built-in type.
-    fn of_type(name: &str) -> Option<Self> {
-        types::definition(name).map(Self)
-    }
-
-    /// The schema of a custom kind, with the fields that every object has.
-    fn of_custom(schema: &Value) -> Option<Self> {
-        let mut schema = schema.clone();
-        let properties = schema.get_mut("properties")?.as_object_mut()?;
-        for field in ["apiVersion", "kind"] {
-            properties.insert(field.to_owned(), serde_json::json!({ "type": "string" }));
-        }
-        let metadata = serde_json::json!({ "$ref": format!("{REFERENCE}{OBJECT_META}") });
-        properties.insert("metadata".to_owned(), metadata);
-        Some(Self(schema))
-    }
-
-    /// The schema that it refers to, or itself.
-    fn resolved(&self) -> Option<Self> {
-        match self.0.get("$ref").and_then(Value::as_str) {
-            Some(reference) => Self::of_type(reference.strip_prefix(REFERENCE)?),
-            None => Some(self.clone()),
-        }
-    }
-
-    /// The names of its fields.
-    fn fields(&self) -> Vec<String> {
-        let resolved = self.resolved().unwrap_or_else(|| self.clone());
-        let properties = resolved.0.get("properties").and_then(Value::as_object);
-        properties.map_or_else(Vec::new, |properties| properties.keys().cloned().collect())
-    }
-
-    /// The schema of a field, a map's value or an array's item.
-    fn member(&self, part: &str) -> Found {
-        let Some(Self(schema)) = self.resolved() else {
-            return Found::Anything;
-        };
-        if schema["x-kubernetes-preserve-unknown-fields"] == true {
-            return Found::Anything;
-        }
-        if let Some(field) = schema.get("properties").and_then(|properties| properties.get(part)) {
-            return Found::Node(Self(field.clone()));
-        }
-        match &schema["additionalProperties"] {
-            Value::Object(values) => return Found::Node(Self(values.clone().into())),
-            Value::Bool(true) => return Found::Anything,
-            _ => {}
-        }
-        let unknown = || Found::Unknown {
-            part: part.to_owned(),
-            fields: self.fields(),
-        };
-        match schema["type"].as_str() {
-            Some("array") if part.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Found::Node(Self(schema["items"].clone()))
-            }
-            Some("object") if schema.get("properties").is_none() => Found::Anything,
-            Some(_) => unknown(),
-            // Any JSON, or a text or number.
-            None => Found::Anything,
-        }
     }
 }
 
@@ -296,6 +208,27 @@ mod tests {
     }
 
     #[rstest]
+    #[case::a_text_for_a_number("MachineDeployment", json!({"spec": {"replicas": "3"}}), "object.spec.replicas", "expected a whole number, not the text \"3\"; write 3 without quotes")]
+    #[case::a_number_for_a_text("MachineClass", json!({"provider": 1}), "object.provider", "expected a text, not 1; write \"1\"")]
+    #[case::a_fraction("Deployment", json!({"spec": {"replicas": 1.5}}), "object.spec.replicas", "expected a whole number, not 1.5")]
+    #[case::a_list_for_an_object("Machine", json!({"spec": []}), "object.spec", "expected fields, not a list")]
+    #[case::an_object_for_a_list("Pod", json!({"spec": {"containers": {"name": "a"}}}), "object.spec.containers", "expected a list, not fields")]
+    #[case::a_label("Machine", json!({"metadata": {"labels": {"a": true}}}), "object.metadata.labels.a", "expected a text, not true; write \"true\"")]
+    #[case::in_a_list("Pod", json!({"spec": {"containers": [{"name": "a"}, {"image": 5}]}}), "object.spec.containers[1].image", "expected a text, not 5; write \"5\"")]
+    #[case::a_text_for_a_boolean("Pod", json!({"spec": {"hostNetwork": "yes"}}), "object.spec.hostNetwork", "expected true or false, not the text \"yes\"")]
+    fn a_value_of_the_wrong_type_is_refused(
+        #[case] kind: &str,
+        #[case] object: Value,
+        #[case] field: &str,
+        #[case] reason: &str,
+    ) {
+        let (found, message) = unknown(kind, object).unwrap();
+        assert_eq!((found.as_str(), message.as_str()), (field, reason));
+    }
+
+    #[rstest]
+    #[case::a_quantity_as_a_number("Pod", json!({"spec": {"overhead": {"cpu": 1}}}))]
+    #[case::a_number_or_a_percentage("MachineDeployment", json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": "50%"}}}}))]
     #[case::any_key_of_a_map("Machine", json!({"metadata": {"labels": {"any": "thing"}}}))]
     #[case::preserved_fields("MachineClass", json!({"providerSpec": {"anything": {"at": "all"}}}))]
     #[case::a_null_in_a_change("Deployment", json!({"spec": {"replicas": null}}))]

@@ -4,6 +4,7 @@
 mod conditions;
 mod durations;
 mod fields;
+mod node;
 #[cfg(test)]
 mod tests;
 

@@ -24,6 +24,7 @@ mod impersonation;
 mod kinds;
 mod limits;
 mod lists;
+mod manifests;
 mod patches;
 mod pods;
 mod refusals;
