@@ -29,6 +29,7 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
         },
         Route::Resources { group, .. } if !group.is_empty() && !catalog.has_group(group) => return Ok(page_not_found()),
         Route::Resources { group, version } => found(discovery::resource_list(resources, group, version))?,
+        Route::OpenApiV2 => return openapi_v2(exchange, catalog),
         Route::OpenApiIndex => return Ok(json_response(200, exchange.presentation.value(catalog.openapi_index()))),
         Route::OpenApiDocument { group_version } => {
             let document = found(openapi::document(resources, group_version))?;
@@ -42,6 +43,25 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
         Route::Resource(_) | Route::Faults { .. } | Route::Unknown => return Err(no_such_path()),
     };
     Ok(json_response(200, exchange.presentation.value(&document)))
+}
+
+/// The OpenAPI v2 document, in protobuf for clients that accept it.
+fn openapi_v2(exchange: &Exchange<'_>, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
+    let document = catalog.openapi_v2();
+    let tag = format!("\"{}\"", document.etag);
+    let in_protobuf = accept(exchange.headers).contains("com.github.proto-openapi.spec.v2");
+    let (media_type, content) = match in_protobuf {
+        true => (openapi::v2::PROTOBUF, &document.protobuf),
+        false => ("application/json", &document.json),
+    };
+    let mut response = match matches_tag(exchange.headers, &tag) {
+        true => with_type(304, media_type, Body::whole("")),
+        false => with_type(200, media_type, Body::whole(content.clone())),
+    };
+    let headers = response.headers_mut();
+    headers.insert(ETAG, HeaderValue::from_str(&tag).map_err(ApiError::internal)?);
+    headers.insert(VARY, HeaderValue::from_static("Accept"));
+    Ok(response)
 }
 
 fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
@@ -140,6 +160,7 @@ fn root(versions: impl Iterator<Item = String>) -> Value {
                 "/healthz",
                 "/livez",
                 "/metrics",
+                "/openapi/v2",
                 "/openapi/v3",
                 "/readyz",
                 "/version",

@@ -23,6 +23,8 @@ pub(super) enum Route {
     Resources { group: String, version: String },
     /// `/openapi/v3`
     OpenApiIndex,
+    /// `/openapi/v2`.
+    OpenApiV2,
     /// `/openapi/v3/{group and version}`
     OpenApiDocument { group_version: String },
     /// `/drydock/faults`, `/drydock/faults/{name}`
@@ -75,6 +77,7 @@ impl Route {
                 group: (*group).to_owned(),
                 version: (*version).to_owned(),
             },
+            ["openapi", "v2"] => Self::OpenApiV2,
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", rest @ ..] => Self::OpenApiDocument {
                 group_version: rest.join("/"),
@@ -159,7 +162,8 @@ mod tests {
     #[case("/openapi/v3/apis/apps/v1", Route::OpenApiDocument { group_version: "apis/apps/v1".to_owned() })]
     #[case("/api/v1/a/b/c/d", Route::Unknown)]
     #[case("/apis/example.com/v1/namespaces/x/status/y", Route::Unknown)]
-    #[case("/openapi/v2", Route::Unknown)]
+    #[case("/openapi/v2", Route::OpenApiV2)]
+    #[case("/openapi/v4", Route::Unknown)]
     fn a_path_addresses_a_document(#[case] path: &str, #[case] expected: Route) {
         assert_eq!(parse(path), expected);
     }

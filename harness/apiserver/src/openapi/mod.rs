@@ -1,4 +1,4 @@
-//! OpenAPI v3: one document per group and version, and their index. The documents contain what kubectl and generic
+//! OpenAPI. Of v3 there is one document per group and version, and their index. The documents contain what kubectl and generic
 //! clients need: schemas, the kind of each path, the parameters of writes.
 
 mod descriptions;
@@ -6,6 +6,7 @@ mod paths;
 mod schemas;
 #[cfg(test)]
 mod tests;
+pub mod v2;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::openapi;
 use crate::resource::Resource;
 
 /// All served resources.
@@ -18,6 +19,8 @@ pub struct Catalog {
     /// The index of the OpenAPI documents. It contains the hash of each document, so its creation renders all of
     /// them.
     openapi: OnceLock<Value>,
+    /// The OpenAPI v2 document.
+    openapi_v2: OnceLock<openapi::v2::Document>,
 }
 
 /// A resource and the storage of its objects.
@@ -58,6 +61,7 @@ impl Catalog {
             resources,
             index,
             openapi: OnceLock::new(),
+            openapi_v2: OnceLock::new(),
         }
     }
 
@@ -73,7 +77,13 @@ impl Catalog {
 
     /// The index of the OpenAPI documents, rendered once.
     pub fn openapi_index(&self) -> &Value {
-        self.openapi.get_or_init(|| crate::openapi::index(&self.resources))
+        self.openapi.get_or_init(|| openapi::index(&self.resources))
+    }
+
+    /// The OpenAPI v2 document, rendered once.
+    pub fn openapi_v2(&self) -> &openapi::v2::Document {
+        self.openapi_v2
+            .get_or_init(|| openapi::v2::Document::of(&self.resources))
     }
 
     /// Whether any resource of the group is served.
