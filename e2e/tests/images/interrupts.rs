@@ -150,7 +150,13 @@ impl Running {
             false
         };
         let found = tokio::time::timeout(LINE_LIMIT, reading).await;
-        assert_eq!(found, Ok(true), "it does not print {text:?}: {:?}", self.printed);
+        if found != Ok(true) {
+            let mut errors = String::new();
+            if let (Ok(false), Some(mut stderr)) = (found, self.child.stderr.take()) {
+                stderr.read_to_string(&mut errors).await.unwrap();
+            }
+            panic!("it does not print {text:?}: {:?} {errors}", self.printed);
+        }
     }
 
     /// Sends SIGINT to the process group, as a terminal does on Ctrl-C.

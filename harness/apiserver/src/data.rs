@@ -138,7 +138,7 @@ impl Data {
         };
         registry.restore(loaded).map_err(failed)?;
         self.write(registry, Some(loaded))?;
-        registry.complete_interrupted().map_err(failed)
+        registry.complete_interrupted(loaded).map_err(failed)
     }
 
     /// Writes the objects of the registry into the new folder, which gets all further changes.

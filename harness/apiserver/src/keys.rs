@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clock::Stream;
+use durable::lines::{LineError, lines, write_line};
 use durable::private_files;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
 
-const FILE: &str = "keys.json";
-const NEW_FILE: &str = "keys.json.new";
+const FILE: &str = "keys";
+const NEW_FILE: &str = "keys.new";
 /// The version of the file.
 const VERSION: u32 = 1;
 
@@ -120,7 +121,9 @@ impl KeptKeys {
         let Some(text) = text else { return Ok(None) };
         let hint =
             "restore the file from a copy, or remove it: then older kubeconfigs and tokens are not valid any more";
-        let keys: Keys = serde_json::from_slice(&text).map_err(|error| failed(format!("{error}; {hint}")))?;
+        let line = lines(&text).next();
+        let keys = line.map_or(Err(LineError::NoEnd), |line| line.decode::<Keys>());
+        let keys = keys.map_err(|error| failed(format!("{error}; {hint}")))?;
         if keys.version != VERSION {
             return Err(failed(format!(
                 "they have the format {}, and this program reads {VERSION}: use the program that wrote them",
@@ -166,12 +169,12 @@ impl KeptKeys {
     fn write(&self) -> Result<(), KeysError> {
         let path = self.folder.join(FILE);
         let new = self.folder.join(NEW_FILE);
-        let written = serde_json::to_vec_pretty(&self.keys)
-            .map_err(io::Error::from)
-            .and_then(|text| {
-                private_files::replace(&new, &text)?.sync_all()?;
-                std::fs::rename(&new, &path)
-            });
+        let mut text = Vec::new();
+        let encoded = write_line(&mut text, &self.keys).map_err(io::Error::from);
+        let written = encoded.and_then(|()| {
+            private_files::replace(&new, &text)?.sync_all()?;
+            std::fs::rename(&new, &path)
+        });
         written.map_err(|error| KeysError {
             path,
             reason: error.to_string(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attempt::refusal;
+use super::definitions::is_definition;
 use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
@@ -44,6 +45,7 @@ impl Registry {
             ));
         }
         check_namespace(resource, namespace, &value)?;
+        let _names = is_definition(resource).then(|| self.naming.lock());
         self.begin(resource, namespace, &mut value);
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         // Defaults, such as the labels of a job's pods, can depend on the name.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Entry, Registry, Written, attempt::Attempt, metadata, tree};
+use super::attempt::{Attempt, refusal};
+use super::{DeleteOptions, Entry, Registry, Written, metadata, tree};
 use crate::custom::TakenNames;
 use crate::resource::Resource;
 use crate::status::ApiError;
@@ -70,6 +71,7 @@ impl Registry {
 
     /// Establishes the definitions of a group whose names became free with a change or the removal of another one.
     pub(super) fn accept_free_names(&self, entry: &Entry, changed: &str) -> Result<(), ApiError> {
+        let _names = self.naming.lock();
         let group = changed.split_once('.').map_or("", |(_, group)| group);
         for (object, old) in self.definitions_of(group)? {
             if object.key.name == changed || !crate::custom::waits_for_names(&old) {
@@ -77,8 +79,19 @@ impl Registry {
             }
             let mut new = old.clone();
             self.complete(entry, &mut new, Some(&old))?;
-            // After a concurrent write, that write accepts the names.
-            let _ = self.replace(entry, &object, new, false, Vec::new())?;
+            let draft = self.draft(entry, &mut new)?;
+            if draft.same_content(&object) {
+                continue;
+            }
+            match self.store.put(&entry.table, Some(object.revision), draft, None) {
+                Ok(_) => self.refresh_definition(&object.key.name)?,
+                // A concurrent write accepts the names itself.
+                Err(refused) => {
+                    if let Some(error) = refusal(refused, entry, &object.key.name) {
+                        return Err(error);
+                    }
+                }
+            }
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use clock::{Clock, Stream};
 use jiff::Timestamp;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use serde_json::Value;
 
 pub use catalog::{Catalog, Entry};
@@ -94,6 +94,8 @@ pub struct Registry {
     catalog: RwLock<Arc<Catalog>>,
     /// Locked while the resources of a definition are replaced.
     definitions: Mutex<()>,
+    /// Locked from the check of a definition's names until the definition is stored.
+    naming: ReentrantMutex<()>,
     clock: Clock,
     random: Mutex<Stream>,
     settings: Settings,
@@ -112,6 +114,7 @@ impl Registry {
             store,
             catalog,
             definitions: Mutex::new(()),
+            naming: ReentrantMutex::new(()),
             clock,
             random: Mutex::new(random),
             settings,

@@ -73,8 +73,15 @@ impl Registry {
     ///
     /// # Errors
     /// 500, which indicates a bug, or a write that the log refuses.
-    pub fn complete_interrupted(&self) -> Result<(), ApiError> {
+    pub fn complete_interrupted(&self, loaded: &Loaded) -> Result<(), ApiError> {
         let catalog = self.catalog();
+        for table in loaded.tables() {
+            let (plural, group) = split(table);
+            if catalog.any_version(group, plural).is_none() {
+                // Its objects were dropped: the next start must not read them again.
+                self.store.retire(table).map_err(ApiError::internal)?;
+            }
+        }
         for entry in catalog.entries() {
             for object in self.objects_of(&entry.table) {
                 let name = object.key.name.as_str();
@@ -82,6 +89,9 @@ impl Registry {
                     self.event_written(entry, &object)?;
                 }
                 if !object.meta.deleting {
+                    if definitions::is_definition(&entry.resource) {
+                        self.accept_free_names(entry, &format!(".{}", split(name).1))?;
+                    }
                     if namespaces::is_namespace(&entry.resource) {
                         self.initialize_namespace(name)?;
                     }

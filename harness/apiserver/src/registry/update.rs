@@ -81,6 +81,7 @@ impl Registry {
         if resource.is_custom() {
             warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
         }
+        let _names = super::definitions::is_definition(resource).then(|| self.naming.lock());
         check_revision(resource, current, &new)?;
         if let Some(guard) = &options.guard {
             guard.check(&new, Some(old))?;

@@ -243,10 +243,10 @@ impl Store {
     pub fn retire(&self, name: &str) -> io::Result<()> {
         let mut core = self.lock();
         let Core { revision, tables, log } = &mut *core;
+        if let Some(log) = log {
+            log.retired(name)?;
+        }
         if let Some(table) = tables.get_mut(name) {
-            if let Some(log) = log {
-                log.retired(name)?;
-            }
             table.retired = true;
             table.objects.clear();
             table.changed.set(*revision);

@@ -303,3 +303,73 @@ async fn a_folder_that_cannot_be_used_is_named() {
     };
     assert!(Server::new(simulated).is_err());
 }
+
+/// A definition that is not served any more, in a log that ends before its objects are dropped.
+#[tokio::test]
+async fn objects_that_a_start_drops_do_not_return_at_the_next_one() {
+    let folder = folder();
+    let cluster = prepared(folder.path()).await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let served = async |cluster: &Cluster, served: bool| {
+        let mut versions = definition()["spec"]["versions"].take();
+        versions[0]["served"] = served.into();
+        let answer = cluster.merge(&path, json!({ "spec": { "versions": versions } })).await;
+        assert_eq!(answer.code, 200, "{}", answer.body);
+    };
+    served(&cluster, false).await;
+    drop(cluster);
+    let log = folder.path().join("changes-1");
+    let whole = std::fs::read_to_string(&log).unwrap();
+    let (kept, last) = whole.trim_end().rsplit_once('\n').unwrap();
+    assert!(last.contains("retire"), "{last}");
+    std::fs::write(&log, format!("{kept}\n")).unwrap();
+    for _ in 0..2 {
+        let cluster = start(folder.path());
+        served(&cluster, true).await;
+        assert_eq!(cluster.get(WIDGETS).await.body["items"], json!([]));
+    }
+}
+
+/// The process ended after it removed a definition, and before it gave its names to another one.
+#[tokio::test]
+async fn a_definition_gets_names_that_became_free_before_the_start() {
+    let folder = folder();
+    let cluster = start(folder.path());
+    let named = |plural: &str| {
+        let mut definition = definition();
+        definition["metadata"]["name"] = format!("{plural}.example.com").into();
+        definition["spec"]["names"]["plural"] = plural.into();
+        definition["spec"]["names"]["singular"] = plural.into();
+        definition
+    };
+    created(&cluster, DEFINITIONS, named("ones")).await;
+    created(&cluster, DEFINITIONS, named("twos")).await;
+    let log = folder.path().join("changes-1");
+    cluster
+        .delete(&format!("{DEFINITIONS}/ones.example.com"), Value::Null)
+        .await;
+    drop(cluster);
+    let whole = std::fs::read_to_string(&log).unwrap();
+    let removed = whole.rfind(r#"{"delete""#).unwrap();
+    let end = removed + whole[removed..].find('\n').unwrap() + 1;
+    std::fs::write(&log, &whole[..end]).unwrap();
+    let cluster = start(folder.path());
+    let path = "/apis/example.com/v1/namespaces/default/twos";
+    assert_eq!(cluster.get(path).await.code, 200);
+}
+
+#[tokio::test]
+async fn damaged_keys_are_refused() {
+    let folder = folder();
+    drop(start(folder.path()));
+    let keys = folder.path().join("keys");
+    let mut text = std::fs::read(&keys).unwrap();
+    let last = text.len() - 20;
+    text[last] ^= 1;
+    std::fs::write(&keys, text).unwrap();
+    let error = Server::new(options(folder.path())).unwrap_err().to_string();
+    assert!(
+        error.contains("keys: the checksum is wrong; restore the file"),
+        "{error}"
+    );
+}

@@ -213,6 +213,8 @@ pub fn load(folder: &Path) -> Result<Option<Loaded>, LoadError> {
         }
         base = match found.iter().rev().find(|generation| **generation < base) {
             Some(earlier) => *earlier,
+            // The first start ended before it served anything.
+            None if newest == 1 && is_unused(folder)? => return Ok(None),
             None => return Err(Text::missing(folder, &Kind::Objects.file(base))),
         };
     };
@@ -242,6 +244,12 @@ pub fn load(folder: &Path) -> Result<Option<Loaded>, LoadError> {
         loaded.last.length = changes.bytes.len().saturating_sub(torn) as u64;
     }
     Ok(Some(loaded))
+}
+
+/// Whether the first file of changes has none.
+fn is_unused(folder: &Path) -> Result<bool, LoadError> {
+    let changes = Text::read(folder, &Kind::Changes.file(1))?;
+    Ok(changes.is_none_or(|changes| lines(&changes.bytes).count() <= 1))
 }
 
 fn read_objects(file: &Text, generation: u64) -> Result<(Header, Vec<Entry>), LoadError> {

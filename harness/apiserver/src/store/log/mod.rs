@@ -178,10 +178,11 @@ fn limit(objects: u64) -> u64 {
 fn begin_changes(folder: &Path, generation: u64, revision: u64) -> io::Result<(File, u64)> {
     let header = format::header(Kind::Changes, generation, revision)?;
     let new = folder.join(Kind::Changes.unfinished(generation));
-    drop(private_files::replace(&new, &header)?);
-    let path = folder.join(Kind::Changes.file(generation));
-    std::fs::rename(&new, &path)?;
-    let changes = private_files::open(&path, OpenOptions::new().append(true))?;
+    remove(&new)?;
+    let mut changes = private_files::open(&new, OpenOptions::new().append(true).create_new(true))?;
+    changes.write_all(&header)?;
+    // Last: once the file has its name, it is the one that changes are read from.
+    std::fs::rename(&new, folder.join(Kind::Changes.file(generation)))?;
     Ok((changes, header.len() as u64))
 }
 

@@ -265,3 +265,34 @@ fn a_generation_whose_objects_cannot_be_written_continues_the_one_before() {
     assert_eq!((objects(&restored, None), restored.revision()), (expected, revision));
     assert_eq!(load::generations(folder.path()).unwrap(), [3]);
 }
+
+/// The first start ended before it had written all objects: nothing was acknowledged.
+#[test]
+fn a_first_start_that_was_interrupted_leaves_a_new_folder() {
+    let (folder, store) = written();
+    drop(store);
+    std::fs::rename(folder.path().join("objects-1"), folder.path().join("objects-1.new")).unwrap();
+    assert!(load(folder.path()).unwrap().is_none());
+    let store = new_store(1000);
+    store.write_to(folder.path(), None).unwrap();
+    store.put(TABLES[0], None, draft("a", 1), None).unwrap();
+    assert_equal(&read(folder.path()).unwrap(), &store);
+}
+
+#[test]
+fn a_generation_that_cannot_begin_leaves_the_current_one() {
+    let mut random = Seed::new(5).stream("log");
+    let (folder, store) = written();
+    let obstacle = folder.path().join("changes-2");
+    std::fs::create_dir(&obstacle).unwrap();
+    if let Some(log) = &mut store.lock().log {
+        log.limit = 0;
+    }
+    for _ in 0..3 {
+        write(&store, &mut random);
+    }
+    let generation = store.lock().log.as_ref().map(|log| log.generation);
+    assert_eq!(generation, Some(1));
+    std::fs::remove_dir(&obstacle).unwrap();
+    assert_equal(&read(folder.path()).unwrap(), &store);
+}
