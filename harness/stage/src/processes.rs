@@ -137,7 +137,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A world with one mcm, and a cloud as it is without configuration.
+    /// One mcm, and a cloud with its default configuration.
     pub fn new(seed: u64, timeouts: Timeouts) -> Self {
         Self {
             seed,

@@ -157,6 +157,24 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_read_and_written_stays_the_same() {
+        for number in [
+            "0.1",
+            "1.5e-7",
+            "5.067355041735604e-308",
+            "1.7976931348623157e+308",
+            "2.2250738585072014e-308",
+        ] {
+            assert_eq!(parse(number.as_bytes()).unwrap().to_string(), number);
+        }
+        let mut random = clock::Seed::new(1).stream("numbers");
+        for _ in 0..10_000 {
+            let number = random.unit() * 1e10;
+            assert_eq!(parse(number.to_string().as_bytes()).unwrap().as_f64(), Some(number));
+        }
+    }
+
+    #[test]
     fn whole_numbers_have_no_fraction() {
         let mut value: Value = serde_json::from_str(r#"{"a":1.0,"b":[1.5,1e3,-0.0],"c":1e21,"d":7}"#).unwrap();
         shorten_numbers(&mut value);

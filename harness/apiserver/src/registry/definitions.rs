@@ -11,8 +11,8 @@ use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 
-const GROUP: &str = "apiextensions.k8s.io";
-const PLURAL: &str = "customresourcedefinitions";
+pub(super) const GROUP: &str = "apiextensions.k8s.io";
+pub(super) const PLURAL: &str = "customresourcedefinitions";
 pub(super) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// The finalizer that keeps a definition until its last object is removed.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -69,12 +69,18 @@ impl Registry {
         objects.into_iter().filter(of_group).map(with_tree).collect()
     }
 
-    /// Establishes the definitions of a group whose names became free with a change or the removal of another one.
-    pub(super) fn accept_free_names(&self, entry: &Entry, changed: &str) -> Result<(), ApiError> {
+    /// Updates the catalog for a definition that was changed or removed, and establishes those that waited for its names.
+    pub(super) fn definition_changed(&self, entry: &Entry, name: &str) -> Result<(), ApiError> {
+        self.refresh_definition(name)?;
+        let group = name.split_once('.').map_or("", |(_, group)| group);
+        self.accept_free_names(entry, group, Some(name))
+    }
+
+    /// Establishes the definitions of a group that waited for names which are free now; leaves the changed one as it is.
+    pub(super) fn accept_free_names(&self, entry: &Entry, group: &str, changed: Option<&str>) -> Result<(), ApiError> {
         let _names = self.naming.lock();
-        let group = changed.split_once('.').map_or("", |(_, group)| group);
         for (object, old) in self.definitions_of(group)? {
-            if object.key.name == changed || !crate::custom::waits_for_names(&old) {
+            if Some(object.key.name.as_str()) == changed || !crate::custom::waits_for_names(&old) {
                 continue;
             }
             let mut new = old.clone();

@@ -204,8 +204,7 @@ impl Registry {
     /// The side effects of a removal.
     pub(super) fn removed(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if definitions::is_definition(&entry.resource) {
-            self.refresh_definition(&object.key.name)?;
-            return self.accept_free_names(entry, &object.key.name);
+            return self.definition_changed(entry, &object.key.name);
         }
         if entry.resource.is_custom() {
             self.finish_definition(&entry.resource.qualified())?;

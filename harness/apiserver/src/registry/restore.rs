@@ -82,6 +82,13 @@ impl Registry {
                 self.store.retire(table).map_err(ApiError::internal)?;
             }
         }
+        if let Some(entry) = catalog.any_version(definitions::GROUP, definitions::PLURAL) {
+            let definitions = self.objects_of(TABLE);
+            let groups: BTreeSet<&str> = definitions.iter().map(|object| split(&object.key.name).1).collect();
+            for group in groups {
+                self.accept_free_names(entry, group, None)?;
+            }
+        }
         for entry in catalog.entries() {
             for object in self.objects_of(&entry.table) {
                 let name = object.key.name.as_str();
@@ -89,9 +96,6 @@ impl Registry {
                     self.event_written(entry, &object)?;
                 }
                 if !object.meta.deleting {
-                    if definitions::is_definition(&entry.resource) {
-                        self.accept_free_names(entry, &format!(".{}", split(name).1))?;
-                    }
                     if namespaces::is_namespace(&entry.resource) {
                         self.initialize_namespace(name)?;
                     }

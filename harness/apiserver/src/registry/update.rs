@@ -143,8 +143,7 @@ impl Registry {
     /// The side effects of an update.
     fn updated(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if super::definitions::is_definition(&entry.resource) {
-            self.refresh_definition(&object.key.name)?;
-            return self.accept_free_names(entry, &object.key.name);
+            return self.definition_changed(entry, &object.key.name);
         }
         if super::namespaces::is_namespace(&entry.resource) && object.meta.deleting {
             return self.finish_namespace(&object.key.name);
