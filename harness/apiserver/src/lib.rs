@@ -13,6 +13,7 @@
 // Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod apply;
 pub mod authority;
 pub mod authorization;
 mod cel;
@@ -55,4 +56,4 @@ pub mod types;
 pub use authorization::Authorization;
 pub use identity::Identity;
 pub use life::Disconnected;
-pub use server::{Error, Options, Server, Service};
+pub use server::{Error, FieldManagers, Options, Server, Service};

@@ -29,6 +29,7 @@ use crate::kinds;
 use crate::life::{Disconnected, Life};
 use crate::metrics::{Collector, Metrics};
 use crate::observe::Observer;
+pub use crate::registry::FieldManagers;
 use crate::registry::{Registry, Settings};
 use crate::signer::Signer;
 use crate::status::ApiError;
@@ -63,6 +64,8 @@ pub struct Options {
     /// Whether a new pod gets a service account, which must exist, and a volume with its token, as with the admission
     /// plugin ServiceAccount.
     pub service_account_admission: bool,
+    /// When the server records who wrote which fields (`metadata.managedFields`).
+    pub field_managers: FieldManagers,
     /// Whether a watch continues after its timeout while no fault rule can act on it. It then sends one bookmark per
     /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
@@ -85,6 +88,7 @@ impl Options {
             namespace_controllers: false,
             authorization: Authorization::default(),
             service_account_admission: false,
+            field_managers: FieldManagers::default(),
             lasting_watches: false,
             metrics: Vec::new(),
             data: None,
@@ -147,6 +151,7 @@ impl Server {
             namespace_controllers,
             authorization,
             service_account_admission,
+            field_managers,
             lasting_watches,
             metrics,
             data,
@@ -185,6 +190,7 @@ impl Server {
             certificate_authority,
             aggregates_roles: authorization == Authorization::Rbac,
             service_account_admission,
+            field_managers,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
         let marking = Marking {

@@ -143,6 +143,28 @@ fn insert_nonempty(map: &mut Map<String, Value>, key: &str, value: &str) {
     }
 }
 
+/// A text as Go quotes it.
+fn go_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len().saturating_add(2));
+    quoted.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            letter if letter.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// The kind of an invalid field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorType {
@@ -252,7 +274,10 @@ impl FieldError {
         let mut text = word.to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&value.to_string());
+            text.push_str(&match value {
+                Value::String(quoted) => go_quoted(quoted),
+                other => other.to_string(),
+            });
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use self::go::{Modules, Struct};
+use self::go::{Modules, Struct, Tag};
 use self::openapi::Definition;
 
 /// The minor version whose types are written.
@@ -56,6 +56,7 @@ fn write_type(text: &mut String, definition: &Definition, tags: Option<Struct>) 
             Some(found) => (found.tag.as_str(), vec![]),
             None => ("-", vec![]),
         };
+        flags.extend(tags.get(&field.name).and_then(|found| zero(found, &field.shape)));
         flags.extend(field.flags.iter().cloned());
         write!(text, "\t{}\t{tag}\t{}", field.name, field.shape)?;
         if !flags.is_empty() {
@@ -73,6 +74,14 @@ fn write_type(text: &mut String, definition: &Definition, tags: Option<Struct>) 
         );
     }
     Ok(())
+}
+
+/// The flag of a field that Go writes even if nothing is set, and of its zero value.
+fn zero(tag: &Tag, shape: &str) -> Option<String> {
+    let is_struct = shape.starts_with("io.k8s.") && !tag.pointer;
+    let omitted = tag.omits_zero || tag.omits_empty && !is_struct;
+    let is_nil = tag.pointer || shape == "bytes" || shape.starts_with(['[', '{']);
+    (!omitted).then(|| if is_nil { "always=null" } else { "always" }.to_owned())
 }
 
 /// Runs a client and returns what it printed.

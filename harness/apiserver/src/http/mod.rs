@@ -46,6 +46,7 @@ use crate::in_flight::MAX_BODY;
 use crate::inner::Inner;
 use crate::life::Disconnected;
 use crate::observe::RequestRecord;
+use crate::registry::WriteOptions;
 use crate::status::ApiError;
 use crate::table::Include;
 
@@ -326,6 +327,11 @@ impl Arrival {
 }
 
 impl Exchange<'_> {
+    /// The options of a write.
+    fn write_options(&self, verb: query::WriteVerb) -> Result<WriteOptions, ApiError> {
+        self.query.write(verb, agent(self.headers))
+    }
+
     async fn answer(&self, route: &Route, verb: &str) -> Result<Response<Body>, ApiError> {
         match route {
             Route::Resource(target) => objects::serve(self, target, verb).await,

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::body::{decode, media_type};
 use super::path::Target;
+use super::query::WriteVerb;
 use super::watch::Feed;
 use super::{Body, Exchange, json_response, kubelet, method_not_allowed, no_such_path, text_response, usage};
+use crate::authorization::{Action, ResourceAction};
 use crate::faults::OpenWatch;
 use crate::registry::{
     DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
@@ -21,6 +23,8 @@ use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 use crate::types::time::after;
 
+/// The media type of server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 /// How long a request waits for a future revision.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 /// The minimum default timeout of a watch in seconds; the maximum is twice as long.
@@ -111,18 +115,15 @@ async fn collection(
             if entry.resource.namespaced && namespace.is_none() {
                 return Err(method_not_allowed());
             }
-            let mut options = write_options(exchange, entry, namespace.unwrap_or_default())?;
+            let namespace = namespace.unwrap_or_default();
+            let mut options = write_options(exchange, entry, namespace, WriteVerb::Create)?;
             let body = decode(
                 exchange.headers,
                 exchange.body,
                 entry.resource.is_custom(),
                 Some(&mut options),
             )?;
-            written(
-                exchange,
-                entry,
-                registry.create(entry, namespace.unwrap_or_default(), body, &options)?,
-            )
+            written(exchange, entry, registry.create(entry, namespace, body, &options)?)
         }
         "deletecollection" => {
             let one_by_one = entry.resource.group.is_empty() && entry.resource.plural == "namespaces";
@@ -222,31 +223,40 @@ fn subresource(
             exchange.presentation.value(&registry.scale(entry, key)?),
         )),
         (Subresource::Scale { .. }, "update") => {
-            let mut options = exchange.query.write()?;
+            let mut options = exchange.write_options(WriteVerb::Update)?;
             let scale = decode(exchange.headers, exchange.body, false, Some(&mut options))?;
             written(exchange, entry, registry.update_scale(entry, key, &scale, &options)?)
         }
         (Subresource::Scale { .. }, "patch") => {
-            let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
+            if media_type(exchange.headers) == APPLY {
+                let options = exchange.write_options(WriteVerb::Apply)?;
+                return written(
+                    exchange,
+                    entry,
+                    registry.apply_scale(entry, key, exchange.body, &options)?,
+                );
+            }
             let body = patch_body(exchange)?;
+            let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
+            let options = exchange.write_options(WriteVerb::Patch)?;
             written(
                 exchange,
                 entry,
-                registry.patch_scale(entry, key, kind, &body, &exchange.query.write()?)?,
+                registry.patch_scale(entry, key, kind, &body, &options)?,
             )
         }
         (Subresource::Eviction, "create") => {
-            let options = exchange.query.write()?;
+            let options = exchange.write_options(WriteVerb::Create)?;
             let eviction = decode(exchange.headers, exchange.body, false, None)?;
             written(exchange, entry, registry.evict(entry, key, &eviction, options.dry_run)?)
         }
         (Subresource::Binding, "create") => {
-            let options = exchange.query.write()?;
+            let options = exchange.write_options(WriteVerb::Create)?;
             let binding = decode(exchange.headers, exchange.body, false, None)?;
             written(exchange, entry, registry.bind(entry, key, &binding, &options)?)
         }
         (Subresource::Token, "create") => {
-            let options = exchange.query.write()?;
+            let options = exchange.write_options(WriteVerb::Create)?;
             let request = decode(exchange.headers, exchange.body, false, None)?;
             let token = exchange.server.request_token(key, request, options.dry_run)?;
             Ok(json_response(201, exchange.presentation.value(&token)))
@@ -292,11 +302,18 @@ fn change(
     verb: &str,
 ) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
-    let mut options = write_options(exchange, entry, &key.namespace)?;
-    let done = if verb == "patch" {
+    let write_options = |verb| write_options(exchange, entry, &key.namespace, verb);
+    let done = if verb == "patch" && media_type(exchange.headers) == APPLY {
+        let options = write_options(WriteVerb::Apply)?;
+        registry.apply(entry, key, part, exchange.body, &options, || {
+            may_create(exchange, entry, key)
+        })?
+    } else if verb == "patch" {
         let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
+        let options = write_options(WriteVerb::Patch)?;
         registry.patch(entry, key, part, kind, &patch_body(exchange)?, &options)?
     } else {
+        let mut options = write_options(WriteVerb::Update)?;
         let body = decode(
             exchange.headers,
             exchange.body,
@@ -308,10 +325,38 @@ fn change(
     written(exchange, entry, done)
 }
 
-/// The options of a write, including the escalation check of the caller.
-fn write_options(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<WriteOptions, ApiError> {
+/// An applied configuration creates a missing object if the caller may create it.
+fn may_create(exchange: &Exchange<'_>, entry: &Entry, key: &Key) -> Result<(), ApiError> {
+    let action = Action::Resource(ResourceAction {
+        verb: "create".to_owned(),
+        group: entry.resource.group.clone(),
+        resource: entry.resource.plural.clone(),
+        subresource: String::new(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    });
     let server = exchange.server;
-    let mut options = exchange.query.write()?;
+    if !server.authorizer.is_rbac() {
+        return Ok(());
+    }
+    let decision = server
+        .authorizer
+        .check(server.registry.store(), exchange.caller, &action);
+    if decision.allowed {
+        return Ok(());
+    }
+    Err(action.refusal(&exchange.caller.user, &decision.reason))
+}
+
+/// The options of a write, including the escalation check of the caller.
+fn write_options(
+    exchange: &Exchange<'_>,
+    entry: &Entry,
+    namespace: &str,
+    verb: WriteVerb,
+) -> Result<WriteOptions, ApiError> {
+    let server = exchange.server;
+    let mut options = exchange.write_options(verb)?;
     options.guard = server
         .authorizer
         .guard(server.registry.store(), exchange.caller, &entry.resource, namespace);

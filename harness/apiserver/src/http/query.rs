@@ -8,7 +8,7 @@ use crate::registry::{
     parse_dry_run,
 };
 use crate::selector::LabelSelector;
-use crate::status::{ApiError, FieldError};
+use crate::status::{ApiError, FieldError, FieldErrorType};
 
 /// The decoded parameters in order.
 #[derive(Debug, Default)]
@@ -200,21 +200,50 @@ impl Query {
         })
     }
 
+    /// The options of a write; `agent` is the user agent, after which a client that names no field manager is called.
+    ///
     /// # Errors
-    /// 422 for unknown values.
-    pub(super) fn write(&self) -> Result<WriteOptions, ApiError> {
+    /// 422 for unknown values and invalid combinations.
+    pub(super) fn write(&self, verb: WriteVerb, agent: &str) -> Result<WriteOptions, ApiError> {
+        let manager = self.get("fieldManager").unwrap_or_default();
+        let mut errors = Vec::new();
+        if verb == WriteVerb::Apply && manager.is_empty() {
+            errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        if verb == WriteVerb::Patch && self.get("force").is_some() {
+            errors.push(FieldError::forbidden(
+                "force",
+                "may not be specified for non-apply patch",
+            ));
+        }
+        errors.extend(check_manager(manager));
+        let dry_run = self.dry_run().unwrap_or_else(|error| {
+            errors.push(error);
+            false
+        });
         let field_validation = match self.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let error = FieldError::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
-                return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported("fieldValidation", other, &supported));
+                FieldValidation::Warn
             }
         };
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("meta.k8s.io", verb.options(), "", &errors));
+        }
+        let manager = if manager.is_empty() {
+            manager_of(agent)
+        } else {
+            manager.to_owned()
+        };
         Ok(WriteOptions {
-            dry_run: self.dry_run("CreateOptions")?,
+            dry_run,
             field_validation,
+            manager: Some(manager),
+            force: self.flag("force"),
             ..WriteOptions::default()
         })
     }
@@ -224,7 +253,8 @@ impl Query {
     /// # Errors
     /// 400 and 422 for invalid or contradicting values.
     pub(super) fn delete(&self, mut options: DeleteOptions) -> Result<DeleteOptions, ApiError> {
-        options.dry_run |= self.dry_run("DeleteOptions")?;
+        let dry_run = self.dry_run();
+        options.dry_run |= dry_run.map_err(|error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]))?;
         if let Some(text) = self.get("gracePeriodSeconds") {
             let seconds = text.parse().map_err(|_| {
                 ApiError::bad_request(format!(
@@ -240,14 +270,73 @@ impl Query {
         Ok(options)
     }
 
-    fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
-        let values = self
-            .0
-            .iter()
-            .filter(|(name, _)| name == "dryRun")
-            .map(|(_, value)| value.as_str());
-        parse_dry_run(options, &values.collect::<Vec<_>>())
+    fn dry_run(&self) -> Result<bool, FieldError> {
+        let values = self.0.iter().filter(|(name, _)| name == "dryRun");
+        parse_dry_run(&values.map(|(_, value)| value.as_str()).collect::<Vec<_>>())
     }
+}
+
+/// The kind of a write, which determines its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteVerb {
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH, except for the next.
+    Patch,
+    /// PATCH with a configuration: server-side apply.
+    Apply,
+}
+
+impl WriteVerb {
+    /// The kind of its options.
+    fn options(self) -> &'static str {
+        match self {
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Patch | Self::Apply => "PatchOptions",
+        }
+    }
+}
+
+/// The maximum length of a manager's name, in bytes.
+const MAX_MANAGER: usize = 128;
+
+fn check_manager(manager: &str) -> Vec<FieldError> {
+    const FIELD: &str = "fieldManager";
+    let mut errors = Vec::new();
+    if manager.len() > MAX_MANAGER {
+        errors.push(FieldError {
+            kind: FieldErrorType::TooLong,
+            field: FIELD.to_owned(),
+            value: None,
+            detail: format!("may not be more than {MAX_MANAGER} bytes"),
+        });
+    }
+    for (position, letter) in manager.char_indices().filter(|(_, letter)| !is_printable(*letter)) {
+        let detail = format!("invalid character U+{:04X} (at position {position})", u32::from(letter));
+        errors.push(FieldError::invalid(FIELD, manager, detail));
+    }
+    errors
+}
+
+/// Whether Go prints the character as it is.
+fn is_printable(letter: char) -> bool {
+    letter == ' ' || !(letter.is_control() || letter.is_whitespace())
+}
+
+/// The name of a client that names no manager: its user agent up to the first slash.
+fn manager_of(agent: &str) -> String {
+    let mut name = String::new();
+    let first = agent.split('/').next().unwrap_or_default();
+    for letter in first.chars().filter(|letter| is_printable(*letter)) {
+        if name.len().saturating_add(letter.len_utf8()) > MAX_MANAGER {
+            break;
+        }
+        name.push(letter);
+    }
+    name
 }
 
 fn invalid(errors: &[FieldError]) -> ApiError {

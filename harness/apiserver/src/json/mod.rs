@@ -5,7 +5,7 @@ mod yaml;
 
 use serde_json::Value;
 
-pub use yaml::{parse_yaml, parse_yaml_documents};
+pub use yaml::{parse_configuration, parse_yaml, parse_yaml_documents};
 
 /// The maximum nesting of lists and objects. Most clients, and this server, read 127 levels; a list, a table and a
 /// watch event together add five.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
-use serde_saphyr::{Error, Options};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Options};
 
 use super::MAX_DEPTH;
 
@@ -20,6 +20,71 @@ const VALUE: usize = 8;
 /// A syntax error, or a limit that the document exceeds.
 pub fn parse_yaml(text: &[u8]) -> Result<Value, Error> {
     serde_saphyr::from_slice_with_options::<Bounded>(text, options()).map(|bounded| bounded.0)
+}
+
+/// A text is not YAML, or not that of an object, in upstream's words.
+#[derive(Debug, thiserror::Error)]
+pub enum NoConfiguration {
+    /// The text is not YAML.
+    #[error("error converting YAML to JSON: yaml: {0}")]
+    Syntax(String),
+    /// The text is another value.
+    #[error(
+        "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {0} into Go value of type \
+         map[string]interface {{}}"
+    )]
+    NotAnObject(&'static str),
+}
+
+/// Parses a configuration for server-side apply: an object, of which a repeated key has its last value. Also returns
+/// the first repetition, as `line 7: key "k" already set in map`.
+///
+/// # Errors
+/// For any other text. An empty text is an empty object.
+pub fn parse_configuration(text: &[u8]) -> Result<(Value, Option<String>), NoConfiguration> {
+    let (value, repeated) = match parse_yaml(text) {
+        Ok(value) => (value, None),
+        Err(error) => {
+            let with_last = serde_saphyr::options! {
+                budget: serde_saphyr::budget! {
+                    max_depth: MAX_DEPTH,
+                    flow_nesting_limit: MAX_DEPTH,
+                    max_total_scalar_bytes: MAX_EXPANDED,
+                },
+                duplicate_keys: DuplicateKeyPolicy::LastWins,
+            };
+            let value = serde_saphyr::from_slice_with_options::<Bounded>(text, with_last);
+            let value = value.map_err(|_| NoConfiguration::Syntax(first_line(&error)))?;
+            (value.0, Some(repetition(&error)))
+        }
+    };
+    match value {
+        Value::Null => Ok((Value::Object(Map::new()), repeated)),
+        Value::Object(_) => Ok((value, repeated)),
+        Value::Bool(_) => Err(NoConfiguration::NotAnObject("bool")),
+        Value::Number(_) => Err(NoConfiguration::NotAnObject("number")),
+        Value::String(_) => Err(NoConfiguration::NotAnObject("string")),
+        Value::Array(_) => Err(NoConfiguration::NotAnObject("array")),
+    }
+}
+
+/// The first line of an error, without its position in the first line of the text.
+fn first_line(error: &Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let what = line.rsplit_once(": ").map_or(line, |(_, what)| what);
+    match error.location().map(|location| location.line()) {
+        Some(number) if number > 1 => format!("line {number}: {what}"),
+        _ => what.to_owned(),
+    }
+}
+
+fn repetition(error: &Error) -> String {
+    let text = error.to_string();
+    let key = text.split_once("duplicate mapping key: ").map_or("", |(_, rest)| rest);
+    let key = key.split([',', '\n']).next().unwrap_or_default();
+    let line = error.location().map_or(0, |location| location.line());
+    format!("line {line}: key {key:?} already set in map")
 }
 
 /// Parses all documents of a text.
@@ -153,9 +218,6 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             deeper.spend(name.len())?;
-            if map.contains_key(&name) {
-                return Err(A::Error::custom(format_args!("key {name:?} already set in map")));
-            }
             map.insert(name, members.next_value_seed(deeper.again())?);
         }
         Ok(map.into())

@@ -263,19 +263,17 @@ fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Val
         not_negative(errors, new, &format!("/spec/{count}"));
     }
     match new.pointer("/spec/selector").filter(|selector| !selector.is_null()) {
-        None => errors.push(FieldError::required("spec.selector", "")),
+        None => {
+            errors.push(FieldError::required("spec.selector", ""));
+            errors.push(mismatch(new));
+        }
         Some(selector) if text_of(selector).is_empty() => {
             let why = format!("empty selector is invalid for {word}");
             errors.push(FieldError::invalid("spec.selector", selector.clone(), why));
         }
         Some(selector) => {
             if !matches_template(selector, new) {
-                let labels = new
-                    .pointer("/spec/template/metadata/labels")
-                    .cloned()
-                    .unwrap_or_default();
-                let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid("spec.template.metadata.labels", labels, why));
+                errors.push(mismatch(new));
             }
         }
     }
@@ -293,6 +291,13 @@ fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Val
     if let Some(old) = old {
         immutable(errors, new, old, "/spec/selector");
     }
+}
+
+/// The selector does not match the labels of the template.
+fn mismatch(workload: &Value) -> FieldError {
+    let labels = workload.pointer("/spec/template/metadata/labels").cloned();
+    let why = "`selector` does not match template `labels`";
+    FieldError::invalid("spec.template.metadata.labels", labels.unwrap_or_default(), why)
 }
 
 fn matches_template(selector: &Value, workload: &Value) -> bool {
@@ -352,7 +357,11 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({ "selector": null }), "spec.selector: Required value")]
+    #[case(
+        json!({ "selector": null }),
+        "spec.selector: Required value\n\
+         spec.template.metadata.labels: Invalid value: {\"app\":\"a\"}: `selector` does not match template `labels`"
+    )]
     #[case(json!({ "selector": {} }), "spec.selector: Invalid value: {}: empty selector is invalid for deployment")]
     #[case(
         json!({ "selector": { "matchLabels": { "app": "b" } } }),
@@ -368,7 +377,7 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect();
-        assert_eq!(errors, [expected]);
+        assert_eq!(errors.join("\n"), expected);
     }
 
     #[rstest]

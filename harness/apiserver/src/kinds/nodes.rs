@@ -118,7 +118,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value]) {
     for (index, taint) in taints.iter().enumerate() {
-        let path = format!("spec.taints[{index}]");
+        // Upstream names the metadata.
+        let path = format!("metadata.taints[{index}]");
         let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
         syntax::qualified_name(errors, &format!("{path}.key"), key);
         syntax::label_value(errors, &format!("{path}.value"), text(taint, "/value"));
@@ -172,10 +173,10 @@ mod tests {
 
     #[rstest]
     #[case(json!({ "key": "a", "effect": "NoSchedule" }), &[])]
-    #[case(json!({ "key": "a" }), &["spec.taints[0].effect: Required value"])]
+    #[case(json!({ "key": "a" }), &["metadata.taints[0].effect: Required value"])]
     #[case(
         json!({ "key": "a", "effect": "Never" }),
-        &[r#"spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#]
+        &[r#"metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute""#]
     )]
     fn taints_are_checked(#[case] taint: Value, #[case] expected: &[&str]) {
         let node = json!({ "spec": { "taints": [taint] } });

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::attempt::refusal;
 use super::definitions::is_definition;
-use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
+use super::owners::{Owners, Sent, set_by_server};
+use super::{Entry, Part, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
@@ -29,8 +30,20 @@ impl Registry {
         &self,
         entry: &Entry,
         namespace: &str,
+        value: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        self.create_owned(entry, namespace, value, options, Owners::Writer)
+    }
+
+    /// Creates an object with managers.
+    pub(super) fn create_owned(
+        &self,
+        entry: &Entry,
+        namespace: &str,
         mut value: Value,
         options: &WriteOptions,
+        owners: Owners,
     ) -> Result<Written, ApiError> {
         let mut warnings = self.admit(entry, &mut value, options)?;
         let resource = &entry.resource;
@@ -46,7 +59,10 @@ impl Registry {
         }
         check_namespace(resource, namespace, &value)?;
         let _names = is_definition(resource).then(|| self.naming.lock());
-        self.begin(resource, namespace, &mut value);
+        let sent = Sent {
+            managers: self.begin(resource, namespace, &mut value),
+            by_server: set_by_server(resource, &value),
+        };
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         // Defaults, such as the labels of a job's pods, can depend on the name.
         let nameless = generated.then(|| value.clone());
@@ -60,6 +76,12 @@ impl Registry {
             self.complete(entry, &mut value, None)?;
             if let Some(guard) = &options.guard {
                 guard.check(&value, None)?;
+            }
+            match &owners {
+                Owners::Writer => self.own(entry, Part::Main, (None, &mut value), &sent, options),
+                Owners::Given(managers) => {
+                    metadata::put(metadata::of_mut(&mut value), "managedFields", managers.clone())
+                }
             }
             self.admit_account(entry, namespace, &mut value)?;
             self.admit_references(entry, &mut value)?;
@@ -86,19 +108,15 @@ impl Registry {
         }
     }
 
-    /// The initial metadata and status of a new object.
-    fn begin(&self, resource: &Resource, namespace: &str, value: &mut Value) {
+    /// Sets the initial metadata and status of a new object. Returns `managedFields` as the client sent it.
+    fn begin(&self, resource: &Resource, namespace: &str, value: &mut Value) -> Option<Value> {
         let uid = self.random(|random| random.uuid());
         let now = self.now_text();
         let metadata = metadata::of_mut(value);
-        for field in [
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "managedFields",
-        ] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata.remove(field);
         }
+        let managers = metadata.remove("managedFields");
         metadata.insert("uid".to_owned(), uid.into());
         metadata.insert("creationTimestamp".to_owned(), now.into());
         let namespace = resource.namespaced.then(|| namespace.into());
@@ -110,6 +128,7 @@ impl Registry {
         if let Some(object) = value.as_object_mut().filter(|_| drops_status) {
             object.remove("status");
         }
+        managers
     }
 
     fn generate(&self, prefix: &str) -> String {

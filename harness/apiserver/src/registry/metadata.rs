@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::resource::Resource;
-use crate::status::FieldError;
+use crate::status::{ApiError, FieldError};
 use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
 use quantity::Saturating as _;
 
@@ -66,8 +66,9 @@ pub fn immutable_changes(new: &Value, old: &Value) -> Vec<FieldError> {
         .collect()
 }
 
-/// Restores fields that a write must not change, and drops fields that this server does not store.
-pub fn carry_over(new: &mut Value, old: &Value) {
+/// Restores fields that a write must not change, and drops fields that this server does not store. Returns
+/// `managedFields` as the client sent it.
+pub fn carry_over(new: &mut Value, old: &Value) -> Option<Value> {
     const KEPT: [&str; 7] = [
         "name",
         "namespace",
@@ -85,8 +86,24 @@ pub fn carry_over(new: &mut Value, old: &Value) {
             old.get("metadata").and_then(|metadata| metadata.get(field)).cloned(),
         );
     }
-    metadata.remove("managedFields");
     metadata.remove("selfLink");
+    metadata.remove("managedFields")
+}
+
+/// The name of a patched object must be that of the URL.
+///
+/// # Errors
+/// 400.
+pub fn check_name(object: &Value, expected: &str) -> Result<(), ApiError> {
+    match text(object, "name") {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+        ))),
+        name if name == expected => Ok(()),
+        name => Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({expected})"
+        ))),
+    }
 }
 
 /// `metadata.generation`; 0 if absent.
@@ -149,7 +166,8 @@ fn check_members(value: &mut Value) -> Result<(), TypeMismatch> {
             _ => {}
         }
     }
-    metadata.retain(|_, field| !is_empty_collection(field));
+    // An empty list of managers removes all of them.
+    metadata.retain(|name, field| name == "managedFields" || !is_empty_collection(field));
     Ok(())
 }
 

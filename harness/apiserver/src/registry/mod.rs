@@ -4,6 +4,7 @@
 //! the special rules of single kinds are in separate files: `namespaces`, `pods`, `definitions`.
 
 mod accounts;
+mod apply;
 mod attempt;
 mod catalog;
 mod create;
@@ -16,6 +17,7 @@ mod list;
 mod metadata;
 mod namespaces;
 mod options;
+mod owners;
 mod patch;
 mod pods;
 mod references;
@@ -41,6 +43,7 @@ pub use list::Page;
 pub use options::{
     DeleteOptions, FieldValidation, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions, parse_dry_run,
 };
+pub use owners::FieldManagers;
 pub use patch::PatchKind;
 pub use update::Part;
 pub use watch::{Event, Watch};
@@ -85,6 +88,8 @@ pub struct Settings {
     pub aggregates_roles: bool,
     /// Whether a new pod gets a service account, which must exist, and a token volume.
     pub service_account_admission: bool,
+    /// When the server records who wrote which fields.
+    pub field_managers: FieldManagers,
 }
 
 /// The registry.
@@ -161,26 +166,36 @@ impl Registry {
         time_text(self.clock.now())
     }
 
-    /// Encodes an object for the store.
+    /// Encodes an object for the store, without its managers if it is too deep or too large with them.
     ///
     /// # Errors
     /// 422 for an object that is too deep to be read back, 500 for one that is too large, as upstream.
     fn draft(&self, entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
-        let resource = &entry.resource;
-        if !json::fits(value, json::MAX_DEPTH) {
-            let why = format!("exceeded max depth of {}", json::MAX_DEPTH);
-            let error = FieldError::invalid("<nil>", Value::Null, why);
-            let name = metadata::text(value, "name");
-            return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+        match encode(entry, value) {
+            Err(_) if owners::encoded(value).is_some() => {
+                metadata::of_mut(value).remove("managedFields");
+                encode(entry, value)
+            }
+            result => result,
         }
-        value["kind"] = resource.kind.as_str().into();
-        value["apiVersion"] = (*entry.stored_version).into();
-        let draft = Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)?;
-        if draft.size() > json::MAX_OBJECT {
-            return Err(write::too_large());
-        }
-        Ok(draft)
     }
+}
+
+fn encode(entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
+    let resource = &entry.resource;
+    if !json::fits(value, json::MAX_DEPTH) {
+        let why = format!("exceeded max depth of {}", json::MAX_DEPTH);
+        let error = FieldError::invalid("<nil>", Value::Null, why);
+        let name = metadata::text(value, "name");
+        return Err(ApiError::invalid(&resource.group, &resource.kind, name, &[error]));
+    }
+    value["kind"] = resource.kind.as_str().into();
+    value["apiVersion"] = (*entry.stored_version).into();
+    let draft = Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)?;
+    if draft.size() > json::MAX_OBJECT {
+        return Err(write::too_large());
+    }
+    Ok(draft)
 }
 
 /// A time in Kubernetes format: UTC, whole seconds.

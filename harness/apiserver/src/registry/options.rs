@@ -32,6 +32,10 @@ pub struct WriteOptions {
     pub duplicates: Vec<String>,
     /// An additional check that can reject the object.
     pub guard: Option<Arc<dyn Guard>>,
+    /// The field manager, as the client calls itself; `None` for the server.
+    pub manager: Option<String>,
+    /// Whether an applied configuration takes fields from other managers.
+    pub force: bool,
 }
 
 /// The revision of a list.
@@ -179,19 +183,18 @@ fn dry_run(value: &Value) -> Result<bool, ApiError> {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let texts: Vec<&str> = entries.iter().filter_map(Value::as_str).collect();
-    parse_dry_run("DeleteOptions", &texts)
+    parse_dry_run(&texts).map_err(|error| ApiError::invalid("meta.k8s.io", "DeleteOptions", "", &[error]))
 }
 
-/// Parses the values of `dryRun`; the only valid one is `All`. `options` is the kind for the error.
+/// Parses the values of `dryRun`; the only valid one is `All`.
 ///
 /// # Errors
-/// 422 for any other value.
-pub fn parse_dry_run(options: &str, values: &[&str]) -> Result<bool, ApiError> {
+/// Any other value.
+pub fn parse_dry_run(values: &[&str]) -> Result<bool, FieldError> {
     match values.iter().find(|value| !value.is_empty() && **value != "All") {
         Some(_) => {
             let all: Vec<Value> = values.iter().map(|value| (*value).into()).collect();
-            let error = FieldError::not_supported("dryRun", all, &["All"]);
-            Err(ApiError::invalid("meta.k8s.io", options, "", &[error]))
+            Err(FieldError::not_supported("dryRun", all, &["All"]))
         }
         None => Ok(values.contains(&"All")),
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::update::Change;
 use super::{Entry, Part, Registry, WriteOptions, Written, attempt::Attempt, create, metadata, tree};
 use crate::json;
 use crate::patch;
@@ -24,26 +25,22 @@ impl PatchKind {
     /// The format of a media type.
     ///
     /// # Errors
-    /// 415 with the media types that the resource accepts.
+    /// 415; for custom resources with the media types that they accept.
     pub fn of(media_type: &str, resource: &Resource) -> Result<Self, ApiError> {
         match media_type {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if !resource.is_custom() => Ok(Self::Strategic),
-            _ => {
-                let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
-                if !resource.is_custom() {
-                    accepted.push("application/strategic-merge-patch+json");
-                }
-                Err(ApiError::new(
-                    415,
-                    "UnsupportedMediaType",
-                    format!(
-                        "the body of the request was in an unknown format - accepted media types include: {}",
-                        accepted.join(", ")
-                    ),
-                ))
-            }
+            _ if resource.is_custom() => Err(ApiError::new(
+                415,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+            _ => Err(ApiError {
+                details: Some(serde_json::json!({})),
+                ..ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+            }),
         }
     }
 
@@ -96,13 +93,7 @@ impl Registry {
             let mut new = old.clone();
             new["apiVersion"] = resource.api_version().into();
             kind.apply(&mut new, body, &resource.shape)?;
-            let name = metadata::text(&new, "name");
-            if name != key.name {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    key.name
-                )));
-            }
+            metadata::check_name(&new, &key.name)?;
             create::check_namespace(resource, &key.namespace, &new)?;
             let revision = new.pointer("/metadata/resourceVersion");
             if revision.is_none_or(|revision| revision.is_null() || revision.as_str() == Some("")) {
@@ -112,7 +103,7 @@ impl Registry {
             let warnings = self
                 .admit(entry, &mut new, options)
                 .map_err(|error| unreadable(&resource.kind, &resource.version, &new, error))?;
-            match self.attempt(entry, (&current, &old), part, new, options, warnings)? {
+            match self.attempt(entry, (&current, &old), part, Change::by_writer(new, warnings), options)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }

@@ -2,8 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::owners::Owners;
 use super::patch::unreadable;
+use super::update::Change;
 use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
+use crate::apply::{self, Managers, NotApplied, ScaleWrite};
+use crate::json;
+use crate::patch;
 use crate::resource::{Resource, Shape, Subresource};
 use crate::selector::text_of;
 use crate::status::{ApiError, FieldError};
@@ -11,6 +16,35 @@ use crate::store::{Key, Object};
 use crate::types;
 
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// How a write of a Scale is recorded.
+#[derive(Clone, Copy)]
+enum Recording {
+    /// The writer owns a number of replicas that it changes.
+    Writer,
+    /// The writer owns the number of replicas that it states.
+    Applied,
+}
+
+/// `managedFields` after a write of a Scale.
+fn scale_managers(
+    old: &Value,
+    recording: Recording,
+    write: ScaleWrite<'_>,
+    force: bool,
+) -> Result<Option<Value>, ApiError> {
+    let managers = Managers::of(old);
+    let managers = match recording {
+        // An object without managers stays without.
+        Recording::Writer if managers.is_empty() => managers,
+        Recording::Writer => apply::track_scale(managers, write),
+        Recording::Applied => apply::apply_scale(managers, write, force).map_err(|error| match error {
+            NotApplied::Conflicts(conflicts) => apply::conflict_error(&conflicts),
+            NotApplied::Mistyped(violations) => ApiError::new(500, "", violations.join("; ")),
+        })?,
+    };
+    Ok(managers.encode())
+}
 
 struct Paths<'a> {
     spec_replicas: &'a str,
@@ -40,7 +74,40 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         let mut scale = scale.clone();
         types::check(SCALE, &mut scale)?;
-        self.write_scale(entry, key, options, |_| Ok(scale.clone()))
+        self.write_scale(entry, key, options, Recording::Writer, |_| Ok(scale.clone()))
+    }
+
+    /// Applies a Scale.
+    ///
+    /// # Errors
+    /// As [`Registry::apply`].
+    pub fn apply_scale(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        body: &[u8],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let applied =
+            json::parse_yaml(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") != "autoscaling/v1" || text("kind") != "Scale" {
+            let (version, kind) = (text("apiVersion"), text("kind"));
+            return Err(ApiError::bad_request(format!(
+                "invalid object type: {version}, Kind={kind}"
+            )));
+        }
+        let states_replicas = apply::stated_replicas(&applied).is_some();
+        let recording = if states_replicas {
+            Recording::Applied
+        } else {
+            Recording::Writer
+        };
+        self.write_scale(entry, key, options, recording, |mut scale| {
+            patch::merge(&mut scale, &applied);
+            types::check(SCALE, &mut scale)?;
+            Ok(scale)
+        })
     }
 
     /// Patches a Scale.
@@ -55,7 +122,7 @@ impl Registry {
         body: &[u8],
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        self.write_scale(entry, key, options, |mut scale| {
+        self.write_scale(entry, key, options, Recording::Writer, |mut scale| {
             kind.apply(&mut scale, body, &Shape::BuiltIn(SCALE))?;
             let patched = scale.clone();
             types::check(SCALE, &mut scale).map_err(|error| unreadable("Scale", "v1", &patched, error))?;
@@ -68,6 +135,7 @@ impl Registry {
         entry: &Entry,
         key: &Key,
         options: &WriteOptions,
+        recording: Recording,
         change: impl Fn(Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
         let resource = &entry.resource;
@@ -106,8 +174,21 @@ impl Registry {
             if !uid.is_empty() {
                 metadata.insert("uid".to_owned(), uid.into());
             }
-            set(&mut new, paths(resource)?.spec_replicas, replicas.into());
-            match self.attempt(entry, (&current, &old), Part::Main, new, options, Vec::new())? {
+            let path = paths(resource)?.spec_replicas;
+            set(&mut new, path, replicas.into());
+            let write = ScaleWrite {
+                manager: options.manager.as_deref().unwrap_or_default(),
+                api_version: &resource.api_version(),
+                path,
+                changes: new.pointer(&pointer(path)) != old.pointer(&pointer(path)),
+            };
+            let managers = scale_managers(&old, recording, write, options.force)?;
+            let change = Change {
+                value: new,
+                owners: Owners::Given(managers),
+                warnings: Vec::new(),
+            };
+            match self.attempt(entry, (&current, &old), Part::Main, change, options)? {
                 Attempt::Raced => {}
                 Attempt::Done(written) => {
                     let payload = match written.payload {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attempt::{Attempt, refusal};
+use super::owners::{Owners, Sent, keep_times};
 use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
 use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
@@ -19,6 +20,27 @@ pub enum Part {
     Status,
     /// `namespaces/finalize`: only `spec.finalizers`.
     Finalize,
+}
+
+/// A prepared change of an object.
+pub(super) struct Change {
+    /// The changed object, admitted.
+    pub(super) value: Value,
+    /// Where its managers come from.
+    pub(super) owners: Owners,
+    /// The warnings so far.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Change {
+    /// A change of which the writer becomes the manager.
+    pub(super) fn by_writer(value: Value, warnings: Vec<String>) -> Self {
+        Self {
+            value,
+            owners: Owners::Writer,
+            warnings,
+        }
+    }
 }
 
 impl Registry {
@@ -54,13 +76,20 @@ impl Registry {
             check_uid(resource, &current, &value)?;
             if conditional {
                 let old = tree(&current)?;
-                return match self.attempt(entry, (&current, &old), part, value, options, warnings)? {
+                return match self.attempt(
+                    entry,
+                    (&current, &old),
+                    part,
+                    Change::by_writer(value, warnings),
+                    options,
+                )? {
                     Attempt::Done(written) => Ok(written),
                     Attempt::Raced => Err(ApiError::modified(resource, &key.name)),
                 };
             }
             let old = tree(&current)?;
-            match self.attempt(entry, (&current, &old), part, value.clone(), options, warnings.clone())? {
+            let change = Change::by_writer(value.clone(), warnings.clone());
+            match self.attempt(entry, (&current, &old), part, change, options)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }
@@ -73,10 +102,14 @@ impl Registry {
         entry: &Entry,
         (current, old): (&Arc<Object>, &Value),
         part: Part,
-        mut new: Value,
+        change: Change,
         options: &WriteOptions,
-        mut warnings: Vec<String>,
     ) -> Result<Attempt, ApiError> {
+        let Change {
+            value: mut new,
+            owners,
+            mut warnings,
+        } = change;
         let resource = &entry.resource;
         if resource.is_custom() {
             warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
@@ -88,11 +121,21 @@ impl Registry {
         }
         merge(resource, part, &mut new, old);
         let changed = metadata::immutable_changes(&new, old);
-        metadata::carry_over(&mut new, old);
+        let sent = Sent {
+            managers: metadata::carry_over(&mut new, old),
+            ..Sent::default()
+        };
         self.complete(entry, &mut new, Some(old))?;
         if generation_changes(resource, &new, old) {
             let next = metadata::generation(old).saturating_add(1);
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
+        }
+        match owners {
+            Owners::Writer => self.own(entry, part, (Some(old), &mut new), &sent, options),
+            Owners::Given(managers) => {
+                metadata::put(metadata::of_mut(&mut new), "managedFields", managers);
+                keep_times(&mut new, old);
+            }
         }
         self.validate(entry, &new, Some(old), changed)?;
         self.replace(entry, current, new, options.dry_run, warnings)
@@ -228,8 +271,10 @@ fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
             for name in names {
                 copy_member(new, old, &name);
             }
-            let owners = old.pointer("/metadata/ownerReferences").cloned();
-            metadata::put(metadata::of_mut(new), "ownerReferences", owners);
+            for field in super::owners::kept_by_status(resource) {
+                let kept = old.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
+                metadata::put(metadata::of_mut(new), field, kept);
+            }
         }
         Part::Finalize => {
             let finalizers = new.pointer("/spec/finalizers").cloned();

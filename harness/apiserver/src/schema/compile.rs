@@ -98,6 +98,7 @@ impl Compiler {
             int_or_string: flag("x-kubernetes-int-or-string"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             embedded: flag("x-kubernetes-embedded-resource"),
+            atomic_map: map.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
             default: map.get("default").filter(|default| !default.is_null()).cloned(),
             ..Node::default()
         };

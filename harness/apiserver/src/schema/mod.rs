@@ -15,9 +15,9 @@ mod tests;
 use serde_json::Value;
 
 pub use self::defaults::TooLarge;
+pub(crate) use self::node::{Additional, ListType, Node, Type};
 
 use self::defaults::Filler;
-use self::node::Node;
 use self::rules::Rules;
 use crate::status::FieldError;
 
@@ -42,6 +42,11 @@ impl StructuralSchema {
             root,
             rules: Rules::compile(openapi_v3_schema)?,
         })
+    }
+
+    /// The compiled schema.
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
     }
 
     /// The uncompiled schema.

@@ -7,25 +7,27 @@ use serde_json::Value;
 
 /// The schema of one value. In `all_of` and similar only the limits are set.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// `None` if the schema allows any type, or an integer or string.
-    pub(super) type_: Option<Type>,
-    pub(super) nullable: bool,
-    pub(super) int_or_string: bool,
-    pub(super) preserve_unknown: bool,
+    pub(crate) type_: Option<Type>,
+    pub(crate) nullable: bool,
+    pub(crate) int_or_string: bool,
+    pub(crate) preserve_unknown: bool,
     /// Whether the value is an object with its own apiVersion, kind and metadata.
-    pub(super) embedded: bool,
-    pub(super) properties: BTreeMap<String, Node>,
-    pub(super) additional: Option<Additional>,
-    pub(super) items: Option<Box<Node>>,
-    pub(super) default: Option<Value>,
-    pub(super) list: ListType,
-    pub(super) limits: Limits,
+    pub(crate) embedded: bool,
+    pub(crate) properties: BTreeMap<String, Node>,
+    pub(crate) additional: Option<Additional>,
+    pub(crate) items: Option<Box<Node>>,
+    pub(crate) default: Option<Value>,
+    pub(crate) list: ListType,
+    /// Whether server-side apply treats the object as one value.
+    pub(crate) atomic_map: bool,
+    pub(crate) limits: Limits,
 }
 
 /// JSON types, with integers separate from numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Object,
     Array,
     String,
@@ -36,7 +38,7 @@ pub(super) enum Type {
 
 /// The treatment of members that are not among the properties.
 #[derive(Clone, Debug)]
-pub(super) enum Additional {
+pub(crate) enum Additional {
     /// They can have any value.
     Anything,
     /// They match this schema.
@@ -45,7 +47,7 @@ pub(super) enum Additional {
 
 /// The identity of list items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum ListType {
+pub(crate) enum ListType {
     /// None: the list is one value.
     #[default]
     Atomic,
@@ -57,37 +59,37 @@ pub(super) enum ListType {
 
 /// Limits beyond the type.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Limits {
-    pub(super) required: Vec<String>,
-    pub(super) allowed: Option<Vec<Value>>,
-    pub(super) format: Option<String>,
-    pub(super) pattern: Option<Regex>,
-    pub(super) minimum: Option<Bound>,
-    pub(super) maximum: Option<Bound>,
-    pub(super) multiple_of: Option<f64>,
-    pub(super) min_length: Option<u64>,
-    pub(super) max_length: Option<u64>,
-    pub(super) min_items: Option<u64>,
-    pub(super) max_items: Option<u64>,
-    pub(super) min_properties: Option<u64>,
-    pub(super) max_properties: Option<u64>,
-    pub(super) all_of: Vec<Node>,
-    pub(super) any_of: Vec<Node>,
-    pub(super) one_of: Vec<Node>,
-    pub(super) not: Option<Box<Node>>,
+pub(crate) struct Limits {
+    pub(crate) required: Vec<String>,
+    pub(crate) allowed: Option<Vec<Value>>,
+    pub(crate) format: Option<String>,
+    pub(crate) pattern: Option<Regex>,
+    pub(crate) minimum: Option<Bound>,
+    pub(crate) maximum: Option<Bound>,
+    pub(crate) multiple_of: Option<f64>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) max_items: Option<u64>,
+    pub(crate) min_properties: Option<u64>,
+    pub(crate) max_properties: Option<u64>,
+    pub(crate) all_of: Vec<Node>,
+    pub(crate) any_of: Vec<Node>,
+    pub(crate) one_of: Vec<Node>,
+    pub(crate) not: Option<Box<Node>>,
 }
 
 /// A minimum or maximum of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bound {
-    pub(super) value: f64,
+pub(crate) struct Bound {
+    pub(crate) value: f64,
     /// Whether the value itself is out of bounds.
-    pub(super) exclusive: bool,
+    pub(crate) exclusive: bool,
 }
 
 impl Type {
     /// The type of that name.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "object" => Some(Self::Object),
             "array" => Some(Self::Array),
@@ -100,7 +102,7 @@ impl Type {
     }
 
     /// The name in schemas.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
             Self::Array => "array",
@@ -112,7 +114,7 @@ impl Type {
     }
 
     /// Whether a value has this type. Whole numbers are integers in any notation.
-    pub(super) fn fits(self, value: &Value) -> bool {
+    pub(crate) fn fits(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Integer, Value::Number(number)) => {
                 number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
@@ -129,7 +131,7 @@ impl Type {
 
 impl Node {
     /// The schema of a member, if it is specified.
-    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         match (self.properties.get(name), &self.additional) {
             (Some(node), _) => Some(node),
             (None, Some(Additional::Schema(node))) => Some(node),
@@ -138,7 +140,7 @@ impl Node {
     }
 
     /// Whether a null is dropped.
-    pub(super) fn drops_null(&self) -> bool {
+    pub(crate) fn drops_null(&self) -> bool {
         let open = self.preserve_unknown && self.type_.is_none();
         !self.nullable && !open
     }
@@ -146,7 +148,7 @@ impl Node {
 
 impl Limits {
     /// The schemas in `allOf`, `anyOf`, `oneOf` and `not`.
-    pub(super) fn logical(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn logical(&self) -> impl Iterator<Item = &Node> {
         self.all_of
             .iter()
             .chain(&self.any_of)

@@ -4,11 +4,12 @@
 use quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::table::{Field, Form, Shape, Type, table};
+use super::table::{Field, Form, Shape, Type, Zero, table};
 use super::time;
 
 /// Makes quantities (`1024Mi` becomes `1Gi`; resource amounts are rounded up to thousandths) and times (whole seconds
-/// or six digits, UTC) canonical, and removes insignificant zero values. Idempotent. Expects a value that
+/// or six digits, UTC) canonical, removes insignificant zero values and adds those that upstream always writes.
+/// Idempotent. Expects a value that
 /// [`check`](super::check) accepted, and does not change values of the wrong type.
 pub fn canonicalise(type_name: &str, value: &mut Value) {
     if let Some(type_) = table().find(type_name) {
@@ -44,7 +45,48 @@ fn canonical_type(type_: &Type, value: &mut Value) {
     }
 }
 
+/// An object of a type in which nothing is set: the fields that upstream always writes, except those that are null.
+pub fn zero(type_name: &str) -> Value {
+    let mut object = Map::new();
+    if let Some(type_) = table().find(type_name) {
+        canonical_fields(type_, &mut object);
+    }
+    Value::Object(object)
+}
+
+/// The zero value of a field; `None` if it is null.
+fn zero_of(shape: &Shape) -> Option<Value> {
+    match shape {
+        Shape::String => Some("".into()),
+        Shape::Bool => Some(false.into()),
+        Shape::Int32 | Shape::Int64 => Some(0.into()),
+        Shape::Double => Some(0.0.into()),
+        Shape::Bytes | Shape::List(_) | Shape::Map(_) => None,
+        Shape::Type(place) => {
+            let type_ = table().get(*place)?;
+            match type_.form {
+                Form::Object => {
+                    let mut object = Map::new();
+                    canonical_fields(type_, &mut object);
+                    Some(Value::Object(object))
+                }
+                Form::Quantity => Some("0".into()),
+                Form::IntOrString => Some(0.into()),
+                _ => None,
+            }
+        }
+    }
+}
+
 fn canonical_fields(type_: &Type, map: &mut Map<String, Value>) {
+    for field in &type_.fields {
+        if field.always == Some(Zero::Value)
+            && !map.contains_key(field.name)
+            && let Some(zero) = zero_of(&field.shape)
+        {
+            map.insert(field.name.to_owned(), zero);
+        }
+    }
     map.retain(|name, value| {
         let Some(field) = type_.field(name) else { return true };
         canonical_shape(&field.shape, value);
@@ -119,15 +161,41 @@ mod tests {
         });
         canonicalise("io.k8s.api.core.v1.Node", &mut node);
         assert_eq!(
-            node,
-            json!({
-                "metadata": {"creationTimestamp": "2026-01-31T12:00:00Z"},
-                "status": {"capacity": {"memory": "1Gi", "cpu": "2", "x": "1m"}},
-            })
+            (&node["metadata"], &node["status"]["capacity"]),
+            (
+                &json!({"creationTimestamp": "2026-01-31T12:00:00Z"}),
+                &json!({"memory": "1Gi", "cpu": "2", "x": "1m"}),
+            )
         );
         let mut lease = json!({"spec": {"renewTime": "2026-01-31T12:00:00Z"}});
         canonicalise("io.k8s.api.coordination.v1.Lease", &mut lease);
-        assert_eq!(lease, json!({"spec": {"renewTime": "2026-01-31T12:00:00.000000Z"}}));
+        assert_eq!(lease["spec"], json!({"renewTime": "2026-01-31T12:00:00.000000Z"}));
+    }
+
+    #[test]
+    fn zeros_that_are_always_written_are_added() {
+        let mut node = json!({"status": {"conditions": [{"type": "Ready"}], "volumesAttached": [{"name": "v"}]}});
+        canonicalise("io.k8s.api.core.v1.Node", &mut node);
+        assert_eq!(node["spec"], json!({}));
+        assert_eq!(
+            node["status"]["daemonEndpoints"],
+            json!({"kubeletEndpoint": {"Port": 0}})
+        );
+        // Times are null, which clients read as absent.
+        assert_eq!(node["status"]["conditions"], json!([{"type": "Ready", "status": ""}]));
+        assert_eq!(
+            node["status"]["volumesAttached"],
+            json!([{"name": "v", "devicePath": ""}])
+        );
+        let zero = zero("io.k8s.api.apps.v1.Deployment");
+        assert_eq!(
+            zero,
+            json!({
+                "metadata": {},
+                "spec": {"strategy": {}, "template": {"metadata": {}, "spec": {}}},
+                "status": {},
+            })
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) mod paths;
 pub(crate) mod table;
 pub(crate) mod time;
 
-pub use self::canonical::canonicalise;
+pub use self::canonical::{canonicalise, zero};
 pub use self::check::check;
 pub use self::duplicates::duplicate_fields;
 pub use self::openapi::{definition, names_in};

@@ -73,6 +73,8 @@ pub(crate) struct Field {
     pub(crate) shape: Shape,
     /// Whether an explicit zero value is significant.
     pub(crate) keep: bool,
+    /// Whether upstream writes it even if nothing is set.
+    pub(crate) always: Option<Zero>,
     /// Whether the schema requires it.
     pub(crate) required: bool,
     /// `x-kubernetes-list-type` and its keys.
@@ -87,6 +89,15 @@ pub(crate) struct Field {
     pub(crate) retain_keys: bool,
     /// Whether a strategic merge patch replaces the map.
     pub(crate) replace: bool,
+}
+
+/// The value of a field that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zero {
+    /// Null: a pointer, list or map.
+    Null,
+    /// The zero value of its type; that of an object contains the fields that are always written.
+    Value,
 }
 
 /// How server-side apply treats a list.
@@ -235,6 +246,7 @@ impl Field {
             keep: tag.is_empty(),
             tag,
             shape: Shape::parse(shape, names)?,
+            always: None,
             required: false,
             list: None,
             atomic_map: false,
@@ -246,6 +258,8 @@ impl Field {
         for flag in parts.next().into_iter().flat_map(|flags| flags.split(' ')) {
             match flag.split_once('=').unwrap_or((flag, "")) {
                 ("keep", _) => field.keep = true,
+                ("always", "null") => field.always = Some(Zero::Null),
+                ("always", _) => field.always = Some(Zero::Value),
                 ("required", _) => field.required = true,
                 ("list", "atomic") => field.list = Some(List::Atomic),
                 ("list", "set") => field.list = Some(List::Set),
@@ -288,6 +302,11 @@ impl Shape {
             "double" => Some(Self::Double),
             name => names.binary_search(&name).ok().map(Self::Type),
         }
+    }
+
+    /// Whether it is a type itself, not a list or map of one.
+    pub(crate) fn is_type(&self) -> bool {
+        matches!(self, Self::Type(_))
     }
 
     /// The innermost type of nested lists and maps.

@@ -186,26 +186,6 @@ async fn unserved_paths_and_methods_have_errors(
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_patches_are_rejected_with_the_accepted_media_types() {
-    let cluster = Cluster::new();
-    cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
-    let path = format!("{CONFIG_MAPS}/a?fieldManager=x");
-    let answer = cluster
-        .request_as("PATCH", &path, "application/apply-patch+yaml", &config_map("a", "2"))
-        .await;
-    assert_eq!(
-        (answer.code, &answer.body["reason"]),
-        (415, &json!("UnsupportedMediaType"))
-    );
-    assert!(
-        answer.body["message"]
-            .as_str()
-            .unwrap()
-            .contains("application/strategic-merge-patch+json")
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn bodies_can_be_yaml_and_have_a_size_limit() {
     let cluster = Cluster::new();
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: value\n";

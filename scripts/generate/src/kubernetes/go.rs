@@ -18,6 +18,12 @@ pub struct Tag {
     pub tag: String,
     /// Whether an explicit zero means something: a pointer, or a field that JSON never omits.
     pub keep: bool,
+    /// Whether the field is a pointer.
+    pub pointer: bool,
+    /// Whether JSON omits the field if it is empty. Structs are never empty.
+    pub omits_empty: bool,
+    /// Whether JSON omits the field if it is zero, even a struct.
+    pub omits_zero: bool,
 }
 
 /// Where the modules' sources lie.
@@ -122,6 +128,9 @@ fn read_struct(sources: &str, type_: &str) -> Result<Option<Struct>, Box<dyn Err
                 Tag {
                     tag: number.to_owned(),
                     keep,
+                    pointer,
+                    omits_empty: options.contains("omitempty"),
+                    omits_zero: options.contains("omitzero"),
                 },
             );
         }

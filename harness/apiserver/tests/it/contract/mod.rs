@@ -13,6 +13,7 @@
 
 mod accounts;
 mod aggregation;
+mod apply;
 mod authorization;
 mod crud;
 mod definitions;

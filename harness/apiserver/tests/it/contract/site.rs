@@ -328,6 +328,23 @@ impl Site {
         self.send("PATCH", path, &[("content-type", &media_type)], body).await
     }
 
+    /// Applies a configuration.
+    pub async fn apply(&self, path: &str, manager: &str, body: Value) -> TestResponse {
+        let path = with_parameter(path, &format!("fieldManager={manager}"));
+        let headers = [("content-type", "application/apply-patch+yaml")];
+        self.send("PATCH", &path, &headers, body).await
+    }
+
+    /// Applies a configuration and takes fields from other managers.
+    pub async fn force(&self, path: &str, manager: &str, body: Value) -> TestResponse {
+        self.apply(&with_parameter(path, "force=true"), manager, body).await
+    }
+
+    /// Records `managedFields` from now on.
+    pub fn keep_managers(&self) {
+        self.transcript.borrow_mut().keep_managers();
+    }
+
     /// Records a fact about a response that is not in its body.
     pub fn note(&self, text: &str) {
         self.transcript.borrow_mut().request(text);
@@ -394,6 +411,12 @@ impl Site {
             rest: Vec::new(),
         }
     }
+}
+
+/// The path with another query parameter.
+fn with_parameter(path: &str, parameter: &str) -> String {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}{parameter}")
 }
 
 /// The paths of roles and bindings, and the kind of the roles.

@@ -13,6 +13,7 @@ pub struct Transcript {
     names: Vec<(String, &'static str)>,
     revisions: BTreeMap<String, usize>,
     patterns: [(Regex, &'static str); 9],
+    keeps_managers: bool,
 }
 
 impl Transcript {
@@ -21,6 +22,7 @@ impl Transcript {
         Self {
             text: String::new(),
             names,
+            keeps_managers: false,
             revisions: BTreeMap::new(),
             patterns: [
                 (
@@ -38,6 +40,11 @@ impl Transcript {
                 (pattern(r#"(?m)(^\s+|,)"\d+s""#), "${1}\"AGE\""),
             ],
         }
+    }
+
+    /// Keeps `managedFields` from now on.
+    pub fn keep_managers(&mut self) {
+        self.keeps_managers = true;
     }
 
     /// Replaces placeholders by the names of this run.
@@ -96,6 +103,10 @@ impl Transcript {
                             true
                         }
                     });
+                    // Upstream lists conflicts in any order.
+                    if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+                        causes.sort_by_key(Value::to_string);
+                    }
                 }
                 if map.get("resourceVersion").and_then(Value::as_str) == Some("") {
                     map.remove("resourceVersion");
@@ -113,13 +124,17 @@ impl Transcript {
                 {
                     self.hide_revision(object);
                 }
-                for unkept in [
-                    "storageVersionHash",
-                    "managedFields",
-                    "serviceAccount",
-                    "serviceAccountName",
-                ] {
+                for unkept in ["storageVersionHash", "serviceAccount", "serviceAccountName"] {
                     map.remove(unkept);
+                }
+                if !self.keeps_managers {
+                    map.remove("managedFields");
+                } else if let Some(managers) = map.get_mut("managedFields").and_then(Value::as_array_mut) {
+                    // Servers sort them by time.
+                    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+                    managers.sort_by_key(|entry| {
+                        ["operation", "manager", "apiVersion", "subresource"].map(|name| text(entry, name))
+                    });
                 }
                 if let Some(Value::String(revision)) = map.get_mut("resourceVersion")
                     && revision.parse::<u64>().is_ok()

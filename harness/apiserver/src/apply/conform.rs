@@ -1,0 +1,128 @@
+//! Checks that an applied configuration has the type of its kind.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::kind::{Kind, Scalar, Structure};
+use super::path::Element;
+
+/// The violations of a configuration, each with its path, in upstream's words.
+pub(crate) fn violations(kind: Kind<'_>, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    check(kind, value, "", &mut found);
+    found
+}
+
+fn check(kind: Kind<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
+    let report = |found: &mut Vec<String>, what: String| {
+        let separator = if path.is_empty() { "" } else { ": " };
+        found.push(format!("{path}{separator}{what}"));
+    };
+    match (kind.structure(Some(value)), value) {
+        (_, Value::Null) => {}
+        (Structure::Scalar(scalar), value) => {
+            if let Some(what) = mismatch(scalar, value) {
+                report(found, what);
+            }
+        }
+        (Structure::Object(kind, _), Value::Object(members)) => {
+            for (name, member) in members {
+                let path = format!("{path}.{name}");
+                match kind.member(name) {
+                    Some((kind, _)) => check(kind, member, &path, found),
+                    None => {
+                        found.push(format!("{path}: field not declared in schema"));
+                        return;
+                    }
+                }
+            }
+        }
+        (Structure::List(items), Value::Array(list)) => {
+            let mut seen = BTreeSet::new();
+            for (index, item) in (0..).zip(list) {
+                let element = if items.is_associative() {
+                    match items.element(item) {
+                        Ok(element) => element,
+                        Err(why) => return report(found, format!("element {index}: {why}")),
+                    }
+                } else {
+                    Element::Index(index)
+                };
+                let below = format!("{path}{element}");
+                if items.is_associative() && !seen.insert(element.clone()) {
+                    report(found, format!("duplicate entries for key {element}"));
+                }
+                check(items.kind, item, &below, found);
+            }
+        }
+        (Structure::Object(..), value) => report(found, format!("expected map, got {}", shown(value))),
+        (Structure::List(_), value) => report(found, format!("expected list, got {}", shown(value))),
+    }
+}
+
+fn mismatch(scalar: Scalar, value: &Value) -> Option<String> {
+    match (scalar, value) {
+        (Scalar::Number, Value::Number(_))
+        | (Scalar::Text, Value::String(_))
+        | (Scalar::Bool, Value::Bool(_))
+        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Scalar::Number, value) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::Text, value) => Some(format!("expected string, got {}", debugged(value))),
+        (Scalar::Bool, value) => Some(format!("expected boolean, got {}", shown(value))),
+        (Scalar::Any, value) => Some(format!("expected any scalar, got {}", shown(value))),
+    }
+}
+
+/// The type of a value in Go.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as Go formats it with `%v`.
+fn shown(value: &Value) -> String {
+    format!("&{{{}}}", plain(value))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| format!("{name}:{}", plain(value)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A value as Go formats it with `%#v`.
+fn debugged(value: &Value) -> String {
+    fn inner(value: &Value) -> String {
+        match value {
+            Value::Null => "interface {}(nil)".to_owned(),
+            Value::Array(items) => format!(
+                "[]interface {{}}{{{}}}",
+                items.iter().map(inner).collect::<Vec<_>>().join(", ")
+            ),
+            Value::Object(members) => {
+                let members = members.iter().map(|(name, value)| format!("{name:?}:{}", inner(value)));
+                format!(
+                    "map[string]interface {{}}{{{}}}",
+                    members.collect::<Vec<_>>().join(", ")
+                )
+            }
+            other => other.to_string(),
+        }
+    }
+    format!("&value.valueUnstructured{{Value:{}}}", inner(value))
+}

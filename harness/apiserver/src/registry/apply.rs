@@ -1,0 +1,191 @@
+//! Server-side apply: creates or changes an object to contain a configuration.
+
+use serde_json::Value;
+
+use super::attempt::Attempt;
+use super::owners::{Owners, empty_object};
+use super::{Entry, FieldValidation, Part, Registry, WriteOptions, Written, create, metadata, tree};
+use crate::apply::{self, NotApplied};
+use crate::json;
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::Key;
+
+impl Registry {
+    /// Applies a configuration, in YAML or JSON. `may_create` decides whether the caller may create a missing object.
+    ///
+    /// # Errors
+    /// 400, 403, 404, 409, 422 and 500 as in upstream; 409 for conflicts with other managers.
+    pub fn apply(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        part: Part,
+        body: &[u8],
+        options: &WriteOptions,
+        may_create: impl Fn() -> Result<(), ApiError>,
+    ) -> Result<Written, ApiError> {
+        let resource = &entry.resource;
+        let (configuration, repeated) = json::parse_configuration(body)
+            .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        check_configuration(resource, &configuration)?;
+        loop {
+            let current = match self.get(entry, key) {
+                Ok(current) => Some(current),
+                Err(error) if error.code == 404 && part == Part::Main => None,
+                Err(error) => return Err(error),
+            };
+            let old = current.as_deref().map(tree).transpose()?;
+            let mut new = self.configured(entry, part, (old.as_ref(), &configuration), options)?;
+            let warnings = repeated_keys(repeated.as_deref(), options)?;
+            // Fields that the kind does not have were refused, and others are dropped in silence.
+            let options = &WriteOptions {
+                field_validation: FieldValidation::Ignore,
+                ..options.clone()
+            };
+            let unconverted = |error| unconverted(resource, &configuration, error);
+            create::check_namespace(resource, &key.namespace, &new)?;
+            metadata::check_name(&new, &key.name)?;
+            let owners = Owners::Given(super::owners::encoded(&new).cloned());
+            match (current, old) {
+                (Some(current), Some(old)) => {
+                    self.admit(entry, &mut new, options).map_err(unconverted)?;
+                    let change = super::update::Change {
+                        value: new,
+                        owners,
+                        warnings,
+                    };
+                    if let Attempt::Done(written) = self.attempt(entry, (&current, &old), part, change, options)? {
+                        return Ok(written);
+                    }
+                }
+                _ => {
+                    may_create()?;
+                    let uid = metadata::text(&new, "uid");
+                    if !uid.is_empty() {
+                        let why = format!(
+                            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                        );
+                        return Err(ApiError::conflict(resource, &key.name, &why));
+                    }
+                    self.admit(entry, &mut new, options).map_err(unconverted)?;
+                    match self.create_owned(entry, &key.namespace, new, options, owners) {
+                        // Another client created it meanwhile.
+                        Err(error) if error.reason == "AlreadyExists" => {}
+                        Ok(mut written) => {
+                            written.warnings.extend(warnings);
+                            return Ok(written);
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The object with the configuration.
+    fn configured(
+        &self,
+        entry: &Entry,
+        part: Part,
+        (old, configuration): (Option<&Value>, &Value),
+        options: &WriteOptions,
+    ) -> Result<Value, ApiError> {
+        let resource = &entry.resource;
+        let empty = empty_object(resource);
+        let mut live = old.cloned().unwrap_or_else(|| empty.clone());
+        live["apiVersion"] = resource.api_version().into();
+        live["kind"] = resource.kind.as_str().into();
+        let applied = self.with_write(entry, part, options, |write| {
+            apply::apply(&empty, &live, configuration, options.force, write)
+        });
+        applied.map_err(|error| match error {
+            NotApplied::Conflicts(conflicts) => apply::conflict_error(&conflicts),
+            NotApplied::Mistyped(violations) => mistyped(resource, configuration, &violations),
+        })
+    }
+}
+
+/// The error of a configuration that does not have the type of its kind.
+fn mistyped(resource: &Resource, configuration: &Value, violations: &[String]) -> ApiError {
+    let what = match violations {
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    let title = title(resource, configuration);
+    ApiError::new(
+        500,
+        "",
+        format!("failed to create typed patch object ({title}): {what}"),
+    )
+}
+
+/// The error of a configuration that cannot be decoded to an object of its kind.
+fn unconverted(resource: &Resource, configuration: &Value, error: ApiError) -> ApiError {
+    if error.code != 400 {
+        return error;
+    }
+    let (_, why) = error
+        .message
+        .split_once("cannot be handled as a ")
+        .unwrap_or(("", &error.message));
+    let (_, why) = why.split_once(": ").unwrap_or(("", why));
+    // Upstream converts values here instead of decoding text.
+    let why = match (
+        why.strip_prefix("json: cannot unmarshal number "),
+        why.rsplit_once(" of type "),
+    ) {
+        (Some(_), Some((_, wanted))) => format!("cannot convert float64 to {wanted}"),
+        _ => why.to_owned(),
+    };
+    let (kind, title) = (&resource.kind, title(resource, configuration));
+    let version = resource.api_version();
+    ApiError::new(
+        500,
+        "",
+        format!(
+            "failed to convert new object ({title}) to proper version: unable to convert unstructured object to \
+             {version}, Kind={kind}: {why}"
+        ),
+    )
+}
+
+/// A configuration in messages.
+fn title(resource: &Resource, configuration: &Value) -> String {
+    let text = |field| metadata::text(configuration, field);
+    let (namespace, name, kind) = (text("namespace"), text("name"), &resource.kind);
+    format!(
+        "{namespace}/{name}; {}/{}, Kind={kind}",
+        resource.group, resource.version
+    )
+}
+
+/// What follows from a key that occurs twice in a mapping: `line 7: key "k" already set in map`.
+fn repeated_keys(repeated: Option<&str>, options: &WriteOptions) -> Result<Vec<String>, ApiError> {
+    match (repeated, options.field_validation) {
+        (None, _) | (_, FieldValidation::Ignore) => Ok(Vec::new()),
+        (Some(what), FieldValidation::Warn) => Ok(vec![what.to_owned()]),
+        (Some(what), FieldValidation::Strict) => Err(ApiError::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {what}"
+        ))),
+    }
+}
+
+fn check_configuration(resource: &Resource, configuration: &Value) -> Result<(), ApiError> {
+    let text = |name: &str| configuration.get(name).and_then(Value::as_str).unwrap_or_default();
+    if text("apiVersion") != resource.api_version() || text("kind") != resource.kind {
+        let version = match text("apiVersion") {
+            "" => "/".to_owned(),
+            version if version.contains('/') => version.to_owned(),
+            version => format!("/{version}"),
+        };
+        let kind = text("kind");
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {version}, Kind={kind}"
+        )));
+    }
+    if super::owners::encoded(configuration).is_some_and(|managers| !managers.is_null()) {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
