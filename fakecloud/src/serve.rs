@@ -14,6 +14,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clock::{Clock, Seed};
 use futures::future::try_join_all;
+use http::HeaderValue;
+use http::header::USER_AGENT;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_api::duration::GoDuration;
 use mcm_driver::proto::driver_server::DriverServer;
@@ -177,6 +179,9 @@ impl ServeOptions {
         };
         // Failed calls are returned as data, and kubelets retry them by their own rules.
         config.default_retry = false;
+        config
+            .headers
+            .push((USER_AGENT, HeaderValue::from_static(KUBELET_AGENT)));
         let server = config.cluster_url.to_string();
         let client = kube::Client::try_from(config).context("cannot build a Kubernetes client")?;
         let client = metrics.counted(client);
@@ -186,6 +191,10 @@ impl ServeOptions {
         }
     }
 }
+
+/// The user agent of the simulated kubelets. The API server uses the part before the slash as the field manager, which
+/// tells them from real ones.
+const KUBELET_AGENT: &str = concat!("fakecloud/", env!("CARGO_PKG_VERSION"), " (kubelets)");
 
 /// The configuration by `KUBECONFIG` or `~/.kube/config`, else that of the pod that this process runs in.
 async fn inferred() -> anyhow::Result<kube::Config> {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clock::{Clock, NoEntropy, Seed};
-use http::{Request, Response};
+use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -265,6 +266,7 @@ impl Server {
         Service {
             inner: Arc::clone(&self.inner),
             identity: Some(Arc::new(identity.authenticated())),
+            agent: None,
         }
     }
 
@@ -273,6 +275,7 @@ impl Server {
         Service {
             inner: Arc::clone(&self.inner),
             identity: None,
+            agent: None,
         }
     }
 
@@ -329,6 +332,19 @@ impl Server {
 pub struct Service {
     inner: Arc<Inner>,
     identity: Option<Arc<Identity>>,
+    agent: Option<HeaderValue>,
+}
+
+impl Service {
+    /// The same connection for a program of that name, the user agent of its requests. Their writes are recorded under
+    /// it; see [`FieldManagers`].
+    #[must_use]
+    pub fn named(self, program: &'static str) -> Self {
+        Self {
+            agent: Some(HeaderValue::from_static(program)),
+            ..self
+        }
+    }
 }
 
 impl<B> tower::Service<Request<B>> for Service
@@ -345,8 +361,11 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Self { inner, identity } = self.clone();
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let Self { inner, identity, agent } = self.clone();
+        if let Some(agent) = agent {
+            request.headers_mut().entry(USER_AGENT).or_insert(agent);
+        }
         Box::pin(async move { inner.handle(identity.as_deref(), request).await })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::object::text;
 
 /// Prefixes of the user agents of mcm and fakecloud, under which the API server records their writes.
-const OURS: [&str; 2] = ["mcm", "fakecloud"];
+const OURS: [&str; 2] = ["machine-controller-manager", "fakecloud"];
 
 /// Prefix of the taints of Kubernetes controllers.
 const KUBERNETES_TAINT_PREFIX: &str = "node.kubernetes.io/";

@@ -205,7 +205,7 @@ fn with_finalizer(node: Seen) -> Seen {
 #[case::a_foreign_node_stays(vec![foreign_node(json!({}), &[]), foreign_node(json!({}), &[])], None)]
 #[case::a_foreign_node_gets_the_finalizer(vec![foreign_node(json!({}), &[]), with_finalizer(foreign_node(json!({}), &[]))], Some("I10"))]
 #[case::a_kubelet_writes_its_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({ "a": "b" }), &["kubelet"])], None)]
-#[case::mcm_writes_a_foreign_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({}), &["kubelet", "mcm"])], Some("I10"))]
+#[case::mcm_writes_a_foreign_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({}), &["kubelet", "machine-controller-manager"])], Some("I10"))]
 fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] violated: Option<&str>) {
     seen.into_iter().fold(Story::new(), Story::observe).violates(violated);
 }

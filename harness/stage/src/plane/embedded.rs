@@ -106,7 +106,10 @@ impl ControlPlane {
         let place = options.data.as_deref().unwrap_or(folder.path()).join("kubeconfig");
         let kubeconfig = write_kubeconfig(&place, current_context(&admin)?, namespace)?;
 
-        let client = kube::Client::new(server.service(Identity::admin()), namespace);
+        let client = kube::Client::new(
+            server.service(Identity::admin()).named("kube-controller-manager"),
+            namespace,
+        );
         if let Some(role) = options.role {
             role.install(&client, namespace).await?;
         }
