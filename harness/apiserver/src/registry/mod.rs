@@ -18,6 +18,7 @@ mod metadata;
 mod namespaces;
 mod options;
 mod owners;
+mod part;
 mod patch;
 mod pods;
 mod references;
@@ -44,8 +45,8 @@ pub use options::{
     DeleteOptions, FieldValidation, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions, parse_dry_run,
 };
 pub use owners::FieldManagers;
+pub use part::Part;
 pub use patch::PatchKind;
-pub use update::Part;
 pub use watch::{Event, Watch};
 pub use write::check_review;
 

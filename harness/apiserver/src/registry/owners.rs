@@ -160,17 +160,6 @@ impl Registry {
     }
 }
 
-impl Part {
-    /// The name of the subresource; empty for the object itself.
-    pub(super) fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Finalize => "finalize",
-        }
-    }
-}
-
 /// `managedFields` of an object.
 pub(super) fn encoded(object: &Value) -> Option<&Value> {
     object.get("metadata")?.get("managedFields")

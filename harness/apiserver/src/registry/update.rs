@@ -11,17 +11,6 @@ use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 
-/// The endpoint of an update, which determines what it can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The object itself: everything except the status, if that is a subresource.
-    Main,
-    /// `/status`.
-    Status,
-    /// `namespaces/finalize`: only `spec.finalizers`.
-    Finalize,
-}
-
 /// A prepared change of an object.
 pub(super) struct Change {
     /// The changed object, admitted.
