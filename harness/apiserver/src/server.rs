@@ -63,6 +63,9 @@ pub struct Options {
     /// Whether a new pod gets a service account, which must exist, and a volume with its token, as with the admission
     /// plugin ServiceAccount.
     pub service_account_admission: bool,
+    /// Whether the server keeps an APIService for each group version that definitions serve. The default; a simulation
+    /// has no client that reads them.
+    pub api_services: bool,
     /// Whether a watch continues after its timeout while no fault rule can act on it. It then sends one bookmark per
     /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
@@ -85,6 +88,7 @@ impl Options {
             namespace_controllers: false,
             authorization: Authorization::default(),
             service_account_admission: false,
+            api_services: true,
             lasting_watches: false,
             metrics: Vec::new(),
             data: None,
@@ -147,6 +151,7 @@ impl Server {
             namespace_controllers,
             authorization,
             service_account_admission,
+            api_services,
             lasting_watches,
             metrics,
             data,
@@ -185,6 +190,7 @@ impl Server {
             certificate_authority,
             aggregates_roles: authorization == Authorization::Rbac,
             service_account_admission,
+            api_services,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
         let marking = Marking {
@@ -209,6 +215,7 @@ impl Server {
         if authorization == Authorization::Rbac {
             registry.seed_roles(&mut seed.stream("apiserver role ids"), loaded.is_some())?;
         }
+        registry.seed_cluster(&mut seed.stream("apiserver cluster ids"), loaded.is_some())?;
         let authorizer = Authorizer::new(authorization, registry.store());
         let inner = Inner {
             registry,

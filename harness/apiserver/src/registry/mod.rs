@@ -4,6 +4,7 @@
 //! the special rules of single kinds are in separate files: `namespaces`, `pods`, `definitions`.
 
 mod accounts;
+mod addresses;
 mod attempt;
 mod catalog;
 mod create;
@@ -22,6 +23,7 @@ mod references;
 mod restore;
 mod roles;
 mod scale;
+mod seeds;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -85,6 +87,8 @@ pub struct Settings {
     pub aggregates_roles: bool,
     /// Whether a new pod gets a service account, which must exist, and a token volume.
     pub service_account_admission: bool,
+    /// Whether the server keeps an APIService for each group version that definitions serve.
+    pub api_services: bool,
 }
 
 /// The registry.
@@ -96,6 +100,8 @@ pub struct Registry {
     definitions: Mutex<()>,
     /// Locked from the check of a definition's names until the definition is stored.
     naming: ReentrantMutex<()>,
+    /// Locked from the allocation of a service's address and ports until the service is stored.
+    allocations: ReentrantMutex<()>,
     clock: Clock,
     random: Mutex<Stream>,
     settings: Settings,
@@ -115,6 +121,7 @@ impl Registry {
             catalog,
             definitions: Mutex::new(()),
             naming: ReentrantMutex::new(()),
+            allocations: ReentrantMutex::new(()),
             clock,
             random: Mutex::new(random),
             settings,

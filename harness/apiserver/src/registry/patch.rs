@@ -90,11 +90,12 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let resource = &entry.resource;
+        let storage = entry.storage();
         loop {
-            let current = self.get(entry, key)?;
+            let current = self.get(&storage, key)?;
             let old = tree(&current)?;
             let mut new = old.clone();
-            new["apiVersion"] = resource.api_version().into();
+            entry.convert_from_stored(&mut new);
             kind.apply(&mut new, body, &resource.shape)?;
             let name = metadata::text(&new, "name");
             if name != key.name {
@@ -112,7 +113,8 @@ impl Registry {
             let warnings = self
                 .admit(entry, &mut new, options)
                 .map_err(|error| unreadable(&resource.kind, &resource.version, &new, error))?;
-            match self.attempt(entry, (&current, &old), part, new, options, warnings)? {
+            entry.convert_to_stored(&mut new);
+            match self.attempt(&storage, (&current, &old), part, new, options, warnings)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }

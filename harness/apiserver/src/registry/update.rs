@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::attempt::{Attempt, refusal};
-use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
-use crate::resource::{Generation, Resource};
+use super::{Entry, Payload, Registry, WriteOptions, Written, addresses, create, delete, metadata, tree};
+use crate::kinds;
+use crate::resource::{Generation, Resource, Validate};
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 
@@ -19,6 +20,29 @@ pub enum Part {
     Status,
     /// `namespaces/finalize`: only `spec.finalizers`.
     Finalize,
+    /// `certificatesigningrequests/approval`: only `status.conditions`.
+    Approval,
+    /// `pods/ephemeralcontainers`: only `spec.ephemeralContainers`.
+    EphemeralContainers,
+    /// `pods/resize`: only the resources of containers.
+    Resize,
+}
+
+impl Part {
+    /// The entry with the checks of this endpoint: parts of pods and approvals have their own.
+    fn checks(self, entry: &Entry) -> Entry {
+        let validate: Validate = match self {
+            Self::Main | Self::Status | Self::Finalize => return entry.clone(),
+            Self::Approval => kinds::validate_approval,
+            Self::EphemeralContainers => kinds::validate_ephemeral,
+            Self::Resize => kinds::validate_resize,
+        };
+        let resource = Resource {
+            validate: Some(validate),
+            ..(*entry.resource).clone()
+        };
+        entry.with_resource(resource)
+    }
 }
 
 impl Registry {
@@ -34,8 +58,10 @@ impl Registry {
         mut value: Value,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let resource = &entry.resource;
         let warnings = self.admit(entry, &mut value, options)?;
+        entry.convert_to_stored(&mut value);
+        let entry = &entry.storage();
+        let resource = &entry.resource;
         let name = metadata::text(&value, "name");
         if name.is_empty() && part == Part::Main {
             let error = FieldError::required("metadata.name", "name or generateName is required");
@@ -82,11 +108,14 @@ impl Registry {
             warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
         }
         let _names = super::definitions::is_definition(resource).then(|| self.naming.lock());
+        let is_service = addresses::is_service(resource);
+        let _allocations = is_service.then(|| self.allocations.lock());
         check_revision(resource, current, &new)?;
         if let Some(guard) = &options.guard {
             guard.check(&new, Some(old))?;
         }
         merge(resource, part, &mut new, old);
+        self.stamp(entry, &mut new, Some(old));
         let changed = metadata::immutable_changes(&new, old);
         metadata::carry_over(&mut new, old);
         self.complete(entry, &mut new, Some(old))?;
@@ -94,7 +123,10 @@ impl Registry {
             let next = metadata::generation(old).saturating_add(1);
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
-        self.validate(entry, &new, Some(old), changed)?;
+        self.validate(&part.checks(entry), &new, Some(old), changed)?;
+        if is_service {
+            self.allocate(entry, &mut new, Some(old))?;
+        }
         self.replace(entry, current, new, options.dry_run, warnings)
     }
 
@@ -133,6 +165,9 @@ impl Registry {
         }
         match self.store.put(&entry.table, Some(current.revision), draft, None) {
             Ok(object) => {
+                if addresses::is_service(resource) {
+                    self.sync_addresses(&object.key, Some(&new), Some(&tree(current)?))?;
+                }
                 self.updated(entry, &object)?;
                 done(object)
             }
@@ -231,6 +266,17 @@ fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
             let owners = old.pointer("/metadata/ownerReferences").cloned();
             metadata::put(metadata::of_mut(new), "ownerReferences", owners);
         }
+        Part::Approval => {
+            let conditions = new.pointer("/status/conditions").cloned();
+            *new = old.clone();
+            metadata::put(metadata::member_object(new, "status"), "conditions", conditions);
+        }
+        Part::EphemeralContainers => {
+            let containers = new.pointer("/spec/ephemeralContainers").cloned();
+            *new = old.clone();
+            metadata::put(metadata::member_object(new, "spec"), "ephemeralContainers", containers);
+        }
+        Part::Resize => kinds::keep_only_resize(new, old),
         Part::Finalize => {
             let finalizers = new.pointer("/spec/finalizers").cloned();
             *new = old.clone();

@@ -377,6 +377,7 @@ fn new_server(
         trace: trace.clone(),
     };
     let options = apiserver::Options {
+        api_services: false,
         observer: Some(Arc::new(observer)),
         lasting_watches: !job.every_renewal,
         ..controllers::server_options(clock.clone(), seed.child(name), audit)
