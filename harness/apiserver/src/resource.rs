@@ -44,11 +44,18 @@ pub enum Subresource {
     Binding,
     /// `namespaces/finalize`.
     Finalize,
+    /// `certificatesigningrequests/approval`: the conditions of its status.
+    Approval,
+    /// `pods/ephemeralcontainers`.
+    EphemeralContainers,
+    /// `pods/resize`: the resources of the containers.
+    Resize,
     /// `serviceaccounts/token`.
     Token,
     /// `pods/log`.
     Log,
-    /// A connection into a pod: `pods/exec`, `pods/attach` and `pods/portforward`.
+    /// A connection into a pod, node or service: `pods/exec`, `pods/attach`, `pods/portforward`, and the `proxy`
+    /// subresources.
     Connect {
         /// The last segment of its path.
         name: &'static str,
@@ -66,6 +73,9 @@ impl Subresource {
             Self::Eviction => "eviction",
             Self::Binding => "binding",
             Self::Finalize => "finalize",
+            Self::Approval => "approval",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
             Self::Token => "token",
             Self::Log => "log",
             Self::Connect { name, .. } => name,
@@ -94,6 +104,28 @@ pub struct Selectable {
     pub pointer: String,
     /// The value of objects without the field.
     pub missing: String,
+    /// The label of the field in the storage version, if that is another one.
+    pub stored_label: Option<String>,
+}
+
+impl Selectable {
+    /// The label under which stored objects are indexed.
+    pub fn stored_label(&self) -> &str {
+        self.stored_label.as_deref().unwrap_or(&self.label)
+    }
+}
+
+/// The conversion of a version whose objects are stored in the form of another version, possibly of another group.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion {
+    /// The group of the storage version.
+    pub group: &'static str,
+    /// The storage version; its resource has the same plural.
+    pub version: &'static str,
+    /// Converts an object of this version to the form of the storage version.
+    pub to_stored: fn(&mut Value),
+    /// Converts a stored object to this version.
+    pub from_stored: fn(&mut Value),
 }
 
 /// A column of `kubectl get`.
@@ -172,7 +204,7 @@ pub struct Resource {
     pub endpoint: Endpoint,
     /// Whether DELETE returns the object instead of a Status.
     pub returns_deleted: bool,
-    /// The selectable fields.
+    /// The selectable fields. Their pointers refer to the stored form.
     pub selectable: Vec<Selectable>,
     /// How tables are rendered.
     pub printer: Printer,
@@ -180,8 +212,11 @@ pub struct Resource {
     pub shape: Shape,
     /// Sets defaults on create and update, before validation.
     pub prepare: Option<Prepare>,
-    /// Validates beyond the type.
+    /// Validates beyond the type. A version with a conversion validates the stored form, instead of the storage
+    /// version.
     pub validate: Option<Validate>,
+    /// How objects are stored, unless in the form of this version.
+    pub conversion: Option<Conversion>,
 }
 
 impl Resource {

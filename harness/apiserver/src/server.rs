@@ -67,6 +67,9 @@ pub struct Options {
     pub service_account_admission: bool,
     /// When the server records who wrote which fields (`metadata.managedFields`).
     pub field_managers: FieldManagers,
+    /// Whether the server keeps an APIService for each group version that definitions serve. The default; a simulation
+    /// has no client that reads them.
+    pub api_services: bool,
     /// Whether a watch continues after its timeout while no fault rule can act on it. It then sends one bookmark per
     /// timeout. For virtual time, where clients would only restart the watch.
     pub lasting_watches: bool,
@@ -90,6 +93,7 @@ impl Options {
             authorization: Authorization::default(),
             service_account_admission: false,
             field_managers: FieldManagers::default(),
+            api_services: true,
             lasting_watches: false,
             metrics: Vec::new(),
             data: None,
@@ -153,6 +157,7 @@ impl Server {
             authorization,
             service_account_admission,
             field_managers,
+            api_services,
             lasting_watches,
             metrics,
             data,
@@ -192,6 +197,7 @@ impl Server {
             aggregates_roles: authorization == Authorization::Rbac,
             service_account_admission,
             field_managers,
+            api_services,
         };
         let marks = Arc::new(Marks::new(clock.clone()));
         let marking = Marking {
@@ -216,6 +222,7 @@ impl Server {
         if authorization == Authorization::Rbac {
             registry.seed_roles(&mut seed.stream("apiserver role ids"), loaded.is_some())?;
         }
+        registry.seed_cluster(&mut seed.stream("apiserver cluster ids"), loaded.is_some())?;
         let authorizer = Authorizer::new(authorization, registry.store());
         let inner = Inner {
             registry,

@@ -259,6 +259,16 @@ impl FieldError {
         }
     }
 
+    /// `spec.foo: Too many: 65: must have at most 64 items`.
+    pub fn too_many(field: impl Into<String>, found: usize, most: usize) -> Self {
+        Self {
+            kind: FieldErrorType::TooMany,
+            field: field.into(),
+            value: Some(found.into()),
+            detail: format!("must have at most {most} items"),
+        }
+    }
+
     /// The text without the field, as in the message of a cause.
     fn body(&self) -> String {
         let word = match self.kind {

@@ -1,5 +1,7 @@
 //! Applies a configuration.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::conflict::{Conflict, NotApplied};
@@ -14,7 +16,7 @@ use super::reconcile::reconcile;
 use super::remove::remove;
 use super::set::FieldSet;
 use super::tracking::{Changes, compare, filtered, name_of, track};
-use super::{Version, Write, kind_of, set_managers, unmanaged, without_managers};
+use super::{Write, kind_of, set_managers, unmanaged, without_managers};
 
 /// The manager of the fields of an object that is applied for the first time and had no managers.
 const BEFORE: &str = "before-first-apply";
@@ -131,36 +133,54 @@ fn conflicts(managers: &Managers, changes: &Changes) -> Vec<Conflict> {
 
 /// Removes the fields that the manager applied last time, not this time, and that no other manager owns.
 fn pruned(merged: &Value, last: &Owned, others: &Managers, fields: &FieldSet, write: &Write<'_>) -> Value {
-    let Version::Served(shape) = write.versions.find(&last.version) else {
+    let Some(shape) = write.versions.shape(&last.version) else {
         return merged.clone();
     };
     let kind = Kind::of(shape);
-    let last = with_declared_parents(kind, &last.fields);
-    let without_last = remove(kind, merged, &last);
-    let without_unowned = keep_owned(kind, merged, &without_last, others, fields, write);
+    let merged = write.versions.convert(merged, write.api_version, &last.version);
+    let last_fields = with_declared_parents(kind, &last.fields);
+    let removed = remove(kind, &merged, &last_fields);
+    let kept = keep_owned(&merged, removed, last, others, fields, write);
     // Only what the manager applied itself is removed.
-    let mut gone = with_declared_parents(kind, &fields_of(kind, merged));
-    gone.subtract(&with_declared_parents(kind, &fields_of(kind, &without_unowned)));
-    remove(kind, merged, &gone.intersection(&last))
+    let mut gone = with_declared_parents(kind, &fields_of(kind, &merged));
+    gone.subtract(&with_declared_parents(kind, &fields_of(kind, &kept)));
+    let pruned = remove(kind, &merged, &gone.intersection(&last_fields));
+    write
+        .versions
+        .convert(&pruned, &last.version, write.api_version)
+        .into_owned()
 }
 
-/// Restores the removed fields that any manager owns, including those of the new configuration.
+/// Restores the removed fields that any manager owns, including those of the new configuration. Both objects have the
+/// version of `last`.
 fn keep_owned(
-    kind: Kind<'_>,
     merged: &Value,
-    removed: &Value,
+    removed: Value,
+    last: &Owned,
     others: &Managers,
     fields: &FieldSet,
     write: &Write<'_>,
 ) -> Value {
-    let mut owned = fields.clone();
+    let mut of_versions = BTreeMap::from([(write.api_version, fields.clone())]);
     for (_, other) in others.iter() {
-        if let Version::Served(_) = write.versions.find(&other.version) {
-            owned.extend(other.fields.clone());
-        }
+        of_versions
+            .entry(&other.version)
+            .or_default()
+            .extend(other.fields.clone());
     }
-    let mut gone = with_declared_parents(kind, &fields_of(kind, merged));
-    gone.subtract(&with_declared_parents(kind, &fields_of(kind, removed)));
-    gone.subtract(&with_declared_parents(kind, &owned));
-    remove(kind, merged, &gone)
+    let mut result = removed;
+    for (version, owned) in of_versions {
+        let Some(shape) = write.versions.shape(version) else {
+            continue;
+        };
+        let kind = Kind::of(shape);
+        let convert = |object| write.versions.convert(object, &last.version, version);
+        let (all, left) = (convert(merged), convert(&result));
+        let mut gone = with_declared_parents(kind, &fields_of(kind, &all));
+        gone.subtract(&with_declared_parents(kind, &fields_of(kind, &left)));
+        gone.subtract(&with_declared_parents(kind, &owned));
+        let kept = remove(kind, &all, &gone);
+        result = write.versions.convert(&kept, version, &last.version).into_owned();
+    }
+    result
 }

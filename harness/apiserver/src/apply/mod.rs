@@ -23,6 +23,8 @@ mod set;
 mod tests;
 mod tracking;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use self::kind::Kind;
@@ -42,11 +44,13 @@ pub(crate) struct Write<'a> {
     pub(crate) manager: &'a str,
     /// The `apiVersion` of the request.
     pub(crate) api_version: &'a str,
+    /// The `apiVersion` of the objects before and after the write.
+    pub(crate) form: &'a str,
     /// `status`, `scale`, or empty for the object itself.
     pub(crate) subresource: &'a str,
     /// The current time in Kubernetes format.
     pub(crate) now: &'a str,
-    /// Finds the type of the objects in another version.
+    /// The versions of the resource.
     pub(crate) versions: &'a dyn Versions,
     /// The fields that the endpoint does not write.
     pub(crate) ignored: &'a FieldSet,
@@ -54,19 +58,11 @@ pub(crate) struct Write<'a> {
 
 /// The versions of a resource.
 pub(crate) trait Versions: std::fmt::Debug {
-    /// The type of the resource's objects in a version.
-    fn find(&self, api_version: &str) -> Version<'_>;
-}
+    /// The type of the objects in a version; `None` if it is not served any more.
+    fn shape(&self, api_version: &str) -> Option<&resource::Shape>;
 
-/// The type of a resource's objects in a version.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Version<'a> {
-    /// Objects have the same fields in all versions.
-    Served(&'a resource::Shape),
-    /// The version is served, but its fields have other names.
-    Converted,
-    /// The version is not served any more.
-    Gone,
+    /// Converts an object from one served version to another.
+    fn convert<'v>(&self, object: &'v Value, from: &str, to: &str) -> Cow<'v, Value>;
 }
 
 /// Server-managed fields, which have no managers.
@@ -109,8 +105,5 @@ pub(crate) fn set_managers(object: &mut Value, managers: &Managers) {
 
 /// The type of objects in the version of the request.
 fn kind_of<'a>(write: &Write<'a>) -> Kind<'a> {
-    match write.versions.find(write.api_version) {
-        Version::Served(shape) => Kind::of(shape),
-        Version::Converted | Version::Gone => Kind::Deduced,
-    }
+    write.versions.shape(write.api_version).map_or(Kind::Deduced, Kind::of)
 }

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
+use super::Write;
 use super::kind::{Granularity, Kind, Structure};
 use super::managers::Managers;
 use super::path::Element;
 use super::set::FieldSet;
-use super::{Version, Write};
 
 /// Replaces fields inside lists and objects that have become one value by these lists and objects.
 pub(super) fn reconcile(mut managers: Managers, write: &Write<'_>) -> Managers {
     managers.retain(|_, owned| {
-        if let Version::Served(shape) = write.versions.find(&owned.version) {
+        if let Some(shape) = write.versions.shape(&owned.version) {
             let kind = Kind::of(shape);
             if kind.can_change() {
                 owned.fields = joined(kind, &owned.fields);

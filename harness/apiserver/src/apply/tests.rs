@@ -1,11 +1,12 @@
 //! Properties of applied configurations, and the order of events that single steps cannot show.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{FieldSet, Managers, NotApplied, Version, Versions, Write, apply, compare, record};
+use super::{FieldSet, Managers, NotApplied, Versions, Write, apply, compare, record};
 use crate::resource::Shape;
 use crate::schema::StructuralSchema;
 
@@ -31,11 +32,12 @@ static WIDGET: LazyLock<Shape> = LazyLock::new(|| {
 struct OneVersion;
 
 impl Versions for OneVersion {
-    fn find(&self, api_version: &str) -> Version<'_> {
-        match api_version {
-            "example.com/v1" => Version::Served(&WIDGET),
-            _ => Version::Gone,
-        }
+    fn shape(&self, api_version: &str) -> Option<&Shape> {
+        (api_version == "example.com/v1").then_some(&WIDGET)
+    }
+
+    fn convert<'v>(&self, object: &'v Value, _: &str, _: &str) -> Cow<'v, Value> {
+        Cow::Borrowed(object)
     }
 }
 
@@ -43,6 +45,7 @@ fn write<'a>(manager: &'a str, now: &'a str, ignored: &'a FieldSet) -> Write<'a>
     Write {
         manager,
         api_version: "example.com/v1",
+        form: "example.com/v1",
         subresource: "",
         now,
         versions: &OneVersion,

@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::managers::{Manager, Managers, Operation, Owned};
 use super::reconcile::reconcile;
 use super::set::FieldSet;
-use super::{Version, Write, kind_of, unmanaged};
+use super::{Write, kind_of, unmanaged};
 
 /// The managers after a write that changes `old` to `new`; `managers` are those before. `old` is the empty object of
 /// the kind for a creation.
@@ -19,7 +19,8 @@ pub(crate) fn track(old: &Value, new: &Value, managers: Managers, write: &Write<
 
 /// What a write changes, as its endpoint and version see it.
 pub(crate) fn compare(old: &Value, new: &Value, write: &Write<'_>) -> Comparison {
-    Comparison::of(kind_of(write), old, new).without(write.ignored)
+    let convert = |object| write.versions.convert(object, write.form, write.api_version);
+    Comparison::of(kind_of(write), &convert(old), &convert(new)).without(write.ignored)
 }
 
 /// The managers after a write with these changes.
@@ -81,8 +82,6 @@ pub(super) struct Changes {
 #[derive(Debug)]
 enum Change {
     Known(Comparison),
-    /// The version has other names for the fields.
-    Unknown,
     /// The version is not served any more, and its managers are dropped.
     Gone,
 }
@@ -93,10 +92,10 @@ impl Changes {
         let mut versions = BTreeMap::from([(write.api_version.to_owned(), Change::Known(own))]);
         for (_, owned) in managers.iter() {
             if !versions.contains_key(&owned.version) {
-                let change = match write.versions.find(&owned.version) {
-                    Version::Served(shape) => Change::Known(Comparison::of(Kind::of(shape), old, new)),
-                    Version::Converted => Change::Unknown,
-                    Version::Gone => Change::Gone,
+                let convert = |object| write.versions.convert(object, write.form, &owned.version);
+                let change = match write.versions.shape(&owned.version) {
+                    Some(shape) => Change::Known(Comparison::of(Kind::of(shape), &convert(old), &convert(new))),
+                    None => Change::Gone,
                 };
                 versions.insert(owned.version.clone(), change);
             }
@@ -121,8 +120,8 @@ impl Changes {
                 owned.fields.subtract(&changes.removed);
                 true
             }
-            Some(Change::Unknown) | None => true,
             Some(Change::Gone) => false,
+            None => true,
         }
     }
 }

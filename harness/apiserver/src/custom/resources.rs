@@ -54,6 +54,7 @@ fn resource(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<
         shape: Shape::Custom(Arc::new(compile(index, version)?)),
         prepare: None,
         validate: None,
+        conversion: None,
     })
 }
 
@@ -103,6 +104,7 @@ fn selectable(version: &Value) -> Vec<Selectable> {
             label: path.members().collect::<Vec<_>>().join("."),
             pointer: path.pointer(),
             missing: String::new(),
+            stored_label: None,
         })
         .collect()
 }

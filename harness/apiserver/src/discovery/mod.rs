@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 pub use self::aggregated::aggregated;
+pub(crate) use self::order::priorities;
 use self::order::{groups, in_version, versions};
 use crate::resource::{Endpoint, Resource, Subresource};
 
@@ -90,8 +91,10 @@ fn main_entry(resource: &Resource) -> Value {
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": verbs(resource),
-        "storageVersionHash": storage_version_hash(resource),
     });
+    if resource.is_stored() {
+        entry["storageVersionHash"] = storage_version_hash(resource).into();
+    }
     insert_texts(&mut entry, "shortNames", &resource.short_names);
     insert_texts(&mut entry, "categories", &resource.categories);
     entry
@@ -140,7 +143,11 @@ impl<'a> Served<'a> {
             Subresource::Finalize => own(&resource.kind, &["update"]),
             Subresource::Binding => own("Binding", &["create"]),
             Subresource::Log => own(&resource.kind, &["get"]),
+            Subresource::Connect { name: "proxy", kind } => own(kind, &["create", "delete", "get", "patch", "update"]),
             Subresource::Connect { kind, .. } => own(kind, &["create", "get"]),
+            Subresource::Approval | Subresource::EphemeralContainers | Subresource::Resize => {
+                own(&resource.kind, CHANGE)
+            }
             Subresource::Scale { .. } => Self {
                 group: "autoscaling",
                 version: "v1",
@@ -193,7 +200,11 @@ fn insert_texts(entry: &mut Value, field: &str, texts: &[String]) {
 }
 
 fn storage_version_hash(resource: &Resource) -> String {
-    let text = format!("{}/{}/{}", resource.group, resource.version, resource.kind);
+    let (group, version) = match &resource.conversion {
+        Some(conversion) => (conversion.group, conversion.version),
+        None => (resource.group.as_str(), resource.version.as_str()),
+    };
+    let text = format!("{group}/{version}/{}", resource.kind);
     STANDARD.encode(Sha256::digest(text).iter().take(8).copied().collect::<Vec<u8>>())
 }
 

@@ -25,8 +25,20 @@ fn priority(group: &str) -> u32 {
         "scheduling.k8s.io" => 16600,
         "coordination.k8s.io" => 16500,
         "node.k8s.io" => 16300,
-        "discovery.k8s.io" => 16200,
+        "discovery.k8s.io" | "resource.k8s.io" => 16200,
+        "flowcontrol.apiserver.k8s.io" => 16100,
         _ => 1000,
+    }
+}
+
+/// The priorities of the API service of a built-in group version: that of the group, and of the version in it.
+pub(crate) fn priorities(group: &str, version: &str) -> (u32, u32) {
+    match (group, version) {
+        ("", _) => (18000, 1),
+        ("autoscaling", "v2") => (priority(group), 30),
+        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => (priority(group), 21),
+        ("metrics.k8s.io", _) => (100, 100),
+        _ => (priority(group), 15),
     }
 }
 

@@ -87,6 +87,15 @@ pub(super) fn refusal(pod: &Value, subresource: &str) -> ApiError {
     )
 }
 
+/// The response to a request that a pod, node or service would answer.
+pub(super) fn proxy_refusal(kind: &str, name: &str) -> ApiError {
+    ApiError::new(
+        501,
+        "NotImplemented",
+        format!("{kind} {name:?} is simulated: nothing listens on its ports"),
+    )
+}
+
 fn containers(pod: &Value) -> Vec<&str> {
     let lists = ["/spec/containers", "/spec/initContainers"].into_iter();
     let all = lists

@@ -5,6 +5,7 @@
 mod admin;
 mod body;
 mod caller;
+mod components;
 mod disturb;
 mod documents;
 mod impersonation;

@@ -12,9 +12,12 @@ use super::body::{decode, media_type};
 use super::path::Target;
 use super::query::WriteVerb;
 use super::watch::Feed;
-use super::{Body, Exchange, json_response, kubelet, method_not_allowed, no_such_path, text_response, usage};
+use super::{
+    Body, Exchange, components, json_response, kubelet, method_not_allowed, no_such_path, text_response, usage,
+};
 use crate::authorization::{Action, ResourceAction};
 use crate::faults::OpenWatch;
+use crate::kinds;
 use crate::registry::{
     DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
 };
@@ -62,6 +65,9 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
             return Err(method_not_allowed());
         }
         let namespace = target.namespace.as_deref().unwrap_or_default();
+        if resource.kind == "Binding" {
+            return bind(exchange, namespace);
+        }
         let review = super::reviews::answer(exchange, entry, namespace)?;
         return Ok(json_response(201, exchange.presentation.value(&review)));
     }
@@ -69,6 +75,9 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         return Err(no_such_path());
     }
     if resource.endpoint == Endpoint::Computed {
+        if resource.plural == "componentstatuses" {
+            return components::serve(exchange, entry, target, verb);
+        }
         return usage::serve(exchange, entry, target, verb);
     }
     let Some(name) = &target.name else {
@@ -117,12 +126,15 @@ async fn collection(
             }
             let namespace = namespace.unwrap_or_default();
             let mut options = write_options(exchange, entry, namespace, WriteVerb::Create)?;
-            let body = decode(
+            let mut body = decode(
                 exchange.headers,
                 exchange.body,
                 entry.resource.is_custom(),
                 Some(&mut options),
             )?;
+            if entry.resource.kind == "CertificateSigningRequest" {
+                kinds::set_requester(&mut body, &super::reviews::user_info(exchange.caller));
+            }
             written(exchange, entry, registry.create(entry, namespace, body, &options)?)
         }
         "deletecollection" => {
@@ -184,7 +196,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
             }
             let object = match exchange.stale {
                 Some(stale) => earlier(exchange, entry, key, stale)?,
-                None => registry.get(entry, key)?,
+                None => registry.get(&entry.storage(), key)?,
             };
             Ok(json_response(
                 200,
@@ -194,7 +206,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
         "update" | "patch" => change(exchange, entry, key, Part::Main, verb),
         "delete" => {
             let options = delete_options(exchange)?;
-            written(exchange, entry, registry.delete(entry, key, &options)?)
+            written(exchange, entry, registry.delete(&entry.storage(), key, &options)?)
         }
         _ => Err(method_not_allowed()),
     }
@@ -209,14 +221,22 @@ fn subresource(
 ) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
     match (subresource, verb) {
-        (Subresource::Status, "get") => {
-            let object = registry.get(entry, key)?;
+        (
+            Subresource::Status | Subresource::Approval | Subresource::EphemeralContainers | Subresource::Resize,
+            "get",
+        ) => {
+            let object = registry.get(&entry.storage(), key)?;
             Ok(json_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
             ))
         }
         (Subresource::Status, "update" | "patch") => change(exchange, entry, key, Part::Status, verb),
+        (Subresource::Approval, "update" | "patch") => change(exchange, entry, key, Part::Approval, verb),
+        (Subresource::EphemeralContainers, "update" | "patch") => {
+            change(exchange, entry, key, Part::EphemeralContainers, verb)
+        }
+        (Subresource::Resize, "update" | "patch") => change(exchange, entry, key, Part::Resize, verb),
         (Subresource::Finalize, "update") => change(exchange, entry, key, Part::Finalize, verb),
         (Subresource::Scale { .. }, "get") => Ok(json_response(
             200,
@@ -267,12 +287,31 @@ fn subresource(
             let log = kubelet::log(&pod, &events_of(registry, &pod), &options)?;
             Ok(text_response(200, &log))
         }
+        (Subresource::Connect { name: "proxy", .. }, _) => {
+            registry.get(entry, key)?;
+            Err(kubelet::proxy_refusal(&entry.resource.singular, &key.name))
+        }
         (Subresource::Connect { name, .. }, "get" | "create") => {
             let pod = registry.get(entry, key)?.value().map_err(ApiError::internal)?;
             Err(kubelet::refusal(&pod, name))
         }
         _ => Err(method_not_allowed()),
     }
+}
+
+/// Binds the pod that a Binding names.
+fn bind(exchange: &Exchange<'_>, namespace: &str) -> Result<Response<Body>, ApiError> {
+    let registry = &exchange.server.registry;
+    let catalog = registry.catalog();
+    let pods = catalog.find("", "v1", "pods").ok_or_else(no_such_path)?;
+    let options = exchange.write_options(WriteVerb::Create)?;
+    let binding = decode(exchange.headers, exchange.body, false, None)?;
+    let name = binding
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let key = Key::new(namespace, name);
+    written(exchange, pods, registry.bind(pods, &key, &binding, &options)?)
 }
 
 /// The events about a pod.

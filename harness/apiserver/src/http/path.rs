@@ -102,7 +102,10 @@ impl Route {
         let (plural, name, subresource) = match rest {
             [plural] => (*plural, None, None),
             [plural, name] => (*plural, Some(*name), None),
-            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
+            // The rest of the path belongs to the target of the proxy.
+            [plural, name, subresource @ "proxy", ..] | [plural, name, subresource] => {
+                (*plural, Some(*name), Some(*subresource))
+            }
             _ => return Self::Unknown,
         };
         Self::Resource(Target {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::negotiate::Form;
 use crate::registry::{Entry, Event, Page, tree};
 use crate::status::ApiError;
-use crate::store::Object;
+use crate::store::{Draft, Object};
 use crate::table::{self, Include};
 
 /// The form of the responses to one request.
@@ -22,13 +22,15 @@ impl Presentation {
     pub(super) fn object(&self, entry: &Entry, object: &Object, now: Timestamp) -> Result<Bytes, ApiError> {
         let version = entry.resource.api_version();
         match self.form {
-            Form::Plain | Form::Aggregated(_) if !self.pretty => Ok(line(&object.encoded(&version, object.revision))),
+            Form::Plain | Form::Aggregated(_) if !self.pretty => {
+                Ok(line(&encoded(entry, object, &version, object.revision)?))
+            }
             Form::Plain | Form::Aggregated(_) => Ok(self.value(&versioned(entry, object, object.revision)?)),
             Form::Metadata if !self.pretty => Ok(line(&metadata_of(object, object.revision))),
             Form::Metadata => Ok(self.value(&partial(object)?)),
             Form::Table(_) => {
                 let metadata = json!({ "resourceVersion": object.revision.to_string() });
-                let objects = [versioned(entry, object, object.revision)?];
+                let objects = [stored(object, object.revision)?];
                 Ok(self.value(&self.table(entry, &objects, metadata, now, true)))
             }
         }
@@ -47,7 +49,7 @@ impl Presentation {
                 let objects: Result<Vec<Value>, ApiError> = page
                     .objects
                     .iter()
-                    .map(|object| versioned(entry, object, object.revision))
+                    .map(|object| stored(object, object.revision))
                     .collect();
                 Ok(self.value(&self.table(entry, &objects?, metadata, now, true)))
             }
@@ -59,7 +61,7 @@ impl Presentation {
                 })))
             }
             Form::Plain | Form::Aggregated(_) => {
-                let text = plain_list(entry, page, &metadata);
+                let text = plain_list(entry, page, &metadata)?;
                 if !self.pretty {
                     return Ok(text);
                 }
@@ -75,11 +77,11 @@ impl Presentation {
             Event::Object { kind, object, revision } => {
                 let version = entry.resource.api_version();
                 let encoded = match self.form {
-                    Form::Plain | Form::Aggregated(_) => object.encoded(&version, *revision),
+                    Form::Plain | Form::Aggregated(_) => encoded(entry, object, &version, *revision)?,
                     Form::Metadata => metadata_of(object, *revision).into(),
                     Form::Table(_) => {
                         let metadata = json!({ "resourceVersion": revision.to_string() });
-                        let objects = [versioned(entry, object, *revision)?];
+                        let objects = [stored(object, *revision)?];
                         self.table(entry, &objects, metadata, now, first).to_string().into()
                     }
                 };
@@ -107,6 +109,18 @@ impl Presentation {
         }
     }
 
+    /// Renders an object or a list that the server computes.
+    pub(super) fn computed(&self, entry: &Entry, value: Value, now: Timestamp) -> Bytes {
+        if !matches!(self.form, Form::Table(_)) {
+            return self.value(&value);
+        }
+        let objects = match value.get("items").and_then(Value::as_array) {
+            Some(items) => items.clone(),
+            None => vec![value],
+        };
+        self.value(&self.table(entry, &objects, json!({}), now, true))
+    }
+
     /// Renders any other JSON document.
     pub(super) fn value(&self, value: &Value) -> Bytes {
         let mut text = Vec::with_capacity(512);
@@ -123,6 +137,7 @@ impl Presentation {
         text.into()
     }
 
+    /// The table of objects in their stored form, which the columns show.
     fn table(&self, entry: &Entry, objects: &[Value], metadata: Value, now: Timestamp, columns: bool) -> Value {
         let mut table = table::render(
             &entry.resource,
@@ -132,6 +147,14 @@ impl Presentation {
             now.as_second(),
             columns,
         );
+        let rows = table.get_mut("rows").and_then(Value::as_array_mut);
+        for row in rows.into_iter().flatten() {
+            if self.include == Include::Object
+                && let Some(object) = row.get_mut("object")
+            {
+                entry.convert_from_stored(object);
+            }
+        }
         if let Form::Table("v1beta1") = self.form {
             table["apiVersion"] = "meta.k8s.io/v1beta1".into();
         }
@@ -154,7 +177,7 @@ fn event_line(kind: &str, object: &[u8]) -> Bytes {
     text.into()
 }
 
-fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
+fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Result<Bytes, ApiError> {
     let version = entry.resource.api_version();
     let length = quantity::total(page.objects.iter().map(|object| object.bytes().len().saturating_add(1)));
     let mut text = Vec::with_capacity(length.saturating_add(256));
@@ -173,7 +196,7 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
         if index > 0 {
             text.push(b',');
         }
-        let item = object.encoded(&version, object.revision);
+        let item = encoded(entry, object, &version, object.revision)?;
         match item.strip_prefix(type_of_items.as_bytes()) {
             // Like upstream, built-in items omit the apiVersion and kind that the list implies.
             Some(rest) if !entry.resource.is_custom() => {
@@ -184,7 +207,7 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
         }
     }
     text.extend_from_slice(b"]}\n");
-    text.into()
+    Ok(text.into())
 }
 
 fn line(bytes: &[u8]) -> Bytes {
@@ -194,9 +217,24 @@ fn line(bytes: &[u8]) -> Bytes {
     text.into()
 }
 
+/// The text of an object in the version of the entry, at that revision.
+fn encoded(entry: &Entry, object: &Object, version: &str, revision: u64) -> Result<Bytes, ApiError> {
+    if entry.resource.conversion.is_none() {
+        return Ok(object.encoded(version, revision));
+    }
+    let text = Draft::new(&versioned(entry, object, revision)?, Vec::new()).map_err(ApiError::internal)?;
+    Ok(text.finish(revision).bytes().clone())
+}
+
 fn versioned(entry: &Entry, object: &Object, revision: u64) -> Result<Value, ApiError> {
+    let mut value = stored(object, revision)?;
+    entry.convert_from_stored(&mut value);
+    Ok(value)
+}
+
+/// The object at that revision, in the version in which it is stored.
+fn stored(object: &Object, revision: u64) -> Result<Value, ApiError> {
     let mut value = tree(object)?;
-    value["apiVersion"] = entry.resource.api_version().into();
     value["metadata"]["resourceVersion"] = revision.to_string().into();
     Ok(value)
 }

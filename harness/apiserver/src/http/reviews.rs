@@ -63,7 +63,7 @@ pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) ->
     Ok(answer)
 }
 
-fn user_info(who: &Identity) -> Value {
+pub(super) fn user_info(who: &Identity) -> Value {
     let mut info = json!({ "username": who.user, "groups": who.groups });
     if !who.uid.is_empty() {
         info["uid"] = who.uid.as_str().into();

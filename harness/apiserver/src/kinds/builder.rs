@@ -1,6 +1,8 @@
 //! Builds resource definitions from the common properties of built-in kinds.
 
-use crate::resource::{Endpoint, Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
+use crate::resource::{
+    Conversion, Endpoint, Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate,
+};
 
 /// A resource definition under construction.
 pub(super) struct ResourceBuilder(Resource);
@@ -30,6 +32,7 @@ impl ResourceBuilder {
             shape: Shape::BuiltIn(type_),
             prepare: None,
             validate: None,
+            conversion: None,
         })
     }
 
@@ -106,7 +109,25 @@ impl ResourceBuilder {
             label: label.to_owned(),
             pointer: pointer.to_owned(),
             missing: missing.to_owned(),
+            stored_label: None,
         });
+        self
+    }
+
+    /// Adds a field for selectors that has another label in the storage version.
+    pub(super) fn selectable_as(mut self, label: &str, stored_label: &str, pointer: &str) -> Self {
+        self.0.selectable.push(Selectable {
+            label: label.to_owned(),
+            pointer: pointer.to_owned(),
+            missing: String::new(),
+            stored_label: Some(stored_label.to_owned()),
+        });
+        self
+    }
+
+    /// Stores the objects in the form of another version.
+    pub(super) fn stored_as(mut self, conversion: Conversion) -> Self {
+        self.0.conversion = Some(conversion);
         self
     }
 

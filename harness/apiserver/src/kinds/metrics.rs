@@ -1,4 +1,4 @@
-//! The usage of nodes and pods. The HTTP front end computes it.
+//! The usage of nodes and pods, and the state of components. The HTTP front end computes them.
 
 use super::builder::ResourceBuilder;
 use crate::resource::Resource;
@@ -20,6 +20,17 @@ pub(super) fn resources() -> Vec<Resource> {
             "pods",
             "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics",
         )
+        .build(),
+        ResourceBuilder::new(
+            "v1",
+            "ComponentStatus",
+            "componentstatuses",
+            "io.k8s.api.core.v1.ComponentStatus",
+        )
+        .cluster()
+        .short(&["cs"])
+        .computed()
+        .printer(crate::table::printers::component_statuses())
         .build(),
     ]
 }

@@ -1,15 +1,19 @@
 //! The built-in resources with their defaults and checks, one file per group of kinds. This module does not read the
 //! store or the clock; the module `table` prints objects.
 
+mod admission;
+mod api_services;
 mod apps;
 mod autoscaling;
 mod batch;
 mod builder;
+mod certificates;
 mod configuration;
 mod coordination;
 mod devices;
 mod events;
 mod fields;
+mod flow;
 mod ingress;
 mod metrics;
 mod namespaces;
@@ -17,9 +21,12 @@ mod networking;
 mod nodes;
 mod pods;
 mod policy;
+mod quotas;
 mod rbac;
 mod reviews;
 mod scheduling;
+mod service_ranges;
+mod services;
 mod storage;
 mod syntax;
 mod templates;
@@ -27,7 +34,12 @@ mod templates;
 mod tests;
 mod volumes;
 
+pub(crate) use api_services::{local as local_api_service, mark_available};
+pub(crate) use certificates::{set_requester, stamp_conditions, validate_approval};
+pub(crate) use pods::{keep_only_resize, validate_ephemeral, validate_resize};
 pub(crate) use scheduling::SYSTEM_PRIORITIES;
+pub(crate) use service_ranges::allocated;
+pub(crate) use services::{Address, PORTS, addresses, missing_ports, ports, set_address, wanted_address};
 
 use crate::resource::Resource;
 
@@ -39,6 +51,7 @@ pub fn builtin() -> Vec<Resource> {
         pods::resources(),
         configuration::resources(),
         events::resources(),
+        services::resources(),
         networking::resources(),
         volumes::resources(),
         storage::resources(),
@@ -54,6 +67,12 @@ pub fn builtin() -> Vec<Resource> {
         templates::resources(),
         reviews::resources(),
         metrics::resources(),
+        quotas::resources(),
+        service_ranges::resources(),
+        certificates::resources(),
+        flow::resources(),
+        admission::resources(),
+        api_services::resources(),
         vec![definitions()],
     ];
     groups.into_iter().flatten().collect()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::builder::ResourceBuilder;
 use super::fields::{immutable, items, members, object, same, text};
 use super::syntax;
-use crate::resource::Resource;
+use crate::resource::{Resource, Subresource};
 use crate::status::FieldError;
 use crate::table::printers;
 
@@ -18,6 +18,10 @@ pub(super) fn resources() -> Vec<Resource> {
             .cluster()
             .short(&["no"])
             .status()
+            .subresource(Subresource::Connect {
+                name: "proxy",
+                kind: "NodeProxyOptions",
+            })
             .selectable("spec.unschedulable", "/spec/unschedulable", "false")
             .printer(printers::nodes())
             .prepare(prepare)
@@ -30,6 +34,7 @@ pub(super) fn resources() -> Vec<Resource> {
             "io.k8s.api.node.v1.RuntimeClass",
         )
         .cluster()
+        .requires_version()
         .printer(printers::runtime_classes())
         .validate(validate_runtime_class)
         .build(),

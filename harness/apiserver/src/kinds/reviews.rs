@@ -1,4 +1,4 @@
-//! Reviews of identities and permissions. The HTTP front end answers them.
+//! Reviews of identities and permissions, and bindings of pods. The HTTP front end answers them without storing them.
 
 use super::builder::ResourceBuilder;
 use crate::resource::Resource;
@@ -37,6 +37,9 @@ pub(super) fn resources() -> Vec<Resource> {
         )
         .review()
         .build(),
+        ResourceBuilder::new("v1", "Binding", "bindings", "io.k8s.api.core.v1.Binding")
+            .review()
+            .build(),
         review(
             "authentication.k8s.io/v1",
             "SelfSubjectReview",

@@ -49,6 +49,7 @@ pub(super) fn resources() -> Vec<Resource> {
             "csistoragecapacities",
             "io.k8s.api.storage.v1.CSIStorageCapacity",
         )
+        .requires_version()
         .printer(printers::created_at())
         .validate(validate_capacity)
         .build(),

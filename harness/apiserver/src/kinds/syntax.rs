@@ -1,7 +1,14 @@
 //! Checks the syntax of names, labels, keys and amounts, with upstream's messages.
 
+use serde_json::Value;
+
+use super::fields::{items, members, text};
 use crate::status::FieldError;
-use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name};
+use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
+
+const DNS_1035_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with \
+    an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
     must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
@@ -74,6 +81,135 @@ pub(super) fn configuration_key(errors: &mut Vec<FieldError>, path: &str, key: &
         };
         errors.push(FieldError::invalid(path, key, detail));
     }
+}
+
+/// A name such as that of an API version.
+pub(super) fn dns_1035_label(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    if text.len() > 63 {
+        errors.push(FieldError::invalid(path, text, "must be no more than 63 bytes"));
+    }
+    let good = !text.contains('.') && is_dns_subdomain(text) && text.starts_with(|c: char| c.is_ascii_lowercase());
+    check(errors, path, text, good, DNS_1035_LABEL);
+}
+
+/// A name with at least three parts, such as that of a webhook.
+pub(super) fn fully_qualified_name(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    if text.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else if !is_dns_subdomain(text) {
+        errors.push(FieldError::invalid(path, text, DNS_SUBDOMAIN));
+    } else if text.split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        errors.push(FieldError::invalid(path, text, why));
+    }
+}
+
+/// The address of a webhook: HTTPS, without user, query and fragment.
+pub(super) fn webhook_url(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme != "https" {
+        let why = format!("'https' is the only allowed URL scheme{FORM}");
+        errors.push(FieldError::invalid(path, scheme, why));
+    }
+    if host.is_empty() {
+        errors.push(FieldError::invalid(path, "", format!("host must be specified{FORM}")));
+    }
+    for (part, words) in [
+        (user, "user information is"),
+        (fragment, "fragments are"),
+        (query, "query parameters are"),
+    ] {
+        if !part.is_empty() {
+            errors.push(FieldError::invalid(
+                path,
+                part,
+                format!("{words} not permitted in the URL"),
+            ));
+        }
+    }
+}
+
+/// The keys, operators and values of a label selector.
+pub(super) fn label_selector(errors: &mut Vec<FieldError>, selector: &Value, path: &str) {
+    for (key, value) in members(selector, "/matchLabels") {
+        label_key(errors, &format!("{path}.matchLabels"), key);
+        label_value(
+            errors,
+            &format!("{path}.matchLabels"),
+            value.as_str().unwrap_or_default(),
+        );
+    }
+    for (index, requirement) in items(selector, "/matchExpressions").iter().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        let values = items(requirement, "/values");
+        let operator = text(requirement, "/operator");
+        match operator {
+            "In" | "NotIn" if values.is_empty() => {
+                let why = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.push(FieldError::required(format!("{path}.values"), why));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.push(FieldError::forbidden(format!("{path}.values"), why));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            _ => {
+                let why = "not a valid selector operator";
+                errors.push(FieldError::invalid(format!("{path}.operator"), operator, why));
+            }
+        }
+        label_key(errors, &format!("{path}.key"), text(requirement, "/key"));
+        for (index, value) in values.iter().enumerate() {
+            label_value(
+                errors,
+                &format!("{path}.values[{index}]"),
+                value.as_str().unwrap_or_default(),
+            );
+        }
+    }
+}
+
+/// A port number, or the name of a port.
+pub(super) fn port_or_name(errors: &mut Vec<FieldError>, path: &str, port: Option<&Value>) {
+    match port {
+        Some(Value::Number(number)) if !number.as_i64().is_some_and(|number| (1..=65535).contains(&number)) => {
+            let why = "must be between 1 and 65535, inclusive";
+            errors.push(FieldError::invalid(path, number.clone(), why));
+        }
+        Some(Value::String(name)) => port_name(errors, path, name),
+        _ => {}
+    }
+}
+
+/// The name of a port.
+pub(super) fn port_name(errors: &mut Vec<FieldError>, path: &str, name: &str) {
+    let mut refuse = |why: &str| errors.push(FieldError::invalid(path, name, why));
+    if name.len() > 15 {
+        refuse("must be no more than 15 characters");
+    }
+    let of_letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !name.bytes().all(of_letters) || name.is_empty() {
+        refuse("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    }
+    if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        refuse("must contain at least one letter (a-z)");
+    }
+    if name.contains("--") {
+        refuse("must not contain consecutive hyphens");
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        refuse("must not begin or end with a hyphen");
+    }
+}
+
+/// The key of a label.
+pub(super) fn label_key(errors: &mut Vec<FieldError>, path: &str, key: &str) {
+    check(errors, path, key, is_qualified_name(key), qualified_name_rule(key));
 }
 
 /// A number of at least 0, or a percentage from 0 to 100.

@@ -28,14 +28,14 @@ fn no_two_resources_share_a_path_or_a_short_name() {
     for (index, resource) in resources.iter().enumerate() {
         for other in resources.iter().skip(index + 1) {
             assert!(
-                (&resource.group, &resource.plural) != (&other.group, &other.plural),
+                (&resource.group, &resource.version, &resource.plural) != (&other.group, &other.version, &other.plural),
                 "{} is defined twice",
                 resource.plural
             );
             let shared = resource
                 .short_names
                 .iter()
-                .find(|name| other.short_names.contains(name));
+                .find(|name| other.short_names.contains(name) && resource.plural != other.plural);
             assert_eq!(shared, None, "{} and {}", resource.plural, other.plural);
         }
     }

@@ -4,11 +4,12 @@
 use std::sync::LazyLock;
 
 use k8s_openapi::api::{
-    apps, authentication, authorization, autoscaling, batch, coordination, core, discovery, networking, node, policy,
-    rbac, resource, scheduling, storage,
+    admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates, coordination, core,
+    discovery, events, flowcontrol, networking, node, policy, rbac, resource, scheduling, storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,13 @@ static DESCRIBED: LazyLock<Map<String, Value>> = LazyLock::new(|| {
         ($($type:ty),* $(,)?) => { $(let _ = generator.subschema_for::<$type>();)* };
     }
     describe!(
+        admissionregistration::v1::MutatingAdmissionPolicy,
+        admissionregistration::v1::MutatingAdmissionPolicyBinding,
+        admissionregistration::v1::MutatingWebhookConfiguration,
+        admissionregistration::v1::ValidatingAdmissionPolicy,
+        admissionregistration::v1::ValidatingAdmissionPolicyBinding,
+        admissionregistration::v1::ValidatingWebhookConfiguration,
+        apiregistration::v1::APIService,
         apps::v1::ControllerRevision,
         apps::v1::DaemonSet,
         apps::v1::Deployment,
@@ -31,15 +39,19 @@ static DESCRIBED: LazyLock<Map<String, Value>> = LazyLock::new(|| {
         authorization::v1::SelfSubjectAccessReview,
         authorization::v1::SelfSubjectRulesReview,
         authorization::v1::SubjectAccessReview,
+        autoscaling::v1::HorizontalPodAutoscaler,
         autoscaling::v1::Scale,
         autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::CronJob,
         batch::v1::Job,
+        certificates::v1::CertificateSigningRequest,
         coordination::v1::Lease,
         core::v1::Binding,
+        core::v1::ComponentStatus,
         core::v1::ConfigMap,
         core::v1::Endpoints,
         core::v1::Event,
+        core::v1::LimitRange,
         core::v1::Namespace,
         core::v1::Node,
         core::v1::PersistentVolume,
@@ -47,13 +59,19 @@ static DESCRIBED: LazyLock<Map<String, Value>> = LazyLock::new(|| {
         core::v1::Pod,
         core::v1::PodTemplate,
         core::v1::ReplicationController,
+        core::v1::ResourceQuota,
         core::v1::Secret,
         core::v1::Service,
         core::v1::ServiceAccount,
         discovery::v1::EndpointSlice,
+        events::v1::Event,
+        flowcontrol::v1::FlowSchema,
+        flowcontrol::v1::PriorityLevelConfiguration,
+        networking::v1::IPAddress,
         networking::v1::Ingress,
         networking::v1::IngressClass,
         networking::v1::NetworkPolicy,
+        networking::v1::ServiceCIDR,
         node::v1::RuntimeClass,
         policy::v1::Eviction,
         policy::v1::PodDisruptionBudget,

@@ -39,7 +39,11 @@ pub(super) fn of(resource: &Resource) -> Map<String, Value> {
     for subresource in &resource.subresources {
         let body = Body::of_subresource(resource, subresource);
         let operations = match subresource {
-            Subresource::Status | Subresource::Scale { .. } => json!({
+            Subresource::Status
+            | Subresource::Scale { .. }
+            | Subresource::Approval
+            | Subresource::EphemeralContainers
+            | Subresource::Resize => json!({
                 "get": body.read(),
                 "put": body.write("put", "replace"),
                 "patch": body.write("patch", "patch"),
@@ -81,9 +85,13 @@ impl Body {
             custom: false,
         };
         match subresource {
-            Subresource::Status | Subresource::Finalize | Subresource::Log | Subresource::Connect { .. } => {
-                Self::of_resource(resource)
-            }
+            Subresource::Status
+            | Subresource::Finalize
+            | Subresource::Approval
+            | Subresource::EphemeralContainers
+            | Subresource::Resize
+            | Subresource::Log
+            | Subresource::Connect { .. } => Self::of_resource(resource),
             Subresource::Scale { .. } => foreign("autoscaling", "Scale", schemas::SCALE),
             Subresource::Eviction => foreign("policy", "Eviction", schemas::EVICTION),
             Subresource::Token => foreign("authentication.k8s.io", "TokenRequest", schemas::TOKEN_REQUEST),

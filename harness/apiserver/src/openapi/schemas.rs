@@ -74,7 +74,8 @@ pub(super) fn of(resources: &[&Resource]) -> Map<String, Value> {
                     Subresource::Eviction => Some(EVICTION.to_owned()),
                     Subresource::Token => Some(TOKEN_REQUEST.to_owned()),
                     Subresource::Binding => Some(BINDING.to_owned()),
-                    Subresource::Status | Subresource::Finalize => None,
+                    Subresource::Status | Subresource::Finalize | Subresource::Approval => None,
+                    Subresource::EphemeralContainers | Subresource::Resize => None,
                     Subresource::Log | Subresource::Connect { .. } => None,
                 }),
         );

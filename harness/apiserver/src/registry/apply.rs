@@ -26,11 +26,12 @@ impl Registry {
         may_create: impl Fn() -> Result<(), ApiError>,
     ) -> Result<Written, ApiError> {
         let resource = &entry.resource;
+        let storage = entry.storage();
         let (configuration, repeated) = json::parse_configuration(body)
             .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
         check_configuration(resource, &configuration)?;
         loop {
-            let current = match self.get(entry, key) {
+            let current = match self.get(&storage, key) {
                 Ok(current) => Some(current),
                 Err(error) if error.code == 404 && part == Part::Main => None,
                 Err(error) => return Err(error),
@@ -50,12 +51,12 @@ impl Registry {
             match (current, old) {
                 (Some(current), Some(old)) => {
                     self.admit(entry, &mut new, options).map_err(unconverted)?;
+                    entry.convert_to_stored(&mut new);
                     let change = super::update::Change {
-                        value: new,
                         owners,
-                        warnings,
+                        ..super::update::Change::by_writer(entry, new, warnings)
                     };
-                    if let Attempt::Done(written) = self.attempt(entry, (&current, &old), part, change, options)? {
+                    if let Attempt::Done(written) = self.attempt(&storage, (&current, &old), part, change, options)? {
                         return Ok(written);
                     }
                 }
@@ -93,10 +94,16 @@ impl Registry {
     ) -> Result<Value, ApiError> {
         let resource = &entry.resource;
         let empty = empty_object(resource);
-        let mut live = old.cloned().unwrap_or_else(|| empty.clone());
+        let mut live = match old {
+            Some(old) => old.clone(),
+            None => empty.clone(),
+        };
+        if old.is_some() {
+            entry.convert_from_stored(&mut live);
+        }
         live["apiVersion"] = resource.api_version().into();
         live["kind"] = resource.kind.as_str().into();
-        let applied = self.with_write(entry, part, options, |write| {
+        let applied = self.with_write(entry, part, &resource.api_version(), options, |write| {
             apply::apply(&empty, &live, configuration, options.force, write)
         });
         applied.map_err(|error| match error {

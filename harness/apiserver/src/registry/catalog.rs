@@ -32,6 +32,47 @@ pub struct Entry {
     pub table: Arc<str>,
     /// The `apiVersion` of stored objects, the same for all versions.
     pub stored_version: Arc<str>,
+    /// The resource as which objects are stored, if this version has a conversion.
+    storage: Option<Arc<Resource>>,
+}
+
+impl Entry {
+    /// The entry of the storage version, which writes, reads of single objects and errors use. The same entry unless
+    /// its version has a conversion.
+    pub fn storage(&self) -> Self {
+        let Some(storage) = &self.storage else {
+            return self.clone();
+        };
+        Self {
+            resource: Arc::clone(storage),
+            storage: None,
+            ..self.clone()
+        }
+    }
+
+    /// The entry with another definition of its resource.
+    pub fn with_resource(&self, resource: Resource) -> Self {
+        Self {
+            resource: Arc::new(resource),
+            ..self.clone()
+        }
+    }
+
+    /// Converts an object of this version to the form in which it is stored.
+    pub fn convert_to_stored(&self, value: &mut Value) {
+        if let Some(conversion) = &self.resource.conversion {
+            (conversion.to_stored)(value);
+            value["apiVersion"] = (*self.stored_version).into();
+        }
+    }
+
+    /// Converts a stored object to this version.
+    pub fn convert_from_stored(&self, value: &mut Value) {
+        if let Some(conversion) = &self.resource.conversion {
+            (conversion.from_stored)(value);
+        }
+        value["apiVersion"] = self.resource.api_version().into();
+    }
 }
 
 impl Catalog {
@@ -39,21 +80,27 @@ impl Catalog {
     pub fn new(resources: Vec<Arc<Resource>>) -> Self {
         let mut index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>> = BTreeMap::new();
         for resource in &resources {
+            let stored = resource.conversion.as_ref().and_then(|conversion| {
+                let versions = index.get(conversion.group)?.get(&resource.plural)?;
+                versions.get(conversion.version).cloned()
+            });
             let versions = index
                 .entry(resource.group.clone())
                 .or_default()
                 .entry(resource.plural.clone())
                 .or_default();
-            let (table, stored_version) = match versions.values().next() {
+            let (table, stored_version) = match stored.as_ref().or_else(|| versions.values().next()) {
                 Some(first) => (Arc::clone(&first.table), Arc::clone(&first.stored_version)),
                 None => (resource.qualified().into(), resource.api_version().into()),
             };
+            let storage = stored.map(|stored| with_checks_of(stored.resource, resource));
             versions.insert(
                 resource.version.clone(),
                 Entry {
                     resource: Arc::clone(resource),
                     table,
                     stored_version,
+                    storage,
                 },
             );
         }
@@ -134,4 +181,15 @@ impl Catalog {
             .cloned();
         Self::new(kept.chain(resources.into_iter().map(Arc::new)).collect())
     }
+}
+
+/// The storage version of a resource, with the checks of another version if that has its own.
+fn with_checks_of(storage: Arc<Resource>, version: &Resource) -> Arc<Resource> {
+    if version.validate.is_none() {
+        return storage;
+    }
+    Arc::new(Resource {
+        validate: version.validate,
+        ..(*storage).clone()
+    })
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::attempt::refusal;
 use super::definitions::is_definition;
 use super::owners::{Owners, Sent, set_by_server};
-use super::{Entry, Part, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
+use super::{Entry, Part, Payload, Registry, WriteOptions, Written, addresses, metadata, namespaces, roles, tree};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
@@ -46,6 +46,9 @@ impl Registry {
         owners: Owners,
     ) -> Result<Written, ApiError> {
         let mut warnings = self.admit(entry, &mut value, options)?;
+        entry.convert_to_stored(&mut value);
+        let version = entry.resource.api_version();
+        let entry = &entry.storage();
         let resource = &entry.resource;
         if resource.is_custom() {
             warnings.extend(metadata::finalizer_warnings(&value, None));
@@ -59,10 +62,13 @@ impl Registry {
         }
         check_namespace(resource, namespace, &value)?;
         let _names = is_definition(resource).then(|| self.naming.lock());
+        let _allocations = addresses::is_service(resource).then(|| self.allocations.lock());
         let sent = Sent {
             managers: self.begin(resource, namespace, &mut value),
             by_server: set_by_server(resource, &value),
+            version,
         };
+        self.stamp(entry, &mut value, None);
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         // Defaults, such as the labels of a job's pods, can depend on the name.
         let nameless = generated.then(|| value.clone());
@@ -86,6 +92,9 @@ impl Registry {
             self.admit_account(entry, namespace, &mut value)?;
             self.admit_references(entry, &mut value)?;
             self.validate(entry, &value, None, Vec::new())?;
+            if addresses::is_service(resource) {
+                self.allocate(entry, &mut value, None)?;
+            }
             attempts.raise(1);
             match self.insert(entry, namespace, &mut value, options.dry_run) {
                 Ok(object) => {
@@ -186,7 +195,11 @@ impl Registry {
     /// The side effects of a creation.
     fn created(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         if super::definitions::is_definition(&entry.resource) {
-            return self.refresh_definition(&object.key.name);
+            self.refresh_definition(&object.key.name)?;
+            return self.sync_api_services(super::definitions::group_of(&object.key.name));
+        }
+        if addresses::is_service(&entry.resource) {
+            return self.sync_addresses(&object.key, Some(&tree(object)?), None);
         }
         if namespaces::is_namespace(&entry.resource) {
             return self.initialize_namespace(&object.key.name);

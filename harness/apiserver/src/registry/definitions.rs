@@ -21,6 +21,11 @@ pub(super) fn is_definition(resource: &Resource) -> bool {
     resource.group == GROUP && resource.plural == PLURAL
 }
 
+/// The group of a definition, from its name.
+pub(super) fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
+}
+
 impl Registry {
     /// Updates the catalog for a definition that was created, changed or removed.
     pub(super) fn refresh_definition(&self, name: &str) -> Result<(), ApiError> {
@@ -72,8 +77,9 @@ impl Registry {
     /// Updates the catalog for a definition that was changed or removed, and establishes those that waited for its names.
     pub(super) fn definition_changed(&self, entry: &Entry, name: &str) -> Result<(), ApiError> {
         self.refresh_definition(name)?;
-        let group = name.split_once('.').map_or("", |(_, group)| group);
-        self.accept_free_names(entry, group, Some(name))
+        let group = group_of(name);
+        self.accept_free_names(entry, group, Some(name))?;
+        self.sync_api_services(group)
     }
 
     /// Establishes the definitions of a group that waited for names which are free now; leaves the changed one as it is.

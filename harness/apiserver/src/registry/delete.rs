@@ -212,6 +212,9 @@ impl Registry {
         if super::roles::is_cluster_role(&entry.resource) {
             self.aggregate_roles()?;
         }
+        if super::addresses::is_service(&entry.resource) {
+            self.sync_addresses(&object.key, None, Some(&tree(object)?))?;
+        }
         if !object.key.namespace.is_empty() {
             self.finish_namespace(&object.key.namespace)?;
         }

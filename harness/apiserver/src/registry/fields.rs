@@ -28,9 +28,9 @@ impl FieldSelector {
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
         let mut terms = Vec::new();
         for field_selector::Term { field, equal, value } in field_selector::parse(text)? {
-            let missing = selectable_default(resource, &field)?;
+            let (stored_label, missing) = selectable(resource, &field)?;
             terms.push(Term {
-                field,
+                field: stored_label,
                 equal,
                 value,
                 missing,
@@ -76,17 +76,18 @@ pub fn extract(resource: &Resource, value: &Value) -> Vec<(String, String)> {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };
-        (field.label.clone(), text)
+        (field.stored_label().to_owned(), text)
     });
     texts.collect()
 }
 
-fn selectable_default(resource: &Resource, field: &str) -> Result<String, ApiError> {
+/// The label of a field in stored objects, and its value in objects without the field.
+fn selectable(resource: &Resource, field: &str) -> Result<(String, String), ApiError> {
     if field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced) {
-        return Ok(String::new());
+        return Ok((field.to_owned(), String::new()));
     }
     match resource.selectable.iter().find(|selectable| selectable.label == field) {
-        Some(selectable) => Ok(selectable.missing.clone()),
+        Some(selectable) => Ok((selectable.stored_label().to_owned(), selectable.missing.clone())),
         None if resource.selectable.is_empty() && !resource.is_custom() => Err(ApiError::bad_request(format!(
             "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         ))),

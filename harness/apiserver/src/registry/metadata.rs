@@ -278,6 +278,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const IP_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -289,7 +290,17 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
     const FIELD: &str = "metadata.name";
     if name.is_empty() {
         errors.push(FieldError::required(FIELD, "name or generateName is required"));
-    } else if resource.group == "rbac.authorization.k8s.io" {
+    } else if resource.kind == "IPAddress" && resource.group == "networking.k8s.io" {
+        let parsed: Option<std::net::IpAddr> = name.parse().ok();
+        match parsed {
+            None => errors.push(FieldError::invalid(FIELD, name, IP_ADDRESS)),
+            Some(address) if address.to_string() != name => {
+                let why = format!("must be in canonical form (\"{address}\")");
+                errors.push(FieldError::invalid(FIELD, name, why));
+            }
+            Some(_) => {}
+        }
+    } else if resource.group == "rbac.authorization.k8s.io" || has_any_name(resource) {
         if name == "." || name == ".." || name.contains(['/', '%']) {
             errors.push(FieldError::invalid(
                 FIELD,
@@ -310,6 +321,14 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
     } else if !is_dns_subdomain(name) {
         errors.push(FieldError::invalid(FIELD, name, SUBDOMAIN));
     }
+}
+
+/// Whether the name only has to be a segment of a path.
+fn has_any_name(resource: &Resource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.kind.as_str()),
+        ("certificates.k8s.io", "CertificateSigningRequest") | ("apiregistration.k8s.io", "APIService")
+    )
 }
 
 /// Warns of the new finalizers of a custom resource that other controllers may use, too. Built-in kinds refuse them.

@@ -4,6 +4,7 @@
 //! the special rules of single kinds are in separate files: `namespaces`, `pods`, `definitions`.
 
 mod accounts;
+mod addresses;
 mod apply;
 mod attempt;
 mod catalog;
@@ -25,6 +26,7 @@ mod references;
 mod restore;
 mod roles;
 mod scale;
+mod seeds;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -91,6 +93,8 @@ pub struct Settings {
     pub service_account_admission: bool,
     /// When the server records who wrote which fields.
     pub field_managers: FieldManagers,
+    /// Whether the server keeps an APIService for each group version that definitions serve.
+    pub api_services: bool,
 }
 
 /// The registry.
@@ -102,6 +106,8 @@ pub struct Registry {
     definitions: Mutex<()>,
     /// Locked from the check of a definition's names until the definition is stored.
     naming: ReentrantMutex<()>,
+    /// Locked from the allocation of a service's address and ports until the service is stored.
+    allocations: ReentrantMutex<()>,
     clock: Clock,
     random: Mutex<Stream>,
     settings: Settings,
@@ -121,6 +127,7 @@ impl Registry {
             catalog,
             definitions: Mutex::new(()),
             naming: ReentrantMutex::new(()),
+            allocations: ReentrantMutex::new(()),
             clock,
             random: Mutex::new(random),
             settings,

@@ -1,11 +1,12 @@
 //! Field managers of stored objects: `metadata.managedFields`.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
 use super::{Catalog, Entry, Part, Registry, WriteOptions, metadata};
-use crate::apply::{self, FieldSet, Managers, Version, Versions, Write};
+use crate::apply::{self, FieldSet, Managers, Versions, Write};
 use crate::resource::{Resource, Shape};
 use crate::types;
 
@@ -32,8 +33,10 @@ pub(super) enum Owners {
 }
 
 /// What a client sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Sent {
+    /// The `apiVersion` of the request.
+    pub(super) version: String,
     /// `managedFields`.
     pub(super) managers: Option<Value>,
     /// The fields that it did not send and the server sets, which have no manager.
@@ -47,17 +50,39 @@ pub(super) struct ResourceVersions {
     resource: Arc<Resource>,
 }
 
-impl Versions for ResourceVersions {
-    fn find(&self, api_version: &str) -> Version<'_> {
+impl ResourceVersions {
+    fn find(&self, api_version: &str) -> Option<&Resource> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         if group == self.resource.group && version == self.resource.version {
-            return Version::Served(&self.resource.shape);
+            return Some(&self.resource);
         }
-        match self.catalog.find(group, version, &self.resource.plural) {
-            Some(entry) if entry.resource.is_custom() => Version::Served(&entry.resource.shape),
-            Some(_) => Version::Converted,
-            None => Version::Gone,
+        let entry = self.catalog.find(group, version, &self.resource.plural)?;
+        Some(&entry.resource)
+    }
+}
+
+impl Versions for ResourceVersions {
+    fn shape(&self, api_version: &str) -> Option<&Shape> {
+        self.find(api_version).map(|resource| &resource.shape)
+    }
+
+    fn convert<'v>(&self, object: &'v Value, from: &str, to: &str) -> Cow<'v, Value> {
+        let conversion = |version| self.find(version).and_then(|resource| resource.conversion);
+        let (from, to) = (
+            conversion(from).filter(|_| from != to),
+            conversion(to).filter(|_| from != to),
+        );
+        if from.is_none() && to.is_none() {
+            return Cow::Borrowed(object);
         }
+        let mut object = object.clone();
+        if let Some(from) = from {
+            (from.to_stored)(&mut object);
+        }
+        if let Some(to) = to {
+            (to.from_stored)(&mut object);
+        }
+        Cow::Owned(object)
     }
 }
 
@@ -69,6 +94,7 @@ impl Registry {
         part: Part,
         (old, new): (Option<&Value>, &mut Value),
         Sent {
+            version,
             managers: sent,
             by_server,
         }: &Sent,
@@ -87,7 +113,10 @@ impl Registry {
             _ => match old {
                 // Without changes the managers need not be decoded.
                 Some(old) => match encoded(old) {
-                    Some(before) => return self.own_changes(entry, part, (old, new), before.clone(), options),
+                    Some(before) => {
+                        let change = (old, new);
+                        return self.own_changes(entry, part, change, version, before.clone(), options);
+                    }
                     None => return,
                 },
                 None => Managers::default(),
@@ -104,7 +133,7 @@ impl Registry {
                 &empty
             }
         };
-        let managers = self.with_write(entry, part, options, |write| {
+        let managers = self.with_write(entry, part, version, options, |write| {
             let changes = apply::compare(old, new, write).without(by_server);
             apply::record(changes, (old, new), before, write)
         });
@@ -117,10 +146,11 @@ impl Registry {
         entry: &Entry,
         part: Part,
         (old, new): (&Value, &mut Value),
+        version: &str,
         before: Value,
         options: &WriteOptions,
     ) {
-        let managers = self.with_write(entry, part, options, |write| {
+        let managers = self.with_write(entry, part, version, options, |write| {
             let changes = apply::compare(old, new, write);
             if changes.is_empty() {
                 return None;
@@ -136,11 +166,12 @@ impl Registry {
         }
     }
 
-    /// Calls `act` with the description of a write.
+    /// Calls `act` with the description of a write in that version to objects of the entry's version.
     pub(super) fn with_write<T>(
         &self,
         entry: &Entry,
         part: Part,
+        version: &str,
         options: &WriteOptions,
         act: impl FnOnce(&Write<'_>) -> T,
     ) -> T {
@@ -150,7 +181,8 @@ impl Registry {
         };
         let write = Write {
             manager: options.manager.as_deref().unwrap_or(SERVER),
-            api_version: &entry.resource.api_version(),
+            api_version: version,
+            form: &entry.resource.api_version(),
             subresource: part.subresource(),
             now: &self.now_text(),
             versions: &versions,
@@ -221,7 +253,6 @@ pub(super) fn set_by_server(resource: &Resource, sent: &Value) -> FieldSet {
     let paths: &[&[&str]] = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "persistentvolumes" | "persistentvolumeclaims") => &[&["metadata", "finalizers"]],
         ("", "namespaces") => &[&["spec", "finalizers"]],
-        ("", "services") => &[&["spec", "clusterIP"], &["spec", "clusterIPs"]],
         _ => &[],
     };
     let is_set = |path: &[&str]| sent.pointer(&format!("/{}", path.join("/"))).is_some();
@@ -242,16 +273,23 @@ fn ignored(resource: &Resource, part: Part) -> &'static FieldSet {
             &["metadata", "ownerReferences"],
         ])
     });
+    static OF_APPROVAL: LazyLock<FieldSet> =
+        LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]));
+    static OF_CERTIFICATE: LazyLock<FieldSet> =
+        LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]));
     static OF_DEPLOYMENT: LazyLock<FieldSet> =
         LazyLock::new(|| FieldSet::of_fields(&[&["spec"], &["metadata", "labels"]]));
     match part {
         Part::Main if resource.has_status() => &STATUS,
         Part::Main => &NONE,
         Part::Finalize => &STATUS,
+        Part::Approval => &OF_APPROVAL,
+        Part::EphemeralContainers | Part::Resize => &STATUS,
         Part::Status if resource.is_custom() => &ALL_BUT_STATUS,
         Part::Status => match (resource.group.as_str(), resource.plural.as_str()) {
             ("", "pods") => &OF_POD,
             ("apps", "deployments") => &OF_DEPLOYMENT,
+            ("certificates.k8s.io", _) => &OF_CERTIFICATE,
             ("flowcontrol.apiserver.k8s.io", _) => &ALL_BUT_STATUS,
             _ if has_status_without_metadata(resource) => &ALL_BUT_STATUS,
             _ => &SPEC,

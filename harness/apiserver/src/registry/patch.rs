@@ -87,11 +87,12 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let resource = &entry.resource;
+        let storage = entry.storage();
         loop {
-            let current = self.get(entry, key)?;
+            let current = self.get(&storage, key)?;
             let old = tree(&current)?;
             let mut new = old.clone();
-            new["apiVersion"] = resource.api_version().into();
+            entry.convert_from_stored(&mut new);
             kind.apply(&mut new, body, &resource.shape)?;
             metadata::check_name(&new, &key.name)?;
             create::check_namespace(resource, &key.namespace, &new)?;
@@ -103,7 +104,9 @@ impl Registry {
             let warnings = self
                 .admit(entry, &mut new, options)
                 .map_err(|error| unreadable(&resource.kind, &resource.version, &new, error))?;
-            match self.attempt(entry, (&current, &old), part, Change::by_writer(new, warnings), options)? {
+            entry.convert_to_stored(&mut new);
+            let change = Change::by_writer(entry, new, warnings);
+            match self.attempt(&storage, (&current, &old), part, change, options)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }

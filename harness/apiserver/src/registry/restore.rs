@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::definitions::{self, TABLE};
 use super::delete::is_finished;
-use super::{Registry, expiry, namespaces, tree};
+use super::{Registry, addresses, expiry, namespaces, tree};
 use crate::json;
 use crate::status::ApiError;
 use crate::store::log::{Entry as LogEntry, Loaded, Record};
@@ -87,11 +87,15 @@ impl Registry {
             let groups: BTreeSet<&str> = definitions.iter().map(|object| split(&object.key.name).1).collect();
             for group in groups {
                 self.accept_free_names(entry, group, None)?;
+                self.sync_api_services(group)?;
             }
         }
         for entry in catalog.entries() {
             for object in self.objects_of(&entry.table) {
                 let name = object.key.name.as_str();
+                if addresses::is_service(&entry.resource) {
+                    self.sync_addresses(&object.key, Some(&tree(&object)?), None)?;
+                }
                 if expiry::is_event(&entry.resource) {
                     self.event_written(entry, &object)?;
                 }

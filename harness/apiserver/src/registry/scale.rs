@@ -184,9 +184,8 @@ impl Registry {
             };
             let managers = scale_managers(&old, recording, write, options.force)?;
             let change = Change {
-                value: new,
                 owners: Owners::Given(managers),
-                warnings: Vec::new(),
+                ..Change::by_writer(entry, new, Vec::new())
             };
             match self.attempt(entry, (&current, &old), Part::Main, change, options)? {
                 Attempt::Raced => {}

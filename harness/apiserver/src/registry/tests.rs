@@ -28,6 +28,7 @@ fn resource(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resou
         shape: Shape::BuiltIn(shape),
         prepare: None,
         validate: None,
+        conversion: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn registry() -> Registry {
         label: "spec.nodeName".into(),
         pointer: "/spec/nodeName".into(),
         missing: String::new(),
+        stored_label: None,
     };
     let pods = Resource {
         graceful_deletion: true,
@@ -73,6 +75,7 @@ fn registry() -> Registry {
     let settings = Settings {
         aggregates_roles: false,
         service_account_admission: false,
+        api_services: true,
         garbage_collector: false,
         namespace_controllers: false,
         certificate_authority: String::new(),

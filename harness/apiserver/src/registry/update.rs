@@ -6,15 +6,19 @@ use serde_json::Value;
 
 use super::attempt::{Attempt, refusal};
 use super::owners::{Owners, Sent, keep_times};
-use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
+use super::{Entry, Part, Payload, Registry, WriteOptions, Written, addresses, create, delete, metadata, tree};
+use crate::apply::FieldSet;
+use crate::kinds;
 use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 
 /// A prepared change of an object.
 pub(super) struct Change {
-    /// The changed object, admitted.
+    /// The changed object in its stored form, admitted.
     pub(super) value: Value,
+    /// The `apiVersion` of the request.
+    pub(super) version: String,
     /// Where its managers come from.
     pub(super) owners: Owners,
     /// The warnings so far.
@@ -22,10 +26,11 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// A change of which the writer becomes the manager.
-    pub(super) fn by_writer(value: Value, warnings: Vec<String>) -> Self {
+    /// A change of which the writer becomes the manager; `entry` is that of the request.
+    pub(super) fn by_writer(entry: &Entry, value: Value, warnings: Vec<String>) -> Self {
         Self {
             value,
+            version: entry.resource.api_version(),
             owners: Owners::Writer,
             warnings,
         }
@@ -45,8 +50,10 @@ impl Registry {
         mut value: Value,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let resource = &entry.resource;
         let warnings = self.admit(entry, &mut value, options)?;
+        entry.convert_to_stored(&mut value);
+        let (requested, entry) = (entry, &entry.storage());
+        let resource = &entry.resource;
         let name = metadata::text(&value, "name");
         if name.is_empty() && part == Part::Main {
             let error = FieldError::required("metadata.name", "name or generateName is required");
@@ -69,7 +76,7 @@ impl Registry {
                     entry,
                     (&current, &old),
                     part,
-                    Change::by_writer(value, warnings),
+                    Change::by_writer(requested, value, warnings),
                     options,
                 )? {
                     Attempt::Done(written) => Ok(written),
@@ -77,7 +84,7 @@ impl Registry {
                 };
             }
             let old = tree(&current)?;
-            let change = Change::by_writer(value.clone(), warnings.clone());
+            let change = Change::by_writer(requested, value.clone(), warnings.clone());
             match self.attempt(entry, (&current, &old), part, change, options)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
@@ -96,6 +103,7 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let Change {
             value: mut new,
+            version,
             owners,
             mut warnings,
         } = change;
@@ -104,15 +112,19 @@ impl Registry {
             warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
         }
         let _names = super::definitions::is_definition(resource).then(|| self.naming.lock());
+        let is_service = addresses::is_service(resource);
+        let _allocations = is_service.then(|| self.allocations.lock());
         check_revision(resource, current, &new)?;
         if let Some(guard) = &options.guard {
             guard.check(&new, Some(old))?;
         }
         merge(resource, part, &mut new, old);
+        self.stamp(entry, &mut new, Some(old));
         let changed = metadata::immutable_changes(&new, old);
         let sent = Sent {
             managers: metadata::carry_over(&mut new, old),
-            ..Sent::default()
+            by_server: FieldSet::default(),
+            version,
         };
         self.complete(entry, &mut new, Some(old))?;
         if generation_changes(resource, &new, old) {
@@ -126,7 +138,10 @@ impl Registry {
                 keep_times(&mut new, old);
             }
         }
-        self.validate(entry, &new, Some(old), changed)?;
+        self.validate(&part.checks(entry), &new, Some(old), changed)?;
+        if is_service {
+            self.allocate(entry, &mut new, Some(old))?;
+        }
         self.replace(entry, current, new, options.dry_run, warnings)
     }
 
@@ -165,6 +180,9 @@ impl Registry {
         }
         match self.store.put(&entry.table, Some(current.revision), draft, None) {
             Ok(object) => {
+                if addresses::is_service(resource) {
+                    self.sync_addresses(&object.key, Some(&new), Some(&tree(current)?))?;
+                }
                 self.updated(entry, &object)?;
                 done(object)
             }
@@ -265,6 +283,17 @@ fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
                 metadata::put(metadata::of_mut(new), field, kept);
             }
         }
+        Part::Approval => {
+            let conditions = new.pointer("/status/conditions").cloned();
+            *new = old.clone();
+            metadata::put(metadata::member_object(new, "status"), "conditions", conditions);
+        }
+        Part::EphemeralContainers => {
+            let containers = new.pointer("/spec/ephemeralContainers").cloned();
+            *new = old.clone();
+            metadata::put(metadata::member_object(new, "spec"), "ephemeralContainers", containers);
+        }
+        Part::Resize => kinds::keep_only_resize(new, old),
         Part::Finalize => {
             let finalizers = new.pointer("/spec/finalizers").cloned();
             *new = old.clone();

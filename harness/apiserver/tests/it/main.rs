@@ -18,4 +18,5 @@ mod metrics;
 mod requests;
 mod roles;
 mod stress;
+mod upstream;
 mod watches;

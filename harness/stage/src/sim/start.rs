@@ -377,6 +377,7 @@ fn new_server(
         trace: trace.clone(),
     };
     let options = apiserver::Options {
+        api_services: false,
         observer: Some(Arc::new(observer)),
         lasting_watches: !job.every_renewal,
         // Who wrote which fields costs a fifth of a run's time, and only server-side apply reads it.

@@ -1,11 +1,14 @@
 //! Pods. The rules for their specs also apply to the templates of workloads.
 
 pub(super) mod defaults;
+mod parts;
 mod quality;
 pub(super) mod spec;
 mod update;
 
 use serde_json::{Value, json};
+
+pub(crate) use self::parts::{keep_only_resize, validate_ephemeral, validate_resize};
 
 use super::builder::ResourceBuilder;
 use super::fields::{default, items, object, text};
@@ -21,10 +24,13 @@ pub(super) fn resources() -> Vec<Resource> {
             .status()
             .subresource(Subresource::Binding)
             .subresource(Subresource::Eviction)
+            .subresource(Subresource::EphemeralContainers)
             .subresource(Subresource::Log)
+            .subresource(Subresource::Resize)
             .subresource(connect("attach", "PodAttachOptions"))
             .subresource(connect("exec", "PodExecOptions"))
             .subresource(connect("portforward", "PodPortForwardOptions"))
+            .subresource(connect("proxy", "PodProxyOptions"))
             .generation(Generation::Spec)
             .graceful()
             .returns_deleted()

@@ -1,6 +1,7 @@
 //! The columns of built-in kinds, as Kubernetes 1.36 prints them.
 
 mod configuration;
+mod control;
 mod devices;
 mod ingress;
 mod networking;
@@ -15,6 +16,10 @@ use serde_json::Value;
 
 pub(crate) use self::configuration::{
     config_maps, created_at, events, leases, namespaces, priority_classes, secrets, service_accounts,
+};
+pub(crate) use self::control::{
+    addresses, api_services, component_statuses, flow_schemas, mutating_policies, policy_bindings, priority_levels,
+    resource_quotas, service_ranges, signing_requests, validating_policies, webhooks,
 };
 pub(crate) use self::devices::{device_classes, resource_claims, resource_slices};
 pub(crate) use self::ingress::{ingress_classes, ingresses, network_policies};
@@ -105,6 +110,12 @@ fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default()
+}
+
+/// The members of a map.
+fn members<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let members = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+    members.map(|(name, value)| (name.as_str(), value))
 }
 
 /// The number of members of a map.

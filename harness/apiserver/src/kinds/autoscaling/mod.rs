@@ -1,4 +1,7 @@
-//! HorizontalPodAutoscalers. The server stores them; a controller scales.
+//! HorizontalPodAutoscalers. The server stores them in the form of autoscaling/v2; a controller scales.
+
+mod conversion;
+mod metrics;
 
 use serde_json::{Value, json};
 
@@ -22,6 +25,18 @@ pub(super) fn resources() -> Vec<Resource> {
         .printer(printers::horizontal_pod_autoscalers())
         .prepare(prepare)
         .validate(validate)
+        .build(),
+        ResourceBuilder::new(
+            "autoscaling/v1",
+            "HorizontalPodAutoscaler",
+            "horizontalpodautoscalers",
+            "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler",
+        )
+        .short(&["hpa"])
+        .categories(&["all"])
+        .status()
+        .printer(printers::horizontal_pod_autoscalers())
+        .stored_as(conversion::CONVERSION)
         .build(),
     ]
 }

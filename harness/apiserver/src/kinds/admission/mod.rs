@@ -1,0 +1,24 @@
+//! The group admissionregistration.k8s.io: webhooks and policies that decide about requests. Resources, defaults and
+//! checks only; this module does not evaluate them.
+
+mod matching;
+mod policies;
+mod webhooks;
+
+use crate::resource::Resource;
+
+use super::builder::ResourceBuilder;
+
+pub(super) fn resources() -> Vec<Resource> {
+    let mut resources = webhooks::resources();
+    resources.extend(policies::resources());
+    resources
+}
+
+fn resource(kind: &str, plural: &str, type_: &'static str) -> ResourceBuilder {
+    ResourceBuilder::new("admissionregistration.k8s.io/v1", kind, plural, type_)
+        .cluster()
+        .categories(&["api-extensions"])
+        .generation(crate::resource::Generation::Content)
+        .requires_version()
+}
