@@ -15,7 +15,7 @@ use scenario::observation::Request;
 use scenario::plan::{self, Disturbance};
 use scenario::result::Effect;
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, PreserveFencing, Step, Timeouts};
+use scenario::{Cloud, McmSettings, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
@@ -64,7 +64,7 @@ pub async fn run(
         gates: needs_gates(job),
         no_target: job.plan.scenario.world.no_target,
         drivers: job.plan.scenario.world.drivers,
-        fencing: job.plan.scenario.world.fencing,
+        mcm_settings: job.plan.scenario.world.mcm(),
         has_roles: job.plan.scenario.world.has_roles_of(MCM_ACCOUNT),
         ledger: None,
     };
@@ -128,8 +128,8 @@ pub struct Plan {
     pub no_target: bool,
     /// The number of driver processes that register with mcm; 0: mcm connects to fakecloud.
     pub drivers: u32,
-    /// mcm's fencing of preserved machines.
-    pub fencing: PreserveFencing,
+    /// The settings of mcm that the world changes.
+    pub mcm_settings: McmSettings,
     /// Whether the world gives rights to the controller's account: then also another controller than mcm uses it.
     pub has_roles: bool,
     /// The folder of the cloud's ledger; `None`: it ends with the stage.
@@ -149,7 +149,7 @@ impl Plan {
             gates: false,
             no_target: false,
             drivers: 0,
-            fencing: PreserveFencing::default(),
+            mcm_settings: McmSettings::default(),
             has_roles: false,
             ledger: None,
         }
@@ -398,7 +398,7 @@ async fn start_controller(
             mcm,
             timeouts: timeouts.clone(),
             namespace: plane.namespace().to_owned(),
-            fencing: plan.fencing,
+            mcm_settings: plan.mcm_settings,
             driver: driver.to_owned(),
             folder: plane.folder().to_owned(),
             clusters: Clusters::new(client_of(&kubeconfigs.control).await?, target),
@@ -411,7 +411,7 @@ async fn start_controller(
         mcm,
         timeouts,
         namespace: plane.namespace(),
-        fencing: plan.fencing,
+        mcm_settings: plan.mcm_settings,
         kubeconfigs: &kubeconfigs,
         driver,
         registration,
