@@ -29,6 +29,7 @@ mod gardener_zones;
 mod gated_start;
 mod hand_made;
 mod health_check;
+mod health_check_external;
 mod health_check_limits;
 mod health_check_owner;
 pub(crate) mod health_check_steps;
@@ -158,6 +159,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("health-check", health_check::scenarios()))
         .chain(suite("health-check", health_check_limits::scenarios()))
         .chain(suite("health-check", health_check_owner::scenarios()))
+        .chain(suite("health-check", health_check_external::scenarios()))
         .collect()
 }
 

@@ -87,6 +87,18 @@ impl Scenario {
         self
     }
 
+    /// The example remediation controller of fakecloud runs.
+    #[must_use]
+    pub fn remediation(mut self) -> Self {
+        self.world.remediation = true;
+        self.world.creates.push(ObjectReference {
+            api_version: None,
+            kind: "FakeCloudRemediation".to_owned(),
+            name: "*".to_owned(),
+        });
+        self
+    }
+
     /// Another mcm serves the same cluster, with its machines in `namespace`.
     pub fn neighbour(mut self, namespace: &str) -> Self {
         self.world.neighbour = Some(namespace.to_owned());

@@ -122,6 +122,9 @@ pub struct World {
     /// Where MachineHealthChecks are evaluated.
     #[serde(skip_serializing_if = "is_default")]
     pub health_checks: HealthChecks,
+    /// Whether the example remediation controller of fakecloud runs; only on stages `sim` and `embedded`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remediation: bool,
     /// Whether nodes have agents that perform in-place updates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
@@ -150,6 +153,7 @@ impl Default for World {
             preservation: PreservationDialect::default(),
             fencing: PreserveFencing::default(),
             health_checks: HealthChecks::default(),
+            remediation: false,
             agents: false,
             crds: Vec::new(),
             manifests: Vec::new(),
@@ -387,6 +391,9 @@ impl Scenario {
         let health_checks = self.world.health_checks;
         if health_checks == HealthChecks::Separate && stage != StageKind::Sim {
             return Some("health checks run in a process of their own on stage sim only".to_owned());
+        }
+        if self.world.remediation && ![StageKind::Sim, StageKind::Embedded].contains(&stage) {
+            return Some("the example remediation controller runs on stages sim and embedded only".to_owned());
         }
         if health_checks != HealthChecks::Off && stage == StageKind::Kubeconfig {
             return Some("the definition of MachineHealthCheck would remain in the cluster".to_owned());

@@ -129,6 +129,7 @@ fn with_plain_world(plan: &Plan, position: usize) -> Option<Plan> {
         4 => world.drivers = plain.drivers,
         5 => world.fencing = plain.fencing,
         6 => world.health_checks = plain.health_checks,
+        7 => world.remediation = plain.remediation,
         _ => return None,
     }
     Some(plan)

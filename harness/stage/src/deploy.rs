@@ -104,6 +104,8 @@ pub const NAMESPACE: &str = "drydock";
 pub const MCM_ACCOUNT: &str = "machine-controller-manager";
 /// The service account of a process that only checks the health of machines.
 pub const HEALTH_CHECK_ACCOUNT: &str = "machine-health-check";
+/// The service account of the example remediation controller.
+pub const REMEDIATION_ACCOUNT: &str = "fakecloud-remediation";
 /// The service account of fakecloud.
 pub const FAKECLOUD_ACCOUNT: &str = "fakecloud";
 
@@ -126,6 +128,12 @@ const RBAC: [(&str, &str); 3] = [
 const HEALTH_CHECK_RBAC: (&str, &str) = (
     "deploy/rbac/machine-health-check.yaml",
     include_str!("../../../deploy/rbac/machine-health-check.yaml"),
+);
+
+/// Applied in worlds with the example remediation controller.
+const REMEDIATION: (&str, &str) = (
+    "deploy/rbac/fakecloud-remediation.yaml",
+    include_str!("../../../deploy/rbac/fakecloud-remediation.yaml"),
 );
 
 /// How long a deleted object may continue to exist.
@@ -172,6 +180,19 @@ pub fn rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     for (file, content) in RBAC {
         objects.extend(read(file, content)?);
     }
+    objects.iter_mut().for_each(|object| place(object, namespace));
+    Ok(objects)
+}
+
+/// The account and role of the example remediation controller for machines in `namespace`.
+///
+/// # Errors
+/// As [`rbac`].
+pub fn remediation(namespace: &str) -> Result<Vec<Value>, DeployError> {
+    let (file, content) = REMEDIATION;
+    let mut objects = read(file, content)?;
+    // The definitions are objects of the world.
+    objects.retain(|object| object["kind"] != "CustomResourceDefinition");
     objects.iter_mut().for_each(|object| place(object, namespace));
     Ok(objects)
 }

@@ -181,6 +181,11 @@ pub async fn install_world(clusters: &Clusters, namespace: &str, scenario: &Scen
             crate::apply(clusters, &kinds, namespace, &object).await?;
         }
     }
+    if scenario.world.remediation {
+        for object in deploy::remediation(namespace)? {
+            crate::apply(clusters, &kinds, namespace, &object).await?;
+        }
+    }
     for object in scenario.world.objects() {
         crate::apply(clusters, &kinds, namespace, object).await?;
     }

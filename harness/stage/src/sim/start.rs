@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use apiserver::{Identity, Server};
 use clock::{Clock, Pulses, Seed};
 use fakecloud::Fakecloud;
+use fakecloud::remediation::{ControlledVms, PERIOD};
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
 use scenario::job::Job;
@@ -16,6 +17,7 @@ use scenario::step::Process;
 use scenario::{HealthChecks, PreservationDialect, Step, Timeouts};
 use sim::{Gate, Handle, Trace, World};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
 use super::SimStage;
@@ -27,7 +29,7 @@ use crate::audit::Audit;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config;
 use crate::clusters::Clusters;
-use crate::deploy::{HEALTH_CHECK_ACCOUNT, MCM_ACCOUNT};
+use crate::deploy::{HEALTH_CHECK_ACCOUNT, MCM_ACCOUNT, REMEDIATION_ACCOUNT};
 use crate::naming::Calling;
 use crate::plan::effects::RESTART_DELAY;
 use crate::plan::{effects, hits, schedule};
@@ -40,6 +42,8 @@ use crate::{NAMESPACE, StageError, controllers, deploy, names_of_drivers, names_
 
 /// The name of the process that only checks the health of machines.
 const HEALTH_CHECKS: &str = "health-checks";
+/// The name of the example remediation controller.
+const REMEDIATION: &str = "remediation";
 /// The name of another mcm in the same cluster.
 const NEIGHBOUR: &str = "neighbour";
 
@@ -74,6 +78,9 @@ pub(super) async fn start(
     }
     if job.plan.scenario.world.health_checks == HealthChecks::Separate {
         starting.separate_health_checks(&planes, &fakecloud);
+    }
+    if job.plan.scenario.world.remediation {
+        starting.remediation(&fakecloud);
     }
     let stability = starting.watch_stability();
     let schedule = schedule::Log::default();
@@ -370,6 +377,25 @@ impl<'a> Starting<'a> {
         });
         self.parts
             .spawn(async move { format!("{HEALTH_CHECKS} ended: {}", process.run().await) });
+    }
+
+    /// Starts the example remediation controller.
+    fn remediation(&mut self, fakecloud: &Fakecloud) {
+        let gate = self.gate(REMEDIATION).count_only();
+        let account = Identity::service_account(NAMESPACE, REMEDIATION_ACCOUNT);
+        let (at, server, clock, fakecloud) = (gate.clone(), self.server.clone(), self.clock.clone(), fakecloud.clone());
+        let process = sim::process(REMEDIATION, gate, move || {
+            let client = client_of_server(&at, &server, account.clone());
+            let vms = ControlledVms::new(fakecloud.control_server());
+            let clock = clock.clone();
+            async move {
+                let token = CancellationToken::new();
+                fakecloud::remediation::run(client, NAMESPACE, vms, clock, PERIOD, token).await;
+                "the remediation controller ended".to_owned()
+            }
+        });
+        self.parts
+            .spawn(async move { format!("{REMEDIATION} ended: {}", process.run().await) });
     }
 
     fn watch_stability(&mut self) -> StabilityWatch {

@@ -111,14 +111,21 @@ impl<'a> Pass<'a> {
         let mut in_hand = requests::in_hand(view, policy);
         let mut judged = Vec::new();
         for target in &view.targets {
-            let hand = in_hand.remove(target.name()).unwrap_or_default();
+            let mut hand = in_hand.remove(target.name()).unwrap_or_default();
             let left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
                 || view.overlaps.contains_key(target.name()) && !defect!(ChecksRemediateTogether);
             if left_out {
                 continue;
             }
+            let health = evaluate(target, policy, view.connection, settings, now);
+            let ends = health == Health::Healthy || policy.remediation == Remediation::Owner;
+            let is_over = ends && hand.own.is_empty();
+            if is_over && matches!(view.requests, RequestView::Known(_)) {
+                // Its controller has let the request go.
+                hand.entry = None;
+            }
             judged.push(Judged {
-                health: evaluate(target, policy, view.connection, settings, now),
+                health,
                 with_owner: is_with_owner(&target.machine),
                 target,
                 in_hand: hand,

@@ -395,6 +395,11 @@ fn the_request_of_a_healthy_machine_is_deleted_and_forgotten_when_it_is_gone() {
             .any(|action| matches!(action, Action::DeleteRequest { .. }))
     );
     assert!(second.wake.is_some(), "the check looks again");
+    view.check.status = status(&view, &second);
+    view.check.status.remediations = serde_json::from_value(json!([{
+        "machine": "m-1", "uid": "uid-m-1", "apiVersion": "example.com/v1", "kind": "Repair", "template": "reboot",
+    }]))
+    .unwrap();
     view.requests = RequestView::Known(Vec::new());
     let third = plan(&view);
     assert_eq!(status(&view, &third).current_healthy, 1);
