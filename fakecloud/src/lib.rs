@@ -17,6 +17,7 @@ mod metrics;
 pub mod model;
 mod probes;
 pub mod registration;
+pub mod remediation;
 mod rpc;
 pub mod serve;
 mod syntax;

@@ -10,6 +10,7 @@ use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::cli::{Control, exit_code};
 use fakecloud::registration::RegisterCommand;
+use fakecloud::remediation::RemediateCommand;
 use fakecloud::serve::{ServeOptions, serve};
 use runtime::signals::Termination;
 use terminal::{OutputFlags, colors_on_stderr, failure_on_stderr, is_quiet, is_verbose};
@@ -35,6 +36,8 @@ enum Command {
     Serve(Box<ServeOptions>),
     /// Registers a running cloud with machine controllers, as a driver in a separate process
     Register(Box<RegisterCommand>),
+    /// Repairs VMs for which a MachineHealthCheck created a request, as a controller in a separate process
+    Remediate(Box<RemediateCommand>),
     /// Creates certificates for gRPC over mutual TLS: three Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
     /// Writes man pages into a folder
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(options) => start(|token| serve(*options, token)),
         Command::Register(command) => start(|token| async move { command.run(token).await }),
+        Command::Remediate(command) => start(|token| async move { command.run(token).await }),
         Command::Certificates(options) => certificates(options),
         Command::Man { folder } => write_man_pages(&folder),
         Command::Control(control) => run_control(control),

@@ -31,8 +31,8 @@ pub use cluster::{Clusters, check_clusters, check_driver, client, from_options};
 pub use error::Error;
 pub use metrics::{Activity, Metrics, Readiness, http};
 pub use options::{
-    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
-    OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, PreserveFencing, RetryOptions,
-    SafetyOptions,
+    AcceptedOptions, Controller, DriverTlsOptions, HealthCheckOptions, LeaderElectionOptions, LogFormat,
+    MachineOptions, Options, OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, PreserveFencing,
+    RetryOptions, SafetyOptions,
 };
 pub use run::{Environment, run, run_with_election_thread};

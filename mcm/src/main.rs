@@ -224,6 +224,7 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
         match options.driver_listen {
             // Drivers may register at any time; until then the machines of their classes report that there is none.
             Some(_) => {}
+            None if options.driver.is_empty() => {}
             None => mcm::check_driver(&*driver, &options.driver, &clock).await?,
         }
         anyhow::Ok(clusters)
@@ -256,6 +257,12 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
 
 /// The driver, and the registration service that must run for it, if drivers register.
 async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Driver>, Serving)> {
+    if options.driver.is_empty() && options.driver_listen.is_none() {
+        // Health checks call no driver.
+        let mut sessions = seed.stream("driver sessions");
+        let nobody = Registry::new(move || sessions.text(SESSION_LENGTH, SESSION_ALPHABET));
+        return Ok((Arc::new(nobody), Box::pin(std::future::pending())));
+    }
     let Some(address) = options.driver_listen else {
         let driver = match options.tls() {
             Some(tls) => GrpcDriver::connect_tls(&options.driver, tls)?,

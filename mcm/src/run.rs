@@ -12,16 +12,18 @@ use runtime::election::{self, Candidacy, Elector, LeadershipLost, Tenure};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, EventRecorder, Layers, RateLimit, client, layered};
-use crate::execute::ActionExecutor;
+use crate::execute::{ActionExecutor, Resources};
 use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, UpdateSupport};
 use crate::metrics::Activity;
-use crate::reconcile::{Controllers, OvershootGuard, ReportedDamage, WorkerSlots};
+use crate::reconcile::{Controllers, OvershootGuard, ReportedDamage, WorkerSlots, health_check_settings};
 use crate::safety::{self, Safety};
 use crate::view::{ClusterState, EnabledControllers};
 use crate::{Controller, Error, Metrics, Options};
 
 /// The Lease that all processes compete for.
 const LEASE: &str = "machine-controller-manager";
+/// The Lease of processes that only check the health of machines: they run beside the others.
+const HEALTH_CHECK_LEASE: &str = "machine-health-check";
 
 /// The dependencies of a controller besides its flags.
 #[derive(Clone)]
@@ -104,6 +106,7 @@ pub async fn run_with_election_thread(
 /// All that leader election needs besides a client.
 struct Candidate {
     namespace: String,
+    lease: &'static str,
     settings: election::Settings,
     identity: String,
     clock: Clock,
@@ -117,6 +120,11 @@ impl Candidate {
         let given = &options.leader_election;
         given.enabled.then(|| Self {
             namespace: options.namespace.clone(),
+            lease: if options.only_checks_health() {
+                HEALTH_CHECK_LEASE
+            } else {
+                LEASE
+            },
             settings: election::Settings {
                 lease_duration: given.lease_duration.0,
                 renew_deadline: given.renew_deadline.0,
@@ -141,7 +149,7 @@ impl Candidate {
         Elector::new(
             layered(client, layers),
             &self.namespace,
-            LEASE,
+            self.lease,
             self.identity,
             self.settings,
             self.clock,
@@ -180,6 +188,7 @@ async fn work(
         machines: runs(Controller::Machine),
         sets: runs(Controller::Set),
         deployments: runs(Controller::Deployment),
+        health_checks: runs(Controller::MachineHealthCheck),
     };
     let state = ClusterState::new(&options.namespace, target.is_some(), enabled);
     environment.metrics.show(state.machines.clone());
@@ -223,6 +232,9 @@ async fn work(
         slots: WorkerSlots::new(concurrency),
         update_support: UpdateSupport::default(),
         reported_damage: ReportedDamage::default(),
+        tolerated_outage: options.safety.apiserver_check_timeout.0,
+        health_check_settings: health_check_settings(&options.health_check),
+        resources: Resources::default(),
         overshoot_guard: OvershootGuard::new(mcm_core::overshoot::Settings {
             up: i64::from(options.overshoot.up),
             down: i64::from(options.overshoot.down),

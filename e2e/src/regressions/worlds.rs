@@ -35,6 +35,8 @@ pub(crate) struct Pool {
     pub(crate) strategy: Value,
     /// The maximum number of automatically preserved failed machines.
     pub(crate) maximum: u32,
+    /// Whether mcm's own health timeout is disabled.
+    pub(crate) patient: bool,
     /// The preservation timeout; `None`: the stage's default.
     pub(crate) kept_for: Option<&'static str>,
 }
@@ -48,6 +50,7 @@ pub(crate) fn pool(machines: u32) -> Pool {
         replicas: machines,
         strategy: rolling(1, 0),
         maximum: 0,
+        patient: false,
         kept_for: None,
     }
 }
@@ -83,6 +86,9 @@ impl Pool {
         });
         if let Some(time) = self.kept_for {
             template["spec"]["machinePreserveTimeout"] = json!(time);
+        }
+        if self.patient {
+            template["spec"]["disableHealthTimeout"] = json!(true);
         }
         template
     }

@@ -28,6 +28,11 @@ mod foreign_nodes;
 mod gardener_zones;
 mod gated_start;
 mod hand_made;
+mod health_check;
+mod health_check_external;
+mod health_check_limits;
+mod health_check_owner;
+pub(crate) mod health_check_steps;
 mod hot_update;
 mod in_place;
 mod initialize;
@@ -151,6 +156,10 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("preservation", preservation_people::scenarios()))
         .chain(suite("preservation", preservation_dialect::scenarios()))
         .chain(suite("preservation", preservation_edits::scenarios()))
+        .chain(suite("health-check", health_check::scenarios()))
+        .chain(suite("health-check", health_check_limits::scenarios()))
+        .chain(suite("health-check", health_check_owner::scenarios()))
+        .chain(suite("health-check", health_check_external::scenarios()))
         .collect()
 }
 

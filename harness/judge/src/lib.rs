@@ -15,6 +15,7 @@ pub mod occurred;
 mod outcome;
 pub mod preserved;
 mod readings;
+pub mod remediation;
 pub mod signature;
 mod workloads;
 pub mod world;

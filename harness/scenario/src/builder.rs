@@ -18,7 +18,7 @@ use super::step::{
     ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Lift, Moment,
     ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep, Wait,
 };
-use super::{Scenario, Stages, World};
+use super::{HealthChecks, Scenario, Stages, World};
 use crate::StageKind;
 
 impl Scenario {
@@ -71,6 +71,31 @@ impl Scenario {
     #[must_use]
     pub fn drivers(mut self, drivers: u32) -> Self {
         self.world.drivers = drivers;
+        self
+    }
+
+    /// mcm evaluates MachineHealthChecks.
+    #[must_use]
+    pub fn health_checks(self) -> Self {
+        self.with_health_checks(HealthChecks::On)
+    }
+
+    /// Where MachineHealthChecks are evaluated.
+    #[must_use]
+    pub fn with_health_checks(mut self, health_checks: HealthChecks) -> Self {
+        self.world.health_checks = health_checks;
+        self
+    }
+
+    /// The example remediation controller of fakecloud runs.
+    #[must_use]
+    pub fn remediation(mut self) -> Self {
+        self.world.remediation = true;
+        self.world.creates.push(ObjectReference {
+            api_version: None,
+            kind: "FakeCloudRemediation".to_owned(),
+            name: "*".to_owned(),
+        });
         self
     }
 

@@ -12,6 +12,7 @@ pub mod duration;
 pub mod expect;
 pub mod file;
 pub mod fixtures;
+mod health_checks;
 pub mod job;
 pub mod keeper;
 pub mod kinds;
@@ -42,6 +43,7 @@ use serde::{Deserialize, Serialize};
 pub use self::document::Position;
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
+pub use self::health_checks::{HealthChecks, McmSettings};
 pub use self::latency::Latency;
 pub use self::manifest::Manifest;
 pub use self::object_reference::ObjectReference;
@@ -117,6 +119,12 @@ pub struct World {
     /// Value of mcm's `--preserve-fencing`.
     #[serde(skip_serializing_if = "is_default")]
     pub fencing: PreserveFencing,
+    /// Where MachineHealthChecks are evaluated.
+    #[serde(skip_serializing_if = "is_default")]
+    pub health_checks: HealthChecks,
+    /// Whether the example remediation controller of fakecloud runs; only on stages `sim` and `embedded`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub remediation: bool,
     /// Whether nodes have agents that perform in-place updates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
@@ -144,10 +152,22 @@ impl Default for World {
             keeper: None,
             preservation: PreservationDialect::default(),
             fencing: PreserveFencing::default(),
+            health_checks: HealthChecks::default(),
+            remediation: false,
             agents: false,
             crds: Vec::new(),
             manifests: Vec::new(),
             creates: Vec::new(),
+        }
+    }
+}
+
+impl World {
+    /// The settings of mcm.
+    pub fn mcm(&self) -> McmSettings {
+        McmSettings {
+            fencing: self.fencing,
+            health_checks: self.health_checks,
         }
     }
 }
@@ -367,6 +387,16 @@ impl Scenario {
             return Some(format!(
                 "it creates a {kind}, which would remain in the cluster: all namespaces share it"
             ));
+        }
+        let health_checks = self.world.health_checks;
+        if health_checks == HealthChecks::Separate && stage != StageKind::Sim {
+            return Some("health checks run in a process of their own on stage sim only".to_owned());
+        }
+        if self.world.remediation && ![StageKind::Sim, StageKind::Embedded].contains(&stage) {
+            return Some("the example remediation controller runs on stages sim and embedded only".to_owned());
+        }
+        if health_checks != HealthChecks::Off && stage == StageKind::Kubeconfig {
+            return Some("the definition of MachineHealthCheck would remain in the cluster".to_owned());
         }
         if self.world.neighbour.is_some() && stage != StageKind::Sim {
             return Some("a second mcm runs on stage sim only".to_owned());

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -58,6 +59,14 @@ impl Manifest {
     }
 }
 
+/// The definitions of the example remediation controller.
+static REMEDIATION: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let text = include_str!("../../../deploy/rbac/fakecloud-remediation.yaml");
+    let mut objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
+    objects.retain(|object| object["kind"] == "CustomResourceDefinition");
+    objects
+});
+
 /// Selects a list of a world.
 type ListOf = fn(&mut World) -> &mut Vec<Manifest>;
 
@@ -70,7 +79,9 @@ const LISTS: [(&str, ListOf); 2] = [
 impl World {
     /// All objects of the world before its first step, definitions first.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
-        self.crds.iter().chain(&self.manifests).filter_map(Manifest::object)
+        let remediation = self.remediation.then(|| REMEDIATION.as_slice());
+        let own = self.crds.iter().chain(&self.manifests).filter_map(Manifest::object);
+        remediation.unwrap_or_default().iter().chain(own)
     }
 
     /// Whether one of its bindings gives rights to this service account.

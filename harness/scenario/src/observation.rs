@@ -41,6 +41,14 @@ impl Seen {
         }
     }
 
+    /// The written object, whatever its kind.
+    pub fn applied_any(&self) -> Option<&Value> {
+        match self {
+            Self::Applied(_, object) => Some(object),
+            _ => None,
+        }
+    }
+
     /// The removed object, if it has that kind.
     pub fn deleted(&self, kind: &str) -> Option<&Value> {
         match self {

@@ -9,7 +9,7 @@ use judge::Failure;
 use scenario::expect::Condition;
 use scenario::kinds::{self, Kind, Kinds};
 use scenario::step::{Apply, Request};
-use scenario::{Scenario, Step};
+use scenario::{HealthChecks, Scenario, Step};
 use stage::Stage;
 
 use super::Engine;
@@ -45,6 +45,9 @@ impl WatchedKinds {
                 true => watched.at_start.push(kind),
                 false => watched.later.push(kind),
             }
+        }
+        if scenario.world.health_checks != HealthChecks::Off {
+            watched.add(None, "MachineHealthCheck", &all);
         }
         for created in &scenario.world.creates {
             watched.add(created.api_version.as_deref(), &created.kind, &all);

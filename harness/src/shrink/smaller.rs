@@ -128,6 +128,8 @@ fn with_plain_world(plan: &Plan, position: usize) -> Option<Plan> {
         3 => world.cloud.boot_delay = plain.cloud.boot_delay,
         4 => world.drivers = plain.drivers,
         5 => world.fencing = plain.fencing,
+        6 => world.health_checks = plain.health_checks,
+        7 => world.remediation = plain.remediation,
         _ => return None,
     }
     Some(plan)

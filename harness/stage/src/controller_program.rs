@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use mcm_api::GoDuration;
-use scenario::{Named, PreserveFencing, Timeouts};
+use scenario::{McmSettings, Named, Timeouts};
 
 use super::child::Program;
 use super::replicas::Recipe;
@@ -30,8 +30,8 @@ pub(super) struct Places<'a> {
     pub(super) timeouts: &'a Timeouts,
     /// The namespace of machines.
     pub(super) namespace: &'a str,
-    /// mcm's fencing of preserved machines.
-    pub(super) fencing: PreserveFencing,
+    /// The settings of mcm that the world changes.
+    pub(super) mcm_settings: McmSettings,
     /// The kubeconfigs of the API servers.
     pub(super) kubeconfigs: &'a Kubeconfigs,
     /// HOST:PORT of the driver.
@@ -52,13 +52,13 @@ impl Controller {
                 let Places {
                     timeouts,
                     namespace,
-                    fencing,
+                    mcm_settings,
                     kubeconfigs,
                     driver,
                     registration,
                     ..
                 } = places;
-                let arguments = setup::mcm_arguments(timeouts, namespace, *fencing, kubeconfigs);
+                let arguments = setup::mcm_arguments(timeouts, namespace, *mcm_settings, kubeconfigs);
                 let driver = (!registration).then(|| format!("--driver=grpc://{driver}").into());
                 let program = places.mcm.clone().into_os_string();
                 ("mcm", std::iter::once(program).chain(arguments).chain(driver).collect())
@@ -122,7 +122,7 @@ mod tests {
             mcm: PathBuf::new(),
             timeouts: &timeouts,
             namespace: "default",
-            fencing: PreserveFencing::default(),
+            mcm_settings: McmSettings::default(),
             kubeconfigs: &kubeconfigs,
             driver: "127.0.0.1:1",
             registration: false,

@@ -102,6 +102,10 @@ pub const NAMESPACE: &str = "drydock";
 
 /// The service account of mcm.
 pub const MCM_ACCOUNT: &str = "machine-controller-manager";
+/// The service account of a process that only checks the health of machines.
+pub const HEALTH_CHECK_ACCOUNT: &str = "machine-health-check";
+/// The service account of the example remediation controller.
+pub const REMEDIATION_ACCOUNT: &str = "fakecloud-remediation";
 /// The service account of fakecloud.
 pub const FAKECLOUD_ACCOUNT: &str = "fakecloud";
 
@@ -119,6 +123,18 @@ const RBAC: [(&str, &str); 3] = [
         include_str!("../../../deploy/rbac/preservation.yaml"),
     ),
 ];
+
+/// Applied in worlds with health checks.
+const HEALTH_CHECK_RBAC: (&str, &str) = (
+    "deploy/rbac/machine-health-check.yaml",
+    include_str!("../../../deploy/rbac/machine-health-check.yaml"),
+);
+
+/// Applied in worlds with the example remediation controller.
+const REMEDIATION: (&str, &str) = (
+    "deploy/rbac/fakecloud-remediation.yaml",
+    include_str!("../../../deploy/rbac/fakecloud-remediation.yaml"),
+);
 
 /// How long a deleted object may continue to exist.
 const GONE: Duration = Duration::from_secs(60);
@@ -165,6 +181,35 @@ pub fn rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
         objects.extend(read(file, content)?);
     }
     objects.iter_mut().for_each(|object| place(object, namespace));
+    Ok(objects)
+}
+
+/// The account and role of the example remediation controller for machines in `namespace`.
+///
+/// # Errors
+/// As [`rbac`].
+pub fn remediation(namespace: &str) -> Result<Vec<Value>, DeployError> {
+    let (file, content) = REMEDIATION;
+    let mut objects = read(file, content)?;
+    // The definitions are objects of the world.
+    objects.retain(|object| object["kind"] != "CustomResourceDefinition");
+    objects.iter_mut().for_each(|object| place(object, namespace));
+    Ok(objects)
+}
+
+/// The definition of MachineHealthCheck, and the account, roles and bindings of its controller for machines in `namespace`.
+///
+/// # Errors
+/// As [`rbac`].
+pub fn health_checks(namespace: &str) -> Result<Vec<Value>, DeployError> {
+    let definition = serde_json::to_value(mcm_api::crd::health_check()).map_err(|source| DeployError::NoJson {
+        kind: "CustomResourceDefinition",
+        source,
+    })?;
+    let (file, content) = HEALTH_CHECK_RBAC;
+    let mut objects = read(file, content)?;
+    objects.iter_mut().for_each(|object| place(object, namespace));
+    objects.insert(0, definition);
     Ok(objects)
 }
 

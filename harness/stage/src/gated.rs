@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use scenario::plan::Disturbance;
 use scenario::result::Effect;
 use scenario::step::Process;
-use scenario::{PreserveFencing, Timeouts};
+use scenario::{McmSettings, Timeouts};
 use serde_json::json;
 use sim::{Gate, Trace};
 use tokio::task::JoinSet;
@@ -38,8 +38,8 @@ pub(super) struct Recipe {
     pub(super) timeouts: Timeouts,
     /// The namespace of machines.
     pub(super) namespace: String,
-    /// mcm's fencing of preserved machines.
-    pub(super) fencing: PreserveFencing,
+    /// The settings of mcm that the world changes.
+    pub(super) mcm_settings: McmSettings,
     /// HOST:PORT of the driver.
     pub(super) driver: String,
     /// The folder for kubeconfigs and logs.
@@ -170,7 +170,7 @@ impl Incarnations {
             mcm: recipe.mcm.clone(),
             timeouts: &recipe.timeouts,
             namespace: &recipe.namespace,
-            fencing: recipe.fencing,
+            mcm_settings: recipe.mcm_settings,
             kubeconfigs: &kubeconfigs,
             driver: &format!("127.0.0.1:{cloud_port}"),
             registration: false,

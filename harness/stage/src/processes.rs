@@ -15,12 +15,12 @@ use scenario::observation::Request;
 use scenario::plan::{self, Disturbance};
 use scenario::result::Effect;
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, PreserveFencing, Step, Timeouts};
+use scenario::{Cloud, McmSettings, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use super::audit::Audit;
-use super::child::{Program, beside};
+use super::child::{Program, Running, beside};
 use super::cloud::CloudClient;
 use super::cloud_process::CloudProcess;
 use super::clusters::Clusters;
@@ -36,7 +36,7 @@ use super::supervised::narrate_processes;
 use super::{CLASS_KINDS, Stage, StageError, names_of_drivers, names_of_mcm};
 use crate::Performer;
 use crate::cloud_config::cloud_config_file;
-use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT, REMEDIATION_ACCOUNT};
 use crate::plan::{effects, hits, schedule};
 use crate::result::StageResult;
 
@@ -64,7 +64,8 @@ pub async fn run(
         gates: needs_gates(job),
         no_target: job.plan.scenario.world.no_target,
         drivers: job.plan.scenario.world.drivers,
-        fencing: job.plan.scenario.world.fencing,
+        mcm_settings: job.plan.scenario.world.mcm(),
+        remediation: job.plan.scenario.world.remediation,
         has_roles: job.plan.scenario.world.has_roles_of(MCM_ACCOUNT),
         ledger: None,
     };
@@ -128,8 +129,10 @@ pub struct Plan {
     pub no_target: bool,
     /// The number of driver processes that register with mcm; 0: mcm connects to fakecloud.
     pub drivers: u32,
-    /// mcm's fencing of preserved machines.
-    pub fencing: PreserveFencing,
+    /// The settings of mcm that the world changes.
+    pub mcm_settings: McmSettings,
+    /// Whether the example remediation controller runs.
+    pub remediation: bool,
     /// Whether the world gives rights to the controller's account: then also another controller than mcm uses it.
     pub has_roles: bool,
     /// The folder of the cloud's ledger; `None`: it ends with the stage.
@@ -149,7 +152,8 @@ impl Plan {
             gates: false,
             no_target: false,
             drivers: 0,
-            fencing: PreserveFencing::default(),
+            mcm_settings: McmSettings::default(),
+            remediation: false,
             has_roles: false,
             ledger: None,
         }
@@ -166,6 +170,8 @@ pub struct ProcessStage {
     pub(super) fakecloud: CloudProcess,
     pub(super) mcm: ControllerProcesses,
     drivers: Replicas,
+    /// The example remediation controller.
+    remediation: Option<Running>,
     disturbed: bool,
     schedule: schedule::Log,
     scheduled: JoinSet<String>,
@@ -213,6 +219,7 @@ impl ProcessStage {
 
         let acting = start_controller(&plan, &planes, &timeouts, mcm_program, &cloud_address);
         let mcm = acting.await?;
+        let remediation = start_remediation(&plan, &planes, &fakecloud_program, &cloud_address).await?;
         let drivers = start_drivers(&plan, &planes, &mcm, &fakecloud_program, &cloud_address).await?;
         let schedule = schedule::Log::default();
         let handles = schedule::Handles {
@@ -233,6 +240,7 @@ impl ProcessStage {
             fakecloud,
             mcm,
             drivers,
+            remediation,
             disturbed,
             schedule,
             scheduled,
@@ -284,10 +292,45 @@ impl ProcessStage {
         let mut names = vec!["fakecloud.log".to_owned()];
         names.extend(self.drivers.logs());
         self.drivers.stop().await;
+        if let Some(remediation) = self.remediation.take() {
+            names.push(REMEDIATION_LOG.to_owned());
+            remediation.stop().await;
+        }
         names.extend(self.mcm.stop(self.planes.control.folder()).await);
         self.fakecloud.stop().await;
         self.planes.shutdown(&names).await
     }
+}
+
+/// The log of the example remediation controller.
+const REMEDIATION_LOG: &str = "remediation.log";
+
+/// Starts the example remediation controller, if the plan has it.
+async fn start_remediation(
+    plan: &Plan,
+    planes: &Planes,
+    program: &Path,
+    cloud: &str,
+) -> Result<Option<Running>, StageError> {
+    if !plan.remediation {
+        return Ok(None);
+    }
+    let plane = &planes.control;
+    let kubeconfig = plane.kubeconfig_of(REMEDIATION_ACCOUNT).await?;
+    let program = Program {
+        name: "the remediation controller".to_owned(),
+        command: vec![
+            program.into(),
+            "remediate".into(),
+            flag("--kubeconfig=", &kubeconfig),
+            format!("--namespace={}", plane.namespace()).into(),
+            format!("--cloud=grpc://{cloud}").into(),
+            "--period=200ms".into(),
+        ],
+        environment: Vec::new(),
+        log: plane.folder().join(REMEDIATION_LOG),
+    };
+    Ok(Some(program.start()?))
 }
 
 impl Stage for ProcessStage {
@@ -398,7 +441,7 @@ async fn start_controller(
             mcm,
             timeouts: timeouts.clone(),
             namespace: plane.namespace().to_owned(),
-            fencing: plan.fencing,
+            mcm_settings: plan.mcm_settings,
             driver: driver.to_owned(),
             folder: plane.folder().to_owned(),
             clusters: Clusters::new(client_of(&kubeconfigs.control).await?, target),
@@ -411,7 +454,7 @@ async fn start_controller(
         mcm,
         timeouts,
         namespace: plane.namespace(),
-        fencing: plan.fencing,
+        mcm_settings: plan.mcm_settings,
         kubeconfigs: &kubeconfigs,
         driver,
         registration,

@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use mcm_api::{GoDuration, Machine};
 use runtime::error::brief;
 use scenario::kinds::Kinds;
-use scenario::{PreserveFencing, Scenario, Timeouts, fixtures};
+use scenario::{HealthChecks, McmSettings, PreserveFencing, Scenario, Timeouts, fixtures};
 use serde_json::Value;
 
 use super::clusters::Clusters;
@@ -91,7 +91,8 @@ pub enum SetupError {
 /// The first definition that is not created or not served.
 pub async fn install_definitions(client: &kube::Client) -> Result<(), SetupError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let definitions = mcm_api::crd::all();
+    // A world with health checks adds their definition.
+    let definitions = mcm_api::crd::machines();
     for definition in &definitions {
         let name = definition.metadata.name.as_deref().unwrap_or_default();
         match api.create(&PostParams::default(), definition).await {
@@ -175,6 +176,16 @@ pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<
 /// [`SetupError::Apply`].
 pub async fn install_world(clusters: &Clusters, namespace: &str, scenario: &Scenario) -> Result<(), SetupError> {
     let kinds = scenario.kinds();
+    if scenario.world.health_checks != HealthChecks::Off {
+        for object in deploy::health_checks(namespace)? {
+            crate::apply(clusters, &kinds, namespace, &object).await?;
+        }
+    }
+    if scenario.world.remediation {
+        for object in deploy::remediation(namespace)? {
+            crate::apply(clusters, &kinds, namespace, &object).await?;
+        }
+    }
     for object in scenario.world.objects() {
         crate::apply(clusters, &kinds, namespace, object).await?;
     }
@@ -211,6 +222,9 @@ pub async fn remove_world(clusters: &Clusters, namespace: &str, scenario: &Scena
     Ok(())
 }
 
+/// How many passes of a health check fit into the health timeout, with their default values.
+const HEALTH_TIMEOUT_IN_INTERVALS: u32 = 40;
+
 /// The options of mcm on a stage, without addresses and paths.
 pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     let mut options = mcm::Options {
@@ -226,6 +240,8 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.retry.long = GoDuration(timeouts.long_retry);
     options.retry.eviction = GoDuration(timeouts.short_retry * 4);
     options.retry.resource_exhausted = GoDuration(timeouts.long_retry);
+    options.health_check.interval = GoDuration(timeouts.health / HEALTH_TIMEOUT_IN_INTERVALS);
+    options.health_check.outage_grace = GoDuration(timeouts.slack);
     options.safety.orphan_vms_period = GoDuration(timeouts.orphan_period);
     options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
     options.safety.apiserver_check_period = GoDuration(timeouts.api_timeout * 2);
@@ -239,15 +255,16 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
 }
 
 /// The flags of mcm for its periods, and those that a world sets.
-pub fn mcm_settings(timeouts: &Timeouts, namespace: &str, fencing: PreserveFencing) -> Vec<String> {
-    let options = mcm_options(timeouts, namespace);
+pub fn mcm_settings(timeouts: &Timeouts, namespace: &str, settings: McmSettings) -> Vec<String> {
+    let mut options = mcm_options(timeouts, namespace);
+    add_health_checks(&mut options, settings.health_checks);
     let election = &options.leader_election;
-    vec![
+    let mut flags = vec![
         format!("--machine-creation-timeout={}", options.machine.creation_timeout),
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),
         format!("--machine-preserve-timeout={}", options.preservation.timeout),
-        format!("--preserve-fencing={}", mcm_fencing(fencing)),
+        format!("--preserve-fencing={}", mcm_fencing(settings.fencing)),
         format!(
             "--machine-safety-orphan-vms-period={}",
             options.safety.orphan_vms_period
@@ -272,7 +289,29 @@ pub fn mcm_settings(timeouts: &Timeouts, namespace: &str, fencing: PreserveFenci
         format!("--leader-elect-lease-duration={}", election.lease_duration),
         format!("--leader-elect-renew-deadline={}", election.renew_deadline),
         format!("--leader-elect-retry-period={}", election.retry_period),
-    ]
+    ];
+    if settings.health_checks != HealthChecks::Off {
+        let controllers: Vec<String> = options.controllers.iter().map(ToString::to_string).collect();
+        let checks = &options.health_check;
+        flags.extend([
+            format!("--controllers={}", controllers.join(",")),
+            format!("--machine-health-check-interval={}", checks.interval),
+            format!("--machine-health-check-outage-grace={}", checks.outage_grace),
+            format!("--max-unhealthy-exclusive={}", checks.exclusive_limit),
+        ]);
+    }
+    flags
+}
+
+/// Sets the options of mcm for health checks that it evaluates.
+pub fn add_health_checks(options: &mut mcm::Options, health_checks: HealthChecks) {
+    match health_checks {
+        HealthChecks::Off | HealthChecks::Separate => {}
+        HealthChecks::On | HealthChecks::Exclusive => {
+            options.controllers.push(mcm::Controller::MachineHealthCheck);
+            options.health_check.exclusive_limit = health_checks == HealthChecks::Exclusive;
+        }
+    }
 }
 
 /// The fencing of mcm.
@@ -299,13 +338,13 @@ pub struct Kubeconfigs {
 pub fn mcm_arguments(
     timeouts: &Timeouts,
     namespace: &str,
-    fencing: PreserveFencing,
+    settings: McmSettings,
     kubeconfigs: &Kubeconfigs,
 ) -> Vec<OsString> {
     let places = [format!("--namespace={namespace}"), "--address=127.0.0.1".to_owned()];
     let mut arguments: Vec<OsString> = places
         .into_iter()
-        .chain(mcm_settings(timeouts, namespace, fencing))
+        .chain(mcm_settings(timeouts, namespace, settings))
         .map(OsString::from)
         .collect();
     let Kubeconfigs { control, target } = kubeconfigs;

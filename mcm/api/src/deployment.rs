@@ -56,12 +56,25 @@ pub struct MachineDeploymentSpec {
     /// Seconds without progress until the rollout counts as failed; absent: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_deadline_seconds: Option<i32>,
+    /// How machines are replaced that a health check found unhealthy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<DeploymentRemediation>,
     /// How many failed machines may be preserved automatically.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_preserve_failed_max: Option<i32>,
     /// Upstream's name of [`Self::auto_preserve_failed_max`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_preserve_failed_machine_max: Option<i32>,
+}
+
+/// How machines are replaced that a health check found unhealthy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentRemediation {
+    /// How many of them are replaced at the same time, as a number or as a percentage of the replicas, rounded up; absent:
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<IntOrString>,
 }
 
 /// How machines are replaced.

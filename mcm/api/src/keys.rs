@@ -133,3 +133,33 @@ pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
 pub const RELEASED_BY_ANNOTATION: &str = "machine.sapcloud.io/released-by";
 /// Type of the Node condition that reports a preservation.
 pub const PRESERVED_CONDITION: &str = "Preserved";
+
+/// Type of the Machine condition with the result of a health check.
+pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
+/// Type of the Machine condition with which a health check requests a replacement, and the owner reports its progress.
+pub const OWNER_REMEDIATED: &str = "OwnerRemediated";
+/// Type of the Machine condition that reports a remediation request to another controller.
+pub const EXTERNALLY_REMEDIATED: &str = "ExternallyRemediated";
+/// The conditions of a Machine that are not copied from its Node.
+pub const RESERVED_CONDITIONS: [&str; 3] = [HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED, EXTERNALLY_REMEDIATED];
+/// Annotation on a Machine, unless `false`: health checks ignore it.
+pub const SKIP_REMEDIATION_ANNOTATION: &str = "machine.sapcloud.io/skip-remediation";
+/// Annotation on a Machine or MachineHealthCheck, unless `false`: it is not checked.
+pub const PAUSED_ANNOTATION: &str = "machine.sapcloud.io/paused";
+/// Annotation on a Machine, unless `false`: it is unhealthy at once.
+pub const REMEDIATE_MACHINE_ANNOTATION: &str = "machine.sapcloud.io/remediate-machine";
+/// Cluster API's names of [`SKIP_REMEDIATION_ANNOTATION`], [`PAUSED_ANNOTATION`] and [`REMEDIATE_MACHINE_ANNOTATION`].
+pub const CAPI_SKIP_REMEDIATION_ANNOTATION: &str = "cluster.x-k8s.io/skip-remediation";
+/// See [`CAPI_SKIP_REMEDIATION_ANNOTATION`].
+pub const CAPI_PAUSED_ANNOTATION: &str = "cluster.x-k8s.io/paused";
+/// See [`CAPI_SKIP_REMEDIATION_ANNOTATION`].
+pub const CAPI_REMEDIATE_MACHINE_ANNOTATION: &str = "cluster.x-k8s.io/remediate-machine";
+/// Annotation on a MachineDeployment: the number or percentage of its machines that are replaced at the same time because
+/// a health check requested it.
+pub const REMEDIATION_MAX_IN_FLIGHT_ANNOTATION: &str = "machine.sapcloud.io/remediation-max-in-flight";
+/// Annotation on a remediation request: the template that it was created from.
+pub const CLONED_FROM_NAME_ANNOTATION: &str = "machine.sapcloud.io/cloned-from-name";
+/// Annotation on a remediation request: kind, version and group of its template.
+pub const CLONED_FROM_KIND_ANNOTATION: &str = "machine.sapcloud.io/cloned-from-groupkind";
+/// Annotation on a remediation request: the health check that created it.
+pub const HEALTH_CHECK_ANNOTATION: &str = "machine.sapcloud.io/machine-health-check";

@@ -1,6 +1,6 @@
 //! The machine API: group `machine.sapcloud.io`, version `v1alpha1`.
 //!
-//! It contains the four kinds in their wire form, their CRDs, the keys of labels, annotations and
+//! It contains the five kinds in their wire form, their CRDs, the keys of labels, annotations and
 //! finalizers, Go-compatible durations, and the results of driver calls. It must not contain I/O,
 //! clients, clocks or decisions.
 
@@ -9,6 +9,7 @@ pub mod cloud;
 pub mod crd;
 pub mod deployment;
 pub mod duration;
+pub mod health_check;
 pub mod keys;
 pub mod machine;
 pub mod names;
@@ -21,12 +22,13 @@ pub use class::{MachineClass, NodeTemplate};
 pub use cloud::{Code, DriverError, VmIdentity};
 pub use deployment::MachineDeployment;
 pub use duration::GoDuration;
+pub use health_check::MachineHealthCheck;
 pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
 pub use names::{MAX_LABEL_VALUE, MachineName, NodeName, ProviderId};
 pub use preservation::{Fencing, FencingState, Preservation, PreservationEntry, PreservationStage, PreservedBy};
 pub use set::MachineSet;
 
-/// The API group of all four kinds.
+/// The API group of all kinds.
 pub const GROUP: &str = "machine.sapcloud.io";
 /// The only version, served and stored.
 pub const VERSION: &str = "v1alpha1";

@@ -7,6 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::duration::GoDuration;
+use crate::keys;
 use crate::preservation::{Preservation, PreservationStage, read_expiry};
 use crate::type_meta::{ApiVersion, Kind};
 use crate::wire_enum::wire_enum;
@@ -136,6 +137,33 @@ pub struct MachineStatus {
 }
 
 impl MachineStatus {
+    /// The conditions that are copied from the Node.
+    pub fn node_conditions(&self) -> impl Iterator<Item = &NodeCondition> {
+        let all = self.conditions.iter();
+        all.filter(|condition| !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()))
+    }
+
+    /// The conditions that are not copied from the Node: health checks and owners write them.
+    pub fn reserved_conditions(&self) -> impl Iterator<Item = &NodeCondition> {
+        let all = self.conditions.iter();
+        all.filter(|condition| keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()))
+    }
+
+    /// The condition of that type.
+    pub fn condition(&self, type_: &str) -> Option<&NodeCondition> {
+        self.conditions.iter().find(|condition| condition.type_ == type_)
+    }
+
+    /// Whether a health check requests that the owner of the machine replaces it: the check failed, and the owner has not
+    /// reported that it is done.
+    pub fn is_remediation_requested(&self) -> bool {
+        let is_false = |type_| {
+            self.condition(type_)
+                .is_some_and(|condition| condition.status == "False")
+        };
+        is_false(keys::HEALTH_CHECK_SUCCEEDED) && is_false(keys::OWNER_REMEDIATED)
+    }
+
     /// Whether no process has recorded that the machine's VM exists.
     pub fn is_being_created(&self) -> bool {
         matches!(self.current_status.phase, None | Some(Phase::CrashLoopBackOff))

@@ -11,6 +11,7 @@ pub mod class;
 pub mod deployment;
 pub mod event;
 pub mod finalizer;
+pub mod health_check;
 pub mod machine;
 pub mod merge;
 pub mod overshoot;

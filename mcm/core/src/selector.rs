@@ -37,6 +37,24 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
+/// A selector that is compared with many objects.
+#[derive(Debug)]
+pub struct Matcher(Selector);
+
+impl Matcher {
+    /// A matcher of a selector that [`check`] accepts; `None`: it is empty or invalid, and matches nothing.
+    pub fn new(selector: &LabelSelector) -> Option<Self> {
+        let requirements = (!is_empty(selector)).then(|| selector.clone())?;
+        Selector::try_from(requirements).ok().map(Self)
+    }
+
+    /// Whether the labels satisfy the selector.
+    pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.0.matches(labels.unwrap_or(&NONE))
+    }
+}
+
 /// Whether the labels satisfy a selector that [`check`] accepts; an empty selector matches nothing.
 pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
     static NONE: BTreeMap<String, String> = BTreeMap::new();

@@ -247,6 +247,64 @@ defects! {
     LoweredMaximumReleasesOldest = "R81",
     /// Preserved machines count as failed and as missing.
     PreservedCountAsMissing = "R82",
+    /// A request that exists ends the pass of a health check: other machines get none.
+    SecondMachineStarves = "R83",
+    /// With a template, a machine that recovers without a request keeps its failed condition.
+    HealthyKeepsFalse = "R84",
+    /// A machine that is being remediated counts as healthy while its node looks healthy.
+    RemediatedCountAsHealthy = "R85",
+    /// Remediation begins at once when the circuit breaker closes.
+    CooldownIgnored = "R86",
+    /// Health checks mark machines that are being deleted.
+    DyingMachinesAreMarked = "R87",
+    /// The node of a machine that was remediated is drained although it does not answer.
+    UnreachableNodeDrained = "R88",
+    /// The Node of a machine that had not joined when its deletion began is not deleted.
+    LateNodeStays = "R89",
+    /// A condition whose timeout runs counts as healthy.
+    RunningTimeoutCountsAsHealthy = "R90",
+    /// The first condition that matches ends the evaluation of a node.
+    FirstMatchHidesRest = "R91",
+    /// Two checks remediate one machine.
+    ChecksRemediateTogether = "R92",
+    /// A node that has not reported a condition yet is unhealthy.
+    MissingConditionIsBad = "R93",
+    /// A machine that boots counts as one whose Node was deleted.
+    NewbornCountsAsDeleted = "R93/b",
+    /// After a request to delete a remediation request, nobody looks whether it is gone.
+    FinalizerHidesEnd = "R94",
+    /// Remediation requests of machines that are not selected any more stay.
+    OrphanRequestStays = "R95",
+    /// A remediation request that is gone when it is to be deleted ends the pass.
+    MissingRequestEndsPass = "R96",
+    /// The status of a health check lists its machines in a changing order.
+    StatusNeverRests = "R97",
+    /// A limit that is no number means all machines.
+    BadNumberMeansAll = "R98",
+    /// A check that may not remediate has no timer.
+    RestrictedChecksSleep = "R99",
+    /// A machine of an old set is never remediated during a rollout, even if that is paused.
+    OldSetIsStuck = "R100",
+    /// Paused and skipped machines are remediated.
+    PausedMachinesAreRemediated = "R101",
+    /// The time of an outage counts as time in which a machine was unhealthy.
+    OutageIsCharged = "R102",
+    /// Machines that wait for their replacement count as being replaced.
+    DeferredMachinesUseBudget = "R103",
+    /// An annotation with the value `false` counts as set.
+    FalseAnnotationCounts = "R104",
+    /// Remediation requests are found only if they are of the kind of the current template.
+    RequestsFoundByCurrentTemplate = "R105",
+    /// The namespace of a template is ignored.
+    TemplateNamespaceIgnored = "R106",
+    /// A health check that cannot read its requests repeats that at once.
+    UnreadableRequestsRepeatedAtOnce = "R107",
+    /// The metrics of a health check stay when it is deleted.
+    MetricOutlivesCheck = "R108",
+    /// A timeout of less than a second becomes zero.
+    ShortTimeoutBecomesZero = "R109",
+    /// No machine is remediated during a rollout, which waits for it.
+    RemediationWaitsForRollout = "R110",
     /// A node that was drained for a preservation is not drained for another one.
     SecondPreservationNotDrained = "A08",
     /// A creation that fails drops the expiry of a preservation.
@@ -337,6 +395,6 @@ mod tests {
             assert_eq!(Defect::of(defect.name()), Some(*defect));
         }
         assert_eq!(Defect::of("create-without-asking"), Some(Defect::CreatesWithoutAsking));
-        assert_eq!(Defect::of("R99"), None);
+        assert_eq!(Defect::of("R999"), None);
     }
 }

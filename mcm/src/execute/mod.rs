@@ -10,6 +10,7 @@ mod driver_calls;
 mod nodes;
 mod pods;
 mod preservation_list;
+mod remediation_requests;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use runtime::election::Tenure;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+pub(crate) use self::remediation_requests::{RemediationRequests, Resources};
 pub(crate) use self::steps::{Ended, Owner};
 use crate::Metrics;
 use crate::cache::{Cache, Indexed, Key};

@@ -4,6 +4,7 @@
 //! requests, driver calls or decisions.
 
 mod backoff;
+mod connection;
 mod created_vms;
 pub(crate) mod drains;
 mod guard;
@@ -15,6 +16,7 @@ mod requested_deletions;
 mod update_support;
 
 pub(crate) use self::backoff::{Backoff, Trouble};
+pub(crate) use self::connection::Connection;
 pub(crate) use self::created_vms::CreatedVms;
 pub(crate) use self::drains::Drains;
 pub(crate) use self::guard::Guard;

@@ -3,6 +3,7 @@
 //! There is no global state: two controllers in one process have separate registries.
 
 mod damage;
+mod health_checks;
 pub mod http;
 mod owners;
 mod preservation;
@@ -27,6 +28,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use self::damage::{DamageCollector, DamageCount};
+use self::health_checks::HealthChecks;
 use self::owners::OwnerCollector;
 use self::preservation::PreservationCollector;
 use self::preservation_counters::PreservationCounters;
@@ -59,6 +61,7 @@ struct Inner {
     orphans: Family<OrphanLabels, Counter>,
     orphan_candidates: Gauge,
     preservations: PreservationCounters,
+    health_checks: HealthChecks,
 }
 
 #[derive(Default)]
@@ -194,6 +197,7 @@ impl Metrics {
             orphans: Family::default(),
             orphan_candidates: Gauge::default(),
             preservations: PreservationCounters::default(),
+            health_checks: HealthChecks::default(),
         };
         inner.preservations.register(&mut registry);
         registry.register(
@@ -297,6 +301,7 @@ impl Metrics {
             deployments: Arc::clone(&inner.deployments),
         }));
         registry.register_collector(Box::new(DamageCollector(Arc::clone(&inner.damaged))));
+        registry.register_collector(Box::new(inner.health_checks.clone()));
         registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
         *inner.registry.lock() = registry;
         Self(Arc::new(inner))
@@ -310,6 +315,11 @@ impl Metrics {
             tracing::error!("the metrics cannot be encoded");
         }
         text
+    }
+
+    /// The metrics of health checks.
+    pub(crate) fn health_checks(&self) -> &HealthChecks {
+        &self.0.health_checks
     }
 
     /// The activity of the process.

@@ -13,6 +13,7 @@ use mcm_api::GoDuration;
 use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use accepted::AcceptedOptions;
+pub use health_check::HealthCheckOptions;
 pub use overshoot::OvershootOptions;
 pub use preservation::{PreservationDialect, PreservationOptions, PreserveFencing};
 pub use safety::SafetyOptions;
@@ -116,6 +117,10 @@ pub struct Options {
     /// Safety.
     #[command(flatten)]
     pub safety: SafetyOptions,
+
+    /// Health checks.
+    #[command(flatten)]
+    pub health_check: HealthCheckOptions,
 
     /// The overshoot guard.
     #[command(flatten)]
@@ -262,6 +267,9 @@ pub enum Controller {
     Set,
     /// MachineDeployments.
     Deployment,
+    /// MachineHealthChecks; it does not run by default.
+    #[value(name = "machinehealthcheck")]
+    MachineHealthCheck,
 }
 
 impl std::fmt::Display for Controller {
@@ -271,6 +279,7 @@ impl std::fmt::Display for Controller {
             Self::Safety => f.write_str("safety"),
             Self::Set => f.write_str("set"),
             Self::Deployment => f.write_str("deployment"),
+            Self::MachineHealthCheck => f.write_str("machinehealthcheck"),
         }
     }
 }
@@ -327,6 +336,7 @@ impl Default for Options {
             machine: MachineOptions::default(),
             preservation: PreservationOptions::default(),
             safety: SafetyOptions::default(),
+            health_check: HealthCheckOptions::default(),
             overshoot: OvershootOptions::default(),
             accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
@@ -453,6 +463,7 @@ impl Options {
             ("--medium-retry", self.retry.medium),
             ("--long-retry", self.retry.long),
             ("--eviction-retry", self.retry.eviction),
+            ("--machine-health-check-interval", self.health_check.interval),
             (
                 "--machine-safety-overshooting-period",
                 self.overshoot.overshooting_period,
@@ -471,6 +482,13 @@ impl Options {
         } else {
             Err(OptionsError(violations))
         }
+    }
+
+    /// Whether health checks are the only controller: it needs neither a driver nor the objects of other controllers.
+    pub fn only_checks_health(&self) -> bool {
+        self.controllers
+            .iter()
+            .all(|one| *one == Controller::MachineHealthCheck)
     }
 
     /// Validates also the flags that only the program uses, such as those of the driver and of kubeconfigs.
@@ -509,6 +527,9 @@ impl Options {
     }
 
     fn driver_violations(&self, violations: &mut Vec<String>) {
+        if self.only_checks_health() && self.driver.is_empty() && self.driver_listen.is_none() {
+            return;
+        }
         match (self.driver.is_empty(), self.driver_listen) {
             (false, Some(address)) => {
                 violations.push(format!(
@@ -660,6 +681,7 @@ impl LeaderElectionOptions {
 }
 
 mod accepted;
+mod health_check;
 mod overshoot;
 mod preservation;
 mod safety;

@@ -75,6 +75,9 @@ fn every_flag_has_a_help_text_and_a_default() {
     --machine-safety-max-orphan-vms=30
     --machine-safety-apiserver-statuscheck-timeout=30s
     --machine-safety-apiserver-statuscheck-period=1m0s
+    --max-unhealthy-exclusive=false
+    --machine-health-check-interval=15s
+    --machine-health-check-outage-grace=1m0s
     --safety-up=2
     --safety-down=1
     --machine-safety-overshooting-period=1m0s
@@ -118,7 +121,7 @@ fn durations_have_go_syntax() {
 #[case::negative("--short-retry=-5s", "negative")]
 #[case::unknown_controller(
     "--controllers=machine,elevator",
-    "[possible values: machine, safety, set, deployment]"
+    "[possible values: machine, safety, set, deployment, machinehealthcheck]"
 )]
 #[case::not_an_address("--address=localhost", "--address")]
 #[case::not_a_port("--metrics-address=127.0.0.1", "--metrics-address")]

@@ -46,7 +46,10 @@ impl Agenda {
     }
 
     pub(super) fn ended(&mut self, work: Work, outcome: Outcome, now: Timestamp, settings: &Settings) {
-        self.pace.passed(work.clone(), outcome.machines, now);
+        match outcome.pause {
+            Some(pause) => self.pace.pause(work.clone(), pause, now),
+            None => self.pace.passed(work.clone(), outcome.machines, now),
+        }
         self.queue.done(&work, self.pace.earliest(&work, now));
         self.take(outcome.triggers, now);
         if let Some(trouble) = outcome.trouble {

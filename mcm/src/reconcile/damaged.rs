@@ -46,6 +46,7 @@ impl Controllers {
                 None => self.damaged_set(key),
                 damaged => damaged,
             },
+            Work::HealthCheck(key) => self.report(work, &state.health_checks, key).await,
             Work::Overshoot => None,
         }
     }

@@ -8,6 +8,7 @@ mod class_finalizers;
 mod damaged;
 mod defects;
 mod deployment;
+mod health_check;
 mod machine;
 mod overshoot;
 mod pace;
@@ -29,10 +30,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::agenda::Agenda;
 pub(crate) use self::damaged::ReportedDamage;
+pub(crate) use self::health_check::settings as health_check_settings;
 pub(crate) use self::overshoot::OvershootGuard;
 pub(crate) use self::worker_slots::WorkerSlots;
 use crate::cache::Key;
-use crate::execute::ActionExecutor;
+use crate::execute::{ActionExecutor, Resources};
 use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, Trouble, UpdateSupport};
 use crate::metrics::Activity;
 use crate::view::{Trigger, Work};
@@ -61,6 +63,11 @@ pub(crate) struct Controllers {
     pub(crate) deployment_settings: mcm_core::deployment::Settings,
     pub(crate) update_support: UpdateSupport,
     pub(crate) reported_damage: ReportedDamage,
+    /// An outage that is shorter does not count for health checks.
+    pub(crate) tolerated_outage: Duration,
+    pub(crate) health_check_settings: mcm_core::health_check::Settings,
+    /// The resources of remediation requests and their templates.
+    pub(crate) resources: Resources,
 }
 
 /// The result of a pass.
@@ -74,6 +81,8 @@ pub(crate) struct Outcome {
     pub(crate) triggers: Vec<Trigger>,
     /// Why the work must be retried, with a backoff while it fails.
     pub(crate) trouble: Option<Trouble>,
+    /// How long the next pass waits at least, whatever triggers it; `None`: it depends on `machines`.
+    pub(crate) pause: Option<Duration>,
 }
 
 impl Outcome {
@@ -144,7 +153,11 @@ impl Controllers {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(triggers) = changes.next() => agenda.take(triggers, clock.now()),
+                Some(triggers) = changes.next() => {
+                    controllers.observe_connection();
+                    agenda.take(triggers, clock.now());
+                }
+                () = state.connection.changed() => agenda.take(state.health_check_triggers(), clock.now()),
                 () = state.guard.thawed() => agenda.after_freeze(state, clock.now()),
                 Some((work, outcome)) = tasks.next() => {
                     agenda.ended(work, outcome, clock.now(), &controllers.settings);
@@ -166,6 +179,17 @@ impl Controllers {
         }
     }
 
+    /// Compares the connection to the clusters with the last observation, for health checks.
+    pub(crate) fn observe_connection(&self) {
+        let state = &self.executor.state;
+        if state.enabled.health_checks {
+            let now = self.executor.clock.now();
+            state
+                .connection
+                .observe(state.guard.health(), self.tolerated_outage, now);
+        }
+    }
+
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
         if let Some(outcome) = self.damaged(work).await {
             return outcome;
@@ -179,6 +203,7 @@ impl Controllers {
             Work::Secret(key) => self.secret(key).await,
             Work::Set(key) => Box::pin(self.set(key)).await,
             Work::Deployment(key) => Box::pin(self.deployment(key)).await,
+            Work::HealthCheck(key) => self.health_check(key).await,
             Work::Overshoot => Box::pin(self.overshoot(hurry)).await,
         }
     }

@@ -36,6 +36,11 @@ impl<K: Ord> Pace<K> {
         self.0.insert(key, now.checked_add(wait).unwrap_or(Timestamp::MAX));
     }
 
+    /// The next pass of `key` waits for that time.
+    pub(super) fn pause(&mut self, key: K, pause: Duration, now: Timestamp) {
+        self.0.insert(key, now.checked_add(pause).unwrap_or(Timestamp::MAX));
+    }
+
     /// When `key` may be reconciled again; `None`: at once.
     pub(super) fn earliest(&self, key: &K, now: Timestamp) -> Option<Timestamp> {
         self.0.get(key).copied().filter(|earliest| *earliest > now)

@@ -38,6 +38,7 @@ impl Safety {
             };
             self.guard().set(next.health);
             self.report(before, next.health, problem.as_deref());
+            self.controllers.observe_connection();
             if before != ApiHealth::Up && next.health == ApiHealth::Up {
                 // Work that waits for the API servers need not wait for its period.
                 self.guard().suspect();
@@ -47,6 +48,7 @@ impl Safety {
                 self.guard().set(ApiHealth::Up);
                 self.report(next.health, ApiHealth::Up, None);
                 self.guard().thaw();
+                self.controllers.observe_connection();
                 self.guard().suspect();
                 wake = self.settings.api.period;
             }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet};
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineHealthCheck, MachineSet};
 
 use super::indexes::{AttachmentIndex, BudgetIndex, MachineIndex, NodeIndex, PodIndex};
 use super::work::EnabledControllers;
 use crate::cache::{AnyCache, Cache, Key};
-use crate::memory::{Drains, Guard, PendingSetWrites, RequestedDeletions};
+use crate::memory::{Connection, Drains, Guard, PendingSetWrites, RequestedDeletions};
 
 /// The caches of all watched kinds. Clones share them.
 #[derive(Clone, Debug)]
@@ -21,10 +21,13 @@ pub(crate) struct ClusterState {
     pub(crate) secrets: Cache<Secret>,
     pub(crate) sets: Cache<MachineSet>,
     pub(crate) deployments: Cache<MachineDeployment>,
+    pub(crate) health_checks: Cache<MachineHealthCheck>,
     pub(crate) enabled: EnabledControllers,
     pub(crate) target: Option<TargetState>,
     /// Notified of changes that may orphan VMs.
     pub(crate) guard: Guard,
+    /// The connection to the clusters, as health checks see it.
+    pub(crate) connection: Connection,
     pub(crate) drains: Drains,
     pub(crate) pending_set_writes: PendingSetWrites,
     pub(crate) requested_deletions: RequestedDeletions,
@@ -48,10 +51,12 @@ impl ClusterState {
             machines: Cache::new().tracking_own_changes(),
             sets: Cache::new().tracking_own_changes(),
             deployments: Cache::new().tracking_own_changes(),
+            health_checks: Cache::new(),
             enabled,
             classes: Cache::new(),
             secrets: Cache::new(),
             guard: Guard::default(),
+            connection: Connection::default(),
             drains: Drains::default(),
             pending_set_writes: PendingSetWrites::default(),
             requested_deletions: RequestedDeletions::default(),
@@ -87,11 +92,21 @@ impl ClusterState {
     }
 
     fn of_each_kind<T>(&self, value: impl Fn(&dyn AnyCache) -> T) -> Vec<(&'static str, T)> {
-        let mut caches: Vec<(&'static str, &dyn AnyCache)> = vec![
-            ("Machine", &self.machines),
-            ("MachineClass", &self.classes),
+        let mut caches: Vec<(&'static str, &dyn AnyCache)> = vec![("Machine", &self.machines)];
+        if self.enabled.only_health_checks() {
+            caches.push(("MachineHealthCheck", &self.health_checks));
+            if let Some(target) = &self.target {
+                caches.push(("Node", &target.nodes));
+            }
+            return caches.into_iter().map(|(kind, cache)| (kind, value(cache))).collect();
+        }
+        caches.extend([
+            ("MachineClass", &self.classes as &dyn AnyCache),
             ("Secret", &self.secrets),
-        ];
+        ]);
+        if self.enabled.health_checks {
+            caches.push(("MachineHealthCheck", &self.health_checks));
+        }
         if self.enabled.owners() {
             caches.push(("MachineSet", &self.sets));
             caches.push(("MachineDeployment", &self.deployments));

@@ -5,7 +5,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
-use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineHealthCheck, MachineSet, keys};
 use mcm_core::ownership::controller;
 
 use crate::cache::{Indexed, not_indexed};
@@ -138,6 +138,7 @@ impl Indexed for PodDisruptionBudget {
 not_indexed!(
     MachineClass,
     MachineDeployment,
+    MachineHealthCheck,
     PersistentVolume,
     PersistentVolumeClaim,
     Secret

@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineName, MachineStatus, NodeName, Phase, PreservationStage, keys};
 use mcm_core::class::secret_key;
-use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
+use mcm_core::health_check::owner;
+use mcm_core::machine::{Answer, NodeView, Rank, Secret, SecretData, Sibling, View, is_drained_in_place};
+use mcm_core::ownership::controller;
 
 use super::cluster_state::{ClusterState, TargetState};
 use super::drain;
@@ -26,6 +28,7 @@ pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, mac
         target: state.target.is_some(),
         siblings: siblings(state, pending_statuses, &machine),
         ledger: state.standing(&machine),
+        standing: remediation_standing(state, &machine),
         machine,
         ..View::default()
     };
@@ -121,6 +124,15 @@ fn merge(data: &mut SecretData, secret: &v1::Secret) {
     data.0.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
 }
 
+/// How the machine stands with its set and deployment, if a health check requests its replacement.
+fn remediation_standing(state: &ClusterState, machine: &Machine) -> owner::Standing {
+    let set = controller(&machine.metadata).filter(|_| machine.status.is_remediation_requested());
+    let set = set.and_then(|set| state.sets.get(&Key::new(&state.namespace, &set.name)));
+    set.map_or_else(owner::Standing::default, |set| {
+        owner::standing(&set, state.deployment_of(&set).as_deref())
+    })
+}
+
 /// The other machines of the deployment, if the decision depends on them: for a healthy machine it does not.
 fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &Machine) -> Vec<Sibling> {
     let independent = [
@@ -134,7 +146,8 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
     let Some(deployment) = machine.labels().get(keys::DEPLOYMENT_LABEL) else {
         return Vec::new();
     };
-    if phase.is_none_or(|phase| independent.contains(phase)) {
+    let requested = machine.status.is_remediation_requested() && phase != Some(&Phase::Terminating);
+    if !requested && phase.is_none_or(|phase| independent.contains(phase)) {
         return Vec::new();
     }
     let others = state.machines_of_deployment(deployment).into_iter();
@@ -147,6 +160,7 @@ fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &
             let as_of = |status: &MachineStatus| Sibling {
                 patient: other.spec.configuration.disable_health_timeout == Some(true),
                 preserved: status.is_preserved() && other.status.is_preserved(),
+                requested: Rank::of(&other),
                 ..Sibling::of(name.clone(), status)
             };
             [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
@@ -204,6 +218,7 @@ mod tests {
             machines: true,
             sets: false,
             deployments: false,
+            health_checks: false,
         };
         let state = ClusterState::new("garden", false, enabled);
         let other = state.machines.wrote(machine("a", in_phase(phase, preserved)));
@@ -301,6 +316,7 @@ mod tests {
             machines: true,
             sets: false,
             deployments: false,
+            health_checks: false,
         };
         ClusterState::new("garden", true, enabled)
     }

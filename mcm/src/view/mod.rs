@@ -6,6 +6,7 @@
 mod cluster_state;
 mod drain;
 mod driver_source;
+mod health_checks;
 mod indexes;
 mod machine;
 mod owners;

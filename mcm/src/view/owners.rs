@@ -169,6 +169,7 @@ impl ClusterState {
                 triggers.push(quiet(Work::Class(class)));
             }
         }
+        triggers.extend(self.health_checks_of_machine(change));
         triggers
     }
 }

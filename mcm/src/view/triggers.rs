@@ -70,6 +70,7 @@ impl ClusterState {
             triggers.extend(changed.map(|class| quiet(Work::Class(Key::new(&self.namespace, class)))));
         }
         triggers.extend(self.owners_of_machine(change));
+        triggers.extend(self.health_checks_of_machine(change));
         triggers
     }
 
@@ -131,6 +132,7 @@ impl ClusterState {
                 triggers.push(quiet(Work::Machine(key)));
             }
         }
+        triggers.extend(self.health_checks_of_node(change));
         triggers
     }
 

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use super::cluster_state::{ClusterState, TargetState};
 use super::work::{Trigger, Work};
 use crate::cache::{Cache, Change, Indexed, Key};
+use crate::memory::Connection;
 
 /// The first wait after a watch failed.
 const WATCH_RETRY: Duration = Duration::from_millis(200);
@@ -30,12 +31,18 @@ impl ClusterState {
         watch_seconds: u32,
     ) -> BoxStream<'static, Vec<Trigger>> {
         let state = self.clone();
-        let machines = watch(
+        let machines = watch_connected(
             Api::namespaced(control.clone(), &self.namespace),
             self.machines.clone(),
             watch_seconds,
+            Some(self.connection.clone()),
         )
         .map(move |delivery| state.triggered(delivery, ClusterState::machine_changed, Work::Machine));
+        if self.enabled.only_health_checks() {
+            let mut streams = vec![machines.boxed(), self.health_check_watch(control, watch_seconds)];
+            streams.extend(self.node_watch(target, watch_seconds));
+            return stream::select_all(streams).boxed();
+        }
         let state = self.clone();
         let classes = watch(
             Api::namespaced(control.clone(), &self.namespace),
@@ -75,19 +82,47 @@ impl ClusterState {
             streams.extend([sets.boxed(), deployments.boxed()]);
         }
         if let (Some(caches), Some(client)) = (&self.target, target) {
-            let state = self.clone();
-            let nodes = watch(Api::all(client.clone()), caches.nodes.clone(), watch_seconds)
-                .map(move |delivery| state.all(delivery.changes, ClusterState::node_changed));
+            let nodes = self.node_watch(target, watch_seconds);
             let state = self.clone();
             let pods = watch(Api::all(client.clone()), caches.pods.clone(), watch_seconds)
                 .map(move |delivery| state.all(delivery.changes, ClusterState::pod_changed));
             let state = self.clone();
             let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_seconds)
                 .map(move |delivery| state.all(delivery.changes, ClusterState::attachment_changed));
-            streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
+            streams.extend(nodes.into_iter().chain([pods.boxed(), attachments.boxed()]));
             streams.extend(caches.drain_watches(client, watch_seconds));
         }
+        if self.enabled.health_checks {
+            streams.push(self.health_check_watch(control, watch_seconds));
+        }
         stream::select_all(streams).boxed()
+    }
+
+    fn node_watch(&self, target: Option<&Client>, watch_seconds: u32) -> Option<BoxStream<'static, Vec<Trigger>>> {
+        let (client, caches) = target.zip(self.target.as_ref())?;
+        let (state, connection) = (self.clone(), Some(self.connection.clone()));
+        let nodes = watch_connected(
+            Api::all(client.clone()),
+            caches.nodes.clone(),
+            watch_seconds,
+            connection,
+        );
+        Some(
+            nodes
+                .map(move |delivery| state.all(delivery.changes, ClusterState::node_changed))
+                .boxed(),
+        )
+    }
+
+    fn health_check_watch(&self, control: &Client, watch_seconds: u32) -> BoxStream<'static, Vec<Trigger>> {
+        let state = self.clone();
+        watch(
+            Api::namespaced(control.clone(), &self.namespace),
+            self.health_checks.clone(),
+            watch_seconds,
+        )
+        .map(move |delivery| state.triggered(delivery, ClusterState::health_check_changed, Work::HealthCheck))
+        .boxed()
     }
 }
 
@@ -118,8 +153,22 @@ pub(super) struct Delivery<K> {
     pub(super) damaged: Vec<Key>,
 }
 
-/// Fills `cache` from a watch of `api` and returns what changed. Failures are logged, and the watch is requested again.
+/// As [`watch_connected`], for a kind whose watch tells nothing about the connection.
 fn watch<K>(api: Api<Decoded<K>>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Delivery<K>> + Send
+where
+    K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
+{
+    watch_connected(api, cache, watch_seconds, None)
+}
+
+/// Fills `cache` from a watch of `api` and returns what changed. Failures are logged, and the watch is requested again.
+/// `connection` gets to know whether the watch works.
+fn watch_connected<K>(
+    api: Api<Decoded<K>>,
+    cache: Cache<K>,
+    watch_seconds: u32,
+    connection: Option<Connection>,
+) -> impl Stream<Item = Delivery<K>> + Send
 where
     K: Indexed + Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync,
 {
@@ -127,6 +176,9 @@ where
     // Empty batches are passed on: after the last list the work loop must check whether the caches are filled.
     events.map(move |event| match event {
         Ok(event) => {
+            if let Some(connection) = connection.as_ref().filter(|_| !matches!(event, watcher::Event::Init)) {
+                connection.watch_delivered(&K::kind(&()));
+            }
             let changes = cache.apply(event.modify(|object| object.managed_fields_mut().clear()));
             let damaged = cache.take_newly_damaged();
             for key in &damaged {
@@ -136,6 +188,9 @@ where
             Delivery { changes, damaged }
         }
         Err(error) => {
+            if let Some(connection) = &connection {
+                connection.watch_failed(&K::kind(&()));
+            }
             tracing::warn!(kind = %K::kind(&()), error = brief_watch(&error), "the watch failed and is requested again");
             Delivery {
                 changes: Vec::new(),

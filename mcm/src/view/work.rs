@@ -10,6 +10,7 @@ pub(crate) enum Work {
     Secret(Key),
     Set(Key),
     Deployment(Key),
+    HealthCheck(Key),
     Overshoot,
 }
 
@@ -26,6 +27,7 @@ pub(crate) struct EnabledControllers {
     pub(crate) machines: bool,
     pub(crate) sets: bool,
     pub(crate) deployments: bool,
+    pub(crate) health_checks: bool,
 }
 
 impl EnabledControllers {
@@ -34,11 +36,17 @@ impl EnabledControllers {
         self.machines || self.sets || self.deployments
     }
 
+    /// Whether health checks are the only controller, which needs machines and Nodes only.
+    pub(crate) fn only_health_checks(self) -> bool {
+        self.health_checks && !self.owners()
+    }
+
     pub(crate) fn runs(self, work: &Work) -> bool {
         match work {
             Work::Machine(_) | Work::Class(_) | Work::Secret(_) => self.machines,
             Work::Set(_) | Work::Overshoot => self.sets,
             Work::Deployment(_) => self.deployments,
+            Work::HealthCheck(_) => self.health_checks,
         }
     }
 }

@@ -20,6 +20,7 @@ use super::Check;
 use super::check_context::CheckContext;
 use super::judging_rules::JudgingRules;
 use crate::object::{after, creation_timeout, is_deleting, is_forced, label, name, phase, time, timeout_of, uid};
+use crate::remediation::is_remediation_requested;
 use crate::world::{WorldState, machines_of};
 
 /// The timeouts of a Machine.
@@ -191,6 +192,10 @@ impl Limits {
         let before = context
             .before
             .filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
+        if is_remediation_requested(before) || is_remediation_requested(machine) {
+            // A health check has timeouts of its own.
+            return None;
+        }
         let known = self.running.get(uid(machine))?;
         let limit_name = match known.limit {
             Limit::Creation if text_of(machine).contains("using old node") => return None,

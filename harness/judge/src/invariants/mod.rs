@@ -20,11 +20,14 @@ mod limits;
 mod named;
 mod no_healthy_vm_collected;
 mod no_leak;
+mod observed_remediation;
 mod one_attachment;
 mod one_pod;
 mod one_replacement;
 mod one_vm;
 mod preservation;
+mod prompt_remediation;
+mod remediation_budget;
 mod silence;
 mod size;
 mod starvation;
@@ -87,7 +90,7 @@ pub enum Coverage {
 }
 
 /// All invariants, checked in this order.
-pub static ALL: [Invariant; 22] = [
+pub static ALL: [Invariant; 25] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
@@ -221,6 +224,24 @@ pub static ALL: [Invariant; 22] = [
         statement: "no status that mcm writes is refused as invalid",
         coverage: Coverage::Full,
         check: || Box::new(valid_status::ValidStatus),
+    },
+    Invariant {
+        name: "I23",
+        statement: "a health check has never more Machines in remediation than its limits allow, and none that is deleted or excluded",
+        coverage: Coverage::Partial("the lower end of a range is not checked"),
+        check: || Box::new(remediation_budget::RemediationBudget::default()),
+    },
+    Invariant {
+        name: "I24",
+        statement: "a health check requests nothing because of what it has not observed since its last connection",
+        coverage: Coverage::Full,
+        check: || Box::new(observed_remediation::ObservedRemediation::default()),
+    },
+    Invariant {
+        name: "I25",
+        statement: "each unhealthy Machine is marked and requested within one pass after it may",
+        coverage: Coverage::Partial("conditions of Nodes; without a limit of simultaneous remediations"),
+        check: || Box::new(prompt_remediation::PromptRemediation::default()),
     },
 ];
 

@@ -1,5 +1,6 @@
 //! I12: protection against a meltdown. At most one Machine of a MachineDeployment is being replaced because of the
-//! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved.
+//! health timeout: at the commit from Unknown to Failed every sibling is Running, Unknown or preserved. If a health check
+//! requests the replacement, the deployment may permit several.
 //!
 //! Siblings have the same label `name`, whether or not a MachineDeployment of that name exists.
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, label, name, phase, time};
+use crate::remediation::{is_remediation_requested, max_in_flight};
 use crate::world::machines_of;
 
 /// Timestamps in objects have whole seconds.
@@ -25,7 +27,11 @@ impl Check for OneReplacementAtATime {
             .applied("Machine")
             .filter(|machine| phase(machine) == "Failed")?;
         let deployment = label(machine, keys::DEPLOYMENT_LABEL);
-        if deployment.is_empty() || context.before.is_none_or(|before| phase(before) != "Unknown") {
+        if deployment.is_empty()
+            || context
+                .before
+                .is_none_or(|before| phase(before) != "Unknown" && !is_remediation_requested(before))
+        {
             return None;
         }
         let other = |sibling: &&Value| {
@@ -35,7 +41,13 @@ impl Check for OneReplacementAtATime {
             .filter(other)
             .map(|sibling| format!("{} is {:?}", name(sibling), phase(sibling)))
             .collect();
-        (!others.is_empty()).then(|| {
+        let requested = context.before.is_some_and(is_remediation_requested) || is_remediation_requested(machine);
+        let limit = if requested {
+            max_in_flight(context.world, deployment)
+        } else {
+            1
+        };
+        (others.len() >= limit).then(|| {
             format!(
                 "machine {} of {deployment} is Failed after the health timeout while its sibling {}",
                 name(machine),

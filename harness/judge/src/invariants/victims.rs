@@ -17,6 +17,7 @@ use super::judging_rules::JudgingRules;
 use super::named::Lately;
 use super::preservation::limit;
 use crate::object::{after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
+use crate::remediation::requests;
 use crate::world::WorldState;
 
 /// A set's generation and replicas.
@@ -76,7 +77,10 @@ impl Check for Victims {
             return created_for_deleted_owner(context, machine, set);
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
-        let is_requested = is_deleting(set) || context.rules.is_deleted_by_user(machine) || is_replaced(machine);
+        let is_requested = is_deleting(set) || context.rules.is_deleted_by_user(machine)
+            || is_replaced(machine)
+            // Its remediation controller may delete it.
+            || requests(context.world).contains_key(name(machine));
         if !removed {
             return None;
         }

@@ -33,7 +33,7 @@ const fn watched(kind: Kind) -> Kind {
 }
 
 /// The kinds that the harness works with.
-pub(super) static KINDS: [Kind; 28] = [
+pub(super) static KINDS: [Kind; 29] = [
     watched(namespaced(MACHINE_API, "Machine", "machines", Side::Control)),
     watched(namespaced(MACHINE_API, "MachineSet", "machinesets", Side::Control)),
     watched(namespaced(
@@ -116,6 +116,8 @@ pub(super) static KINDS: [Kind; 28] = [
         "customresourcedefinitions",
         Side::Control,
     ),
+    // Watched in worlds that have health checks.
+    namespaced(MACHINE_API, "MachineHealthCheck", "machinehealthchecks", Side::Control),
     namespaced(MACHINE_API, "AWSMachineClass", "awsmachineclasses", Side::Control),
 ];
 

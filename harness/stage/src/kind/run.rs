@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ObjectMeta, PostParams};
 use mcm_driver::tls::Tls;
 use scenario::job::Job;
-use scenario::{Cloud, PreserveFencing};
+use scenario::{Cloud, McmSettings};
 
 use super::cleanup::RUN_LABEL;
 use super::cluster::{Cluster, random_suffix};
@@ -67,7 +67,7 @@ impl Cluster {
             namespace,
             cloud: &job.plan.scenario.world.cloud,
             replicas: job.plan.scenario.world.replicas,
-            fencing: job.plan.scenario.world.fencing,
+            mcm_settings: job.plan.scenario.world.mcm(),
             seed: job.plan.seed,
         };
         let clusters = Clusters::one(self.client.clone());
@@ -87,7 +87,7 @@ impl Cluster {
             namespace: NAMESPACE,
             cloud: &Cloud::default(),
             replicas: 0,
-            fencing: PreserveFencing::default(),
+            mcm_settings: McmSettings::default(),
             seed: 1,
         };
         let world = self.deploy(&plan).await?;

@@ -7,7 +7,7 @@ use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::channel::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
 use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, PreserveFencing, Timeouts};
+use scenario::{Cloud, McmSettings, Timeouts};
 use serde_json::Value;
 
 use super::KindError;
@@ -34,7 +34,7 @@ pub(super) struct Plan<'a> {
     pub(super) namespace: &'a str,
     pub(super) cloud: &'a Cloud,
     pub(super) replicas: u32,
-    pub(super) fencing: PreserveFencing,
+    pub(super) mcm_settings: McmSettings,
     pub(super) seed: u64,
 }
 
@@ -76,7 +76,7 @@ impl World {
             replicas,
             cloud: config,
             ledger: cluster.folder_on_nodes(namespace).await?,
-            mcm_flags: setup::mcm_settings(&timeouts, namespace, plan.fencing),
+            mcm_flags: setup::mcm_settings(&timeouts, namespace, plan.mcm_settings),
             cloud_flags: vec![format!("--seed={}", plan.seed)],
         };
 

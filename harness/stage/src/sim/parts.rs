@@ -12,7 +12,7 @@ use tower::{Layer, ServiceBuilder};
 
 use super::defective::{self, Creations};
 use crate::clusters::Clusters;
-use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::deploy::FAKECLOUD_ACCOUNT;
 use crate::naming::name_agent;
 use crate::plan::effects::RESTART_DELAY;
 use crate::writes::Writes;
@@ -87,6 +87,8 @@ impl Part {
 /// Settings of each incarnation of mcm.
 pub(super) struct Incarnations {
     pub(super) gate: Gate,
+    /// The service account.
+    pub(super) account: &'static str,
     pub(super) clock: Clock,
     pub(super) seed: Seed,
     pub(super) options: mcm::Options,
@@ -99,9 +101,9 @@ pub(super) struct Incarnations {
 }
 
 impl Incarnations {
-    /// A client of a server that uses mcm's service account.
+    /// A client of a server that uses the service account.
     pub(super) fn client(&self, server: &apiserver::Server) -> kube::Client {
-        let account = Identity::service_account(&self.options.namespace, MCM_ACCOUNT);
+        let account = Identity::service_account(&self.options.namespace, self.account);
         let (name, writes) = (self.gate.name().to_owned(), self.writes.clone());
         let service = ServiceBuilder::new()
             .layer(self.gate.api())

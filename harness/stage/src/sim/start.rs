@@ -8,14 +8,16 @@ use std::sync::atomic::AtomicBool;
 use apiserver::{FieldManagers, Identity, Server};
 use clock::{Clock, Pulses, Seed};
 use fakecloud::Fakecloud;
+use fakecloud::remediation::{ControlledVms, PERIOD};
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
 use scenario::job::Job;
 use scenario::plan::is_disturbing;
 use scenario::step::Process;
-use scenario::{PreservationDialect, Step, Timeouts};
+use scenario::{HealthChecks, PreservationDialect, Step, Timeouts};
 use sim::{Gate, Handle, Trace, World};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
 use super::SimStage;
@@ -27,6 +29,7 @@ use crate::audit::Audit;
 use crate::cloud::CloudClient;
 use crate::cloud_config::cloud_config;
 use crate::clusters::Clusters;
+use crate::deploy::{HEALTH_CHECK_ACCOUNT, MCM_ACCOUNT, REMEDIATION_ACCOUNT};
 use crate::naming::Calling;
 use crate::plan::effects::RESTART_DELAY;
 use crate::plan::{effects, hits, schedule};
@@ -37,6 +40,10 @@ use crate::traced::Traced;
 use crate::writes::Writes;
 use crate::{NAMESPACE, StageError, controllers, deploy, names_of_drivers, names_of_mcm, pulses, setup};
 
+/// The name of the process that only checks the health of machines.
+const HEALTH_CHECKS: &str = "health-checks";
+/// The name of the example remediation controller.
+const REMEDIATION: &str = "remediation";
 /// The name of another mcm in the same cluster.
 const NEIGHBOUR: &str = "neighbour";
 
@@ -68,6 +75,12 @@ pub(super) async fn start(
     let drivers = starting.drivers(&registries);
     if let Some(namespace) = &job.plan.scenario.world.neighbour {
         starting.neighbour(namespace, &fakecloud).await?;
+    }
+    if job.plan.scenario.world.health_checks == HealthChecks::Separate {
+        starting.separate_health_checks(&planes, &fakecloud);
+    }
+    if job.plan.scenario.world.remediation {
+        starting.remediation(&fakecloud);
     }
     let stability = starting.watch_stability();
     let schedule = schedule::Log::default();
@@ -221,6 +234,7 @@ impl<'a> Starting<'a> {
         let mut options = setup::mcm_options(&self.timeouts, NAMESPACE);
         options.preservation.dialect = dialect(self.job.plan.scenario.world.preservation);
         options.preservation.fencing = setup::mcm_fencing(self.job.plan.scenario.world.fencing);
+        setup::add_health_checks(&mut options, self.job.plan.scenario.world.health_checks);
         options
     }
 
@@ -262,6 +276,7 @@ impl<'a> Starting<'a> {
             let registry = registries.get(index).cloned();
             let replica = Incarnations {
                 gate: group.sibling(&name),
+                account: MCM_ACCOUNT,
                 clock: self.clock.clone(),
                 seed: self.seed.child(&name),
                 options: self.options(),
@@ -315,6 +330,7 @@ impl<'a> Starting<'a> {
         deploy::apply(&self.client, &deploy::rbac(namespace)?).await?;
         let neighbour = Incarnations {
             gate: self.gate(NEIGHBOUR).count_only(),
+            account: MCM_ACCOUNT,
             clock: self.clock.clone(),
             seed: self.seed.child(NEIGHBOUR),
             options: mcm::Options {
@@ -334,6 +350,52 @@ impl<'a> Starting<'a> {
         self.parts
             .spawn(async move { format!("{NEIGHBOUR} ended: {}", process.run().await) });
         Ok(())
+    }
+
+    /// Starts a process that only checks the health of machines, with its own account.
+    fn separate_health_checks(&mut self, planes: &ControlPlanes, fakecloud: &Fakecloud) {
+        let checks = Incarnations {
+            gate: self.gate(HEALTH_CHECKS).count_only(),
+            account: HEALTH_CHECK_ACCOUNT,
+            clock: self.clock.clone(),
+            seed: self.seed.child(HEALTH_CHECKS),
+            options: mcm::Options {
+                controllers: vec![mcm::Controller::MachineHealthCheck],
+                ..self.options()
+            },
+            no_target: false,
+            creations: Creations::default(),
+            pulses: None,
+            writes: None,
+        };
+        let (fakecloud, server, target) = (fakecloud.clone(), self.server.clone(), planes.target.clone());
+        let has_target = self.job.target.is_some();
+        let process = sim::process(HEALTH_CHECKS, checks.gate.clone(), move || {
+            let control = checks.client(&server);
+            let clusters = Clusters::new(control, has_target.then(|| checks.client(&target)));
+            checks.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())))
+        });
+        self.parts
+            .spawn(async move { format!("{HEALTH_CHECKS} ended: {}", process.run().await) });
+    }
+
+    /// Starts the example remediation controller.
+    fn remediation(&mut self, fakecloud: &Fakecloud) {
+        let gate = self.gate(REMEDIATION).count_only();
+        let account = Identity::service_account(NAMESPACE, REMEDIATION_ACCOUNT);
+        let (at, server, clock, fakecloud) = (gate.clone(), self.server.clone(), self.clock.clone(), fakecloud.clone());
+        let process = sim::process(REMEDIATION, gate, move || {
+            let client = client_of_server(&at, &server, account.clone());
+            let vms = ControlledVms::new(fakecloud.control_server());
+            let clock = clock.clone();
+            async move {
+                let token = CancellationToken::new();
+                fakecloud::remediation::run(client, NAMESPACE, vms, clock, PERIOD, token).await;
+                "the remediation controller ended".to_owned()
+            }
+        });
+        self.parts
+            .spawn(async move { format!("{REMEDIATION} ended: {}", process.run().await) });
     }
 
     fn watch_stability(&mut self) -> StabilityWatch {

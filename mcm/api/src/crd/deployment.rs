@@ -84,6 +84,16 @@ fn spec() -> JSONSchemaProps {
             count().described("Without progress for this long the rollout counts as failed."),
         ),
         (
+            "remediation",
+            object([(
+                "maxInFlight",
+                count_or_percentage().described(
+                    "How many machines are replaced at the same time because a health check found them unhealthy; absent: 1.",
+                ),
+            )])
+            .described("How machines are replaced that a health check found unhealthy."),
+        ),
+        (
             "autoPreserveFailedMax",
             count().described("How many failed machines may be preserved automatically."),
         ),

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions of the four kinds.
+//! The CustomResourceDefinitions of the kinds.
 //!
 //! They keep every field of upstream's definitions; additional fields are optional. They reject objects that upstream's
 //! definitions accept and its controllers ignore, such as one with an unknown strategy; the message contains the fix.
@@ -6,6 +6,7 @@
 
 mod class;
 mod deployment;
+mod health_check;
 mod machine;
 mod schema;
 mod set;
@@ -21,6 +22,18 @@ use crate::{GROUP, VERSION};
 
 /// The definitions of all kinds.
 pub fn all() -> Vec<CustomResourceDefinition> {
+    let mut all = machines();
+    all.push(health_check());
+    all
+}
+
+/// The definition of MachineHealthCheck, which only its controller needs.
+pub fn health_check() -> CustomResourceDefinition {
+    health_check::definition()
+}
+
+/// The definitions of machines, their owners and classes.
+pub fn machines() -> Vec<CustomResourceDefinition> {
     vec![
         class::definition(),
         deployment::definition(),

@@ -69,6 +69,15 @@ pub(super) fn string() -> JSONSchemaProps {
     typed("string")
 }
 
+/// A text of at least `minimum` and at most `maximum` characters.
+pub(super) fn bounded_text(minimum: i64, maximum: i64) -> JSONSchemaProps {
+    JSONSchemaProps {
+        min_length: Some(minimum),
+        max_length: Some(maximum),
+        ..typed("string")
+    }
+}
+
 pub(super) fn boolean() -> JSONSchemaProps {
     typed("boolean")
 }
@@ -169,6 +178,12 @@ pub(super) trait Refine {
     fn defaulting(self, value: serde_json::Value) -> Self;
     /// Permits null, which means absent.
     fn nullable(self) -> Self;
+    /// Limits the number of a list's items.
+    fn at_most(self, items: i64) -> Self;
+    /// Limits the length of a text, which also limits the cost of its rules.
+    fn at_most_long(self, characters: i64) -> Self;
+    /// Sets the pattern of a text.
+    fn with_pattern(self, pattern: &str) -> Self;
     /// Adds a CEL rule; the API server returns `message` if it evaluates to false.
     fn rule(self, rule: &str, message: &str) -> Self;
 }
@@ -219,6 +234,27 @@ impl Refine for JSONSchemaProps {
     fn nullable(self) -> Self {
         Self {
             nullable: Some(true),
+            ..self
+        }
+    }
+
+    fn at_most(self, items: i64) -> Self {
+        Self {
+            max_items: Some(items),
+            ..self
+        }
+    }
+
+    fn at_most_long(self, characters: i64) -> Self {
+        Self {
+            max_length: Some(characters),
+            ..self
+        }
+    }
+
+    fn with_pattern(self, pattern: &str) -> Self {
+        Self {
+            pattern: Some(pattern.to_owned()),
             ..self
         }
     }

@@ -1,7 +1,7 @@
 //! The definitions and the Rust types accept and preserve every field.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
-use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, crd};
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineHealthCheck, MachineSet, crd};
 use rstest::rstest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,7 @@ pub fn schema_violations(kind: &str, mut object: Value) -> Vec<String> {
 
 #[rstest]
 fn the_definitions_accept_and_preserve_every_field(
-    #[values("Machine", "MachineClass", "MachineSet", "MachineDeployment")] kind: &str,
+    #[values("Machine", "MachineClass", "MachineSet", "MachineDeployment", "MachineHealthCheck")] kind: &str,
 ) {
     assert_eq!(schema_violations(kind, full_object(kind)), Vec::<String>::new());
 }
@@ -52,6 +52,7 @@ fn an_unknown_field_is_reported_as_dropped() {
 #[case::class("MachineClass", round_trip::<MachineClass>)]
 #[case::set("MachineSet", round_trip::<MachineSet>)]
 #[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
+#[case::health_check("MachineHealthCheck", round_trip::<MachineHealthCheck>)]
 fn the_types_round_trip_every_field(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
     let object = full_object(kind);
     assert_eq!(round_trip(object.clone()), object);
@@ -66,6 +67,7 @@ fn round_trip<T: Serialize + DeserializeOwned>(object: Value) -> Value {
 #[case::class("MachineClass", round_trip::<MachineClass>)]
 #[case::set("MachineSet", round_trip::<MachineSet>)]
 #[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
+#[case::health_check("MachineHealthCheck", round_trip::<MachineHealthCheck>)]
 fn the_types_parse_an_object_without_spec_and_status(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
     let object = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": kind, "metadata": { "creationTimestamp": null } });
     round_trip(object);

@@ -43,7 +43,14 @@ fn every_kind_has_an_example_that_the_definitions_accept() {
     kinds.dedup();
     assert_eq!(
         kinds,
-        ["Machine", "MachineClass", "MachineDeployment", "MachineSet", "Secret"]
+        [
+            "Machine",
+            "MachineClass",
+            "MachineDeployment",
+            "MachineHealthCheck",
+            "MachineSet",
+            "Secret"
+        ]
     );
 }
 

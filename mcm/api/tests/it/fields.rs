@@ -2,7 +2,7 @@
 //! line: path and type. `[]` denotes the items of a list; a capitalized type is one of [`SHARED`].
 
 /// Each kind with its fields.
-pub const KINDS: [(&str, &str); 4] = [
+pub const KINDS: [(&str, &str); 5] = [
     ("Machine", "spec: MachineSpec\nstatus: MachineStatus"),
     (
         "MachineClass",
@@ -64,6 +64,7 @@ pub const KINDS: [(&str, &str); 4] = [
         spec.paused: bool
         spec.rollbackTo.revision: int
         spec.progressDeadlineSeconds: int
+        spec.remediation.maxInFlight: number or text
         spec.autoPreserveFailedMax: int
         spec.autoPreserveFailedMachineMax: int
         status.observedGeneration: int
@@ -85,10 +86,66 @@ pub const KINDS: [(&str, &str); 4] = [
         status.observedAutoPreserveFailedMax: int
         status.rolledOut: string",
     ),
+    (
+        "MachineHealthCheck",
+        "
+        spec.clusterName: string
+        spec.selector: LabelSelector
+        spec.unhealthyConditions[].type: string
+        spec.unhealthyConditions[].status: string
+        spec.unhealthyConditions[].timeout: duration
+        spec.unhealthyMachineConditions[].type: string
+        spec.unhealthyMachineConditions[].status: string
+        spec.unhealthyMachineConditions[].timeout: duration
+        spec.nodeStartupTimeout: duration
+        spec.maxUnhealthy: number or text
+        spec.unhealthyRange: string
+        spec.remediationTemplate: TemplateReference
+        spec.escalatingRemediations[].remediationTemplate: TemplateReference
+        spec.escalatingRemediations[].order: int
+        spec.escalatingRemediations[].timeout: duration
+        spec.maxInFlight: number or text
+        spec.stormCooldown: duration
+        spec.healthyDelay: duration
+        spec.checks.nodeStartupTimeoutSeconds: int
+        spec.checks.unhealthyNodeConditions[].type: string
+        spec.checks.unhealthyNodeConditions[].status: string
+        spec.checks.unhealthyNodeConditions[].timeoutSeconds: int
+        spec.checks.unhealthyMachineConditions[].type: string
+        spec.checks.unhealthyMachineConditions[].status: string
+        spec.checks.unhealthyMachineConditions[].timeoutSeconds: int
+        spec.remediation.triggerIf.unhealthyLessThanOrEqualTo: number or text
+        spec.remediation.triggerIf.unhealthyInRange: string
+        spec.remediation.templateRef: TemplateReference
+        status.expectedMachines: int
+        status.currentHealthy: int
+        status.remediationsAllowed: int
+        status.targets[]: string
+        status.unhealthy[].machine: string
+        status.unhealthy[].reason: string
+        status.unhealthy[].message: string
+        status.unhealthy[].since: time
+        status.unhealthy[].nextCheck: time
+        status.remediations[].machine: string
+        status.remediations[].uid: string
+        status.remediations[].apiVersion: string
+        status.remediations[].kind: string
+        status.remediations[].template: string
+        status.remediations[].order: int
+        status.remediations[].since: time
+        status.cooldownUntil: time
+        status.observedGeneration: int
+        status.conditions[].type: string
+        status.conditions[].status: string
+        status.conditions[].observedGeneration: int
+        status.conditions[].lastTransitionTime: time
+        status.conditions[].reason: string
+        status.conditions[].message: string",
+    ),
 ];
 
 /// Types that several kinds use.
-pub const SHARED: [(&str, &str); 10] = [
+pub const SHARED: [(&str, &str); 11] = [
     (
         "PreservationEntry",
         "uid: string\nname: string\nby: string\ncreated: time\nreleased: bool",
@@ -131,6 +188,10 @@ pub const SHARED: [(&str, &str); 10] = [
         preservation.since: time
         preservation.request: string
         preservation.reason: string",
+    ),
+    (
+        "TemplateReference",
+        "apiVersion: string\nkind: string\nname: string\nnamespace: string",
     ),
     ("ClassSpec", "apiGroup: string\nkind: string\nname: string"),
     (

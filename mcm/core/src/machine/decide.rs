@@ -7,7 +7,7 @@ use super::pass::{Pass, last_step};
 use super::problem::problem;
 use super::{
     Action, Failure, NodeView, Plan, Reason, Settings, View, claim, creation, deletion, drain, health, in_place,
-    migration, node, preserve, update, validation,
+    migration, node, preserve, remediation, update, validation,
 };
 use crate::finalizer::has_finalizer;
 use crate::preservation::without_sub_phase;
@@ -28,11 +28,12 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
         ..view.clone()
     });
     let pass = Pass::new(plain.as_ref().unwrap_or(view), settings, now);
-    preserve::combine_with_preservation(
+    let plan = preserve::combine_with_preservation(
         &pass,
         without_preservation(&pass),
         view.machine.status.current_status.phase.as_ref(),
-    )
+    );
+    remediation::report(&pass, plan)
 }
 
 /// The view without a Node that does not exist or that is not known to belong to the machine, and without a failure that
@@ -89,6 +90,9 @@ fn without_preservation(pass: &Pass) -> Plan {
         return problem(pass, reason, Operation::Create);
     }
     if let Some(plan) = node::deleted(pass).or_else(|| node::mislabelled(pass)) {
+        return plan;
+    }
+    if let Some(plan) = remediation::decide(pass) {
         return plan;
     }
     if defect!(MissingNodeStopsHealthCheck) && pass.node_name().is_some() && pass.view.node.present().is_none() {

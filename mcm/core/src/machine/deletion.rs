@@ -438,6 +438,9 @@ fn delete_node(pass: &Pass) -> Plan {
         let machine = pass.name().to_owned();
         return next(pass, Stage::Finalizer, DeletionNote::NoNodeLabel { machine });
     };
+    if defect!(LateNodeStays) && pass.machine().status.node_conditions().next().is_none() {
+        return next(pass, Stage::Finalizer, None);
+    }
     if pass.view.failure.is_some() && defect!(NodeOfMissingVmKept) {
         return next(pass, Stage::Finalizer, None);
     }

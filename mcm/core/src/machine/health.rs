@@ -1,6 +1,6 @@
 //! Health: the phase of a machine with a VM, derived from its Node's conditions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -24,7 +24,7 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
 /// There is no Node. That matters only for a machine that had one and copied its conditions.
 fn missing(pass: &Pass) -> Option<Plan> {
     let serves = matches!(pass.phase(), Some(Phase::Running | Phase::InPlaceUpdateSuccessful));
-    if pass.machine().status.conditions.is_empty() || !serves {
+    if pass.machine().status.node_conditions().next().is_none() || !serves {
         return None;
     }
     let description = format!(
@@ -51,7 +51,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     let running = pass.phase() == Some(&Phase::Running);
     let must_wait = waits_to_run(pass) && waits_for_critical_components(node) || creation::is_uninitialized(pass);
     let copied = MachineStatus {
-        conditions,
+        conditions: with_reserved(&pass.machine().status, conditions),
         ..pass.machine().status.clone()
     };
     if judged && problems.is_empty() && !running && !must_wait {
@@ -64,7 +64,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         let description = format!(
             "Machine {} is unhealthy - changing MachinePhase to Unknown. Node conditions: {}",
             pass.name(),
-            describe(&copied.conditions)
+            describe(&copied)
         );
         return Some(unknown(pass, copied, Reason::NodeUnhealthy(list), description));
     }
@@ -123,9 +123,16 @@ fn problems(pass: &Pass, conditions: &[NodeCondition]) -> Vec<String> {
         .collect()
 }
 
-fn describe(conditions: &[NodeCondition]) -> String {
-    let each = conditions
-        .iter()
+/// The conditions of the Node, and those of the machine's status that are not copied from it.
+fn with_reserved(status: &MachineStatus, mut conditions: Vec<NodeCondition>) -> Vec<NodeCondition> {
+    conditions.retain(|condition| !keys::RESERVED_CONDITIONS.contains(&condition.type_.as_str()));
+    conditions.extend(status.reserved_conditions().cloned());
+    conditions
+}
+
+pub(super) fn describe(status: &MachineStatus) -> String {
+    let each = status
+        .node_conditions()
         .map(|condition| format!("{}={}", condition.type_, condition.status));
     format!("[{}]", each.collect::<Vec<_>>().join(", "))
 }
@@ -335,12 +342,12 @@ fn never_recovered(pass: &Pass, limit: Duration) -> Plan {
         "Machine {} health checks failing since last {}. Updating machine phase to Failed. Node Conditions: {}",
         pass.name(),
         GoDuration(limit),
-        describe(&pass.machine().status.conditions)
+        describe(&pass.machine().status)
     );
     give_up(pass, Plan::new(Reason::HealthTimedOut(limit)), description)
 }
 
-fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
+pub(super) fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
     let before = pass.last_step().and_then(|step| step.operation.clone());
     let mut status = pass.operation(Operation::HealthCheck, State::Failed, description.clone());
     if let (Some(operation), Some(before)) = (&mut status.last_operation, before) {
@@ -368,12 +375,17 @@ fn being_replaced(pass: &Pass) -> Option<String> {
     if defect!(FailedUpdateHoldsItselfBack) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
         return Some(pass.name().to_owned());
     }
+    replaced_siblings(pass).into_iter().next()
+}
+
+/// The machines of the same deployment that are being deleted or created, by name.
+pub(super) fn replaced_siblings(pass: &Pass) -> BTreeSet<String> {
     // The owner's list has an entry for a sibling that was about to fail when a process died: that sibling fails first,
     // and this machine may recover meanwhile.
     let is_first = |sibling: &Sibling| {
         sibling.phase == Some(Phase::Unknown) && !sibling.patient && pass.view.ledger.prefers(&sibling.name)
     };
-    let under_way = pass.view.siblings.iter().filter(|sibling| {
+    let replaced = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
         // Siblings that wait themselves do not count, or they would wait for each other.
         let settled = matches!(
@@ -386,5 +398,5 @@ fn being_replaced(pass: &Pass) -> Option<String> {
                 && sibling.name != pass.name()
                 && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });
-    under_way.map(|sibling| sibling.name.to_string()).min()
+    replaced.map(|sibling| sibling.name.to_string()).collect()
 }

@@ -27,7 +27,7 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
         NodeView::Present(node) => node.metadata.deletion_timestamp.is_some() && !is_not_managed(node),
         NodeView::Gone => {
             let joined = matches!(pass.phase(), Some(Phase::Running | Phase::Unknown));
-            joined && !pass.machine().status.conditions.is_empty()
+            joined && pass.machine().status.node_conditions().next().is_some()
         }
         NodeView::Absent | NodeView::Unknown => false,
     };

@@ -121,6 +121,9 @@ pub enum Reason {
     /// Unknown for too long, and the replacement of a sibling has just joined, so the common cause may be over.
     #[error("the node was unhealthy for too long; a sibling has just joined, so it has {} to recover", GoDuration(*.0))]
     MayComeBack(Duration),
+    /// A health check requests the replacement.
+    #[error("a health check found the machine unhealthy, and it is replaced: {0}")]
+    RemediationRequested(String),
     /// The Node was deleted.
     #[error("the Node {0} was deleted: its machine is deleted as well")]
     NodeDeleted(String),
@@ -212,6 +215,10 @@ pub enum Reason {
     /// The last step of a deletion.
     #[error("the deletion is complete: the finalizer is removed")]
     Released,
+
+    /// The progress of a remediation is reported.
+    #[error("remediation: {0}")]
+    Remediation(String),
 
     /// A step of a preservation.
     #[error("preservation: {0}")]

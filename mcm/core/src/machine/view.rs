@@ -16,8 +16,10 @@ use mcm_api::{
 
 use super::action::{Action, Failure};
 use super::drain_memory::DrainMemory;
+use super::remediation_rank::Rank;
 use super::secret::Secret;
-use crate::preservation::{Gate, Standing};
+use crate::health_check::owner::Standing;
+use crate::preservation::{self, Gate};
 
 /// A snapshot of everything that a decision about one machine uses.
 ///
@@ -47,6 +49,8 @@ pub struct View {
     /// The other machines with the same label `name`, in any order; empty without that label. Includes status writes of
     /// this process that the cache does not show yet.
     pub siblings: Vec<Sibling>,
+    /// How the machine stands with its set and deployment if a health check requests its replacement.
+    pub standing: Standing,
     /// The machine's bootstrap token.
     pub bootstrap_token: TokenView,
     /// The pods on the machine's Node; `None`: unknown.
@@ -75,7 +79,7 @@ pub struct View {
     /// Why this process requested the machine's deletion; `None`: it did not.
     pub deletion_reason: Option<String>,
     /// The machine's view of its owner's list.
-    pub ledger: Standing,
+    pub ledger: preservation::Standing,
     /// The result of a claim in that list, in this pass.
     pub claim: Option<Claimed>,
     /// Whether the driver has reported that it does not implement UpdateMachine.
@@ -133,6 +137,8 @@ pub struct Sibling {
     pub patient: bool,
     /// When its node joined; `None`: it has not, or its status has changed since.
     pub joined: Option<Timestamp>,
+    /// Its rank among the machines whose replacement a health check requests; `None`: it is not one that can be replaced.
+    pub requested: Option<Rank>,
 }
 
 impl Sibling {
@@ -146,6 +152,7 @@ impl Sibling {
             name,
             phase: current.phase.clone(),
             patient: false,
+            requested: None,
             preserved: status.is_preserved(),
             joined: current.last_update_time.as_ref().map(|time| time.0).filter(|_| joined),
         }

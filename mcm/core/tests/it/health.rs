@@ -19,6 +19,7 @@ fn sibling(phase: Option<Phase>) -> Sibling {
         preserved: false,
         patient: false,
         joined: None,
+        requested: None,
     }
 }
 

@@ -96,6 +96,8 @@ mod plans;
 #[cfg(test)]
 mod preservation;
 #[cfg(test)]
+mod remediation;
+#[cfg(test)]
 mod rollout;
 #[cfg(test)]
 mod safety;

@@ -13,6 +13,7 @@ fn target(claims: &[(&str, Option<&str>)]) -> TargetState {
         machines: true,
         sets: false,
         deployments: false,
+        health_checks: false,
     };
     let target = ClusterState::new("garden", true, enabled).target.unwrap();
     for (claim, volume) in claims {

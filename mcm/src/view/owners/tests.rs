@@ -16,6 +16,7 @@ fn state() -> ClusterState {
         machines: true,
         sets: true,
         deployments: true,
+        health_checks: false,
     };
     let state = ClusterState::new("default", true, enabled);
     for name in ["md", "other"] {

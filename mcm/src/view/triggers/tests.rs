@@ -17,6 +17,7 @@ fn state() -> (ClusterState, TargetState) {
             machines: true,
             sets: true,
             deployments: true,
+            health_checks: false,
         },
     );
     let target = state.target.clone().unwrap();
@@ -105,6 +106,7 @@ fn the_machine_controller_alone_reads_the_lists_of_preserved_machines() {
         machines: true,
         sets: false,
         deployments: false,
+        health_checks: false,
     };
     let state = ClusterState::new("default", true, enabled);
     let (set, machine) = listed(true);

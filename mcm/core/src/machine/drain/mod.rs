@@ -53,7 +53,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         return plan;
     }
     let left = left(pass);
-    let dead = is_dead(pass) && !defect!(DeadNodeDrainedAsOthers);
+    let dead = is_dead(pass) && !defect!(DeadNodeDrainedAsOthers | UnreachableNodeDrained);
     if left.is_zero() || dead || defect!(DrainForcedAfterFirstError) && defects::failed_once(pass) {
         return force(pass);
     }

@@ -1,0 +1,231 @@
+//! Remediation by another controller: requests from a template, and the example controller of fakecloud.
+
+use mcm_api::{Phase, keys};
+use scenario::builder::{all, apply, exists, kubelet, machine_gone, mcm, not, phase, seconds, slack, unchanged, wait};
+use scenario::step::{KubeletAction, ProcessAction};
+use scenario::{Condition, Scenario, StageKind, Step};
+use serde_json::{Value, json};
+
+use super::health_check_steps::{acting, checked_pool, failed, healthy, machine_reason, passed, recovered, requested};
+use super::joining;
+use crate::regressions::worlds::{Pool, merge, pool};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![
+        reboots(),
+        two_requests(),
+        escalates(),
+        missing_template(),
+        next_template(),
+        cancelled(),
+        template_edited(),
+    ]
+}
+
+const API: &str = "remediation.fakecloud.drydock.dev/v1alpha1";
+
+/// A template of requests.
+pub(crate) fn template(name: &str, spec: &Value) -> Step {
+    apply(json!({
+        "apiVersion": API,
+        "kind": "FakeCloudRemediationTemplate",
+        "metadata": { "name": name },
+        "spec": { "template": { "spec": spec } },
+    }))
+}
+
+/// A reference to a template.
+pub(crate) fn reference(name: &str) -> Value {
+    json!({ "apiVersion": API, "kind": "FakeCloudRemediationTemplate", "name": name })
+}
+
+/// A request for the machine exists.
+pub(crate) fn asked(machine: &str) -> Condition {
+    exists("FakeCloudRemediation", machine)
+}
+
+/// A full disk is unhealthy after two seconds. A power-cycle does not free it.
+fn full_disk(mut spec: Value) -> Value {
+    spec["unhealthyConditions"] = json!([{ "type": "DiskPressure", "status": "True", "timeout": "2s" }]);
+    spec
+}
+
+/// A pool that only its check finds unhealthy, with the example controller and this template.
+pub(crate) fn repaired(story: Scenario, machines: u32, spec: &Value, check: Value) -> Scenario {
+    let patient = Pool {
+        patient: true,
+        ..pool(machines)
+    };
+    checked_pool(story.remediation().step(template("repair", spec)), &patient, check)
+}
+
+/// M12.
+fn reboots() -> Scenario {
+    let story = Scenario::new(
+        "health_check_reboots",
+        "The kubelet of a machine stops: its VM is power-cycled, the request is deleted, and the machine stays.",
+    );
+    let spec = json!({ "strategy": "Reboot", "retryLimit": 3, "timeout": "10m" });
+    repaired(story, 2, &spec, json!({ "remediationTemplate": reference("repair") }))
+        .always(
+            acting() + 2 * joining(),
+            unchanged("Machine", "md-a-1", "/metadata/uid"),
+        )
+        .meanwhile()
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(
+            acting(),
+            all([asked("md-a-1"), failed("md-a-1"), not(requested("md-a-1"))]),
+        )
+        .eventually(2 * joining(), all([passed("md-a-1"), not(asked("md-a-1"))]))
+        .eventually(2 * slack(), recovered(2))
+}
+
+/// Two machines: the first request does not hide the second machine.
+fn two_requests() -> Scenario {
+    let story = Scenario::new(
+        "health_check_two_requests",
+        "Two machines are unhealthy at different times: each gets a request.",
+    );
+    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
+    repaired(
+        story,
+        3,
+        &spec,
+        full_disk(json!({ "remediationTemplate": reference("repair") })),
+    )
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), asked("md-a-1"))
+    .step(kubelet("md-a-2", KubeletAction::FillDisk))
+    .eventually(acting(), all([asked("md-a-1"), asked("md-a-2")]))
+    .step(kubelet("md-a-1", KubeletAction::FreeDisk))
+    .step(kubelet("md-a-2", KubeletAction::FreeDisk))
+    .eventually(2 * joining(), all([not(asked("md-a-1")), not(asked("md-a-2"))]))
+    .eventually(2 * slack(), recovered(3))
+}
+
+/// M12: power-cycles do not help, and the machine is deleted.
+fn escalates() -> Scenario {
+    let story = Scenario::new(
+        "health_check_escalates",
+        "Power-cycles do not help a machine whose disk is full: after the last retry it is deleted and replaced.",
+    );
+    let spec = json!({ "strategy": "Escalate", "retryLimit": 2, "timeout": "5s" });
+    repaired(
+        story,
+        2,
+        &spec,
+        full_disk(json!({ "remediationTemplate": reference("repair") })),
+    )
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), asked("md-a-1"))
+    .eventually(4 * joining(), machine_gone("md-a-1"))
+    .eventually(2 * slack(), not(asked("md-a-1")))
+    .eventually(joining() + slack(), recovered(2))
+}
+
+/// Bad input: a template that does not exist.
+fn missing_template() -> Scenario {
+    let story = Scenario::new(
+        "health_check_missing_template",
+        "The template of a check does not exist: the machine says so, and gets its request when the template is created.",
+    );
+    let spec = json!({ "strategy": "Reboot" });
+    repaired(story, 2, &spec, json!({ "remediationTemplate": reference("missing") }))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(
+            acting(),
+            machine_reason(
+                "md-a-1",
+                keys::EXTERNALLY_REMEDIATED,
+                "False",
+                "RemediationTemplateNotFound",
+            ),
+        )
+        .never(slack(), asked("md-a-1"))
+        .may_miss()
+        .step(template("missing", &spec))
+        .eventually(2 * slack(), asked("md-a-1"))
+        .eventually(2 * joining(), not(asked("md-a-1")))
+        .eventually(2 * slack(), recovered(2))
+}
+
+/// Two templates: the second is tried when the first does not help in time.
+fn two_templates() -> Value {
+    full_disk(json!({ "escalatingRemediations": [
+        { "remediationTemplate": reference("repair"), "order": 1, "timeout": "10m" },
+        { "remediationTemplate": reference("rebuild"), "order": 2, "timeout": "10m" },
+    ] }))
+}
+
+/// M19.
+fn next_template() -> Scenario {
+    let story = Scenario::new(
+        "health_check_next_template",
+        "A power-cycle does not help a machine whose disk is full: the next template rebuilds its VM, and the machine stays.",
+    )
+    .only_on([StageKind::Sim], "the first template has ten minutes");
+    let spec = json!({ "strategy": "Reboot", "timeout": "30m" });
+    repaired(
+        story.step(template("rebuild", &json!({ "strategy": "Rebuild", "timeout": "30m" }))),
+        2,
+        &spec,
+        two_templates(),
+    )
+    .throughout(not(requested("md-a-1")))
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), asked("md-a-1"))
+    .always(seconds(540), failed("md-a-1"))
+    .eventually(seconds(600) + 2 * joining(), passed("md-a-1"))
+    .eventually(2 * slack(), all([not(asked("md-a-1")), recovered(2)]))
+    .eventually(slack(), phase("md-a-1", Phase::Running))
+}
+
+/// M19: the machine recovers while the second template works; mcm restarts in between.
+fn cancelled() -> Scenario {
+    let story = Scenario::new(
+        "health_check_cancelled",
+        "A machine recovers by itself during the second remediation, after a restart of mcm: the request is deleted.",
+    )
+    .only_on([StageKind::Sim], "the first template has ten minutes");
+    let spec = json!({ "strategy": "Reboot", "timeout": "30m" });
+    repaired(
+        story.step(template("rebuild", &json!({ "strategy": "Reboot", "timeout": "30m" }))),
+        2,
+        &spec,
+        two_templates(),
+    )
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), asked("md-a-1"))
+    .step(wait(seconds(540)))
+    .step(mcm(ProcessAction::Restart))
+    .step(wait(seconds(240)))
+    .step(kubelet("md-a-1", KubeletAction::FreeDisk))
+    .eventually(2 * joining(), all([passed("md-a-1"), not(asked("md-a-1"))]))
+    .eventually(2 * slack(), recovered(2))
+}
+
+/// The template of a check changes while a request of the old one exists.
+fn template_edited() -> Scenario {
+    let story = Scenario::new(
+        "health_check_template_edited",
+        "A check returns to replacement by the owner while a request exists: the request is deleted, and the owner replaces.",
+    );
+    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
+    repaired(
+        story,
+        2,
+        &spec,
+        full_disk(json!({ "remediationTemplate": reference("repair") })),
+    )
+    .step(kubelet("md-a-1", KubeletAction::FillDisk))
+    .eventually(acting(), asked("md-a-1"))
+    .step(merge(
+        "MachineHealthCheck",
+        super::health_check_steps::CHECK,
+        json!({ "spec": { "remediationTemplate": null } }),
+    ))
+    .eventually(2 * joining(), not(asked("md-a-1")))
+    .eventually(2 * joining(), machine_gone("md-a-1"))
+    .eventually(joining() + slack(), healthy(2, 2))
+}

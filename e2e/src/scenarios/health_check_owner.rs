@@ -1,0 +1,245 @@
+//! What the owner of an unhealthy machine does: preservation, rollouts, the permit, and the rights of the check.
+
+use mcm_api::{Phase, keys};
+use scenario::builder::{
+    all, annotate, any, boot_delay, health_timeout, kubelet, machine_gone, mcm, not, patch_spec, phase, seconds, slack,
+    wait,
+};
+use scenario::step::{KubeletAction, ProcessAction};
+use scenario::{HealthChecks, Scenario, StageKind};
+use serde_json::json;
+
+use super::health_check_steps::{
+    acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
+};
+use super::joining;
+use crate::regressions::POOL;
+use crate::regressions::worlds::{Pool, class, merge, pool, rolling, settled, status, to_class};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![
+        one_at_a_time(),
+        several_at_a_time(),
+        preserved(),
+        preserved_automatically(),
+        own_role(),
+        old_revision(),
+        paused_rollout(),
+        while_mcm_is_down(),
+        withdrawn(),
+    ]
+}
+
+/// Two requests of one deployment: the permit lets one machine at a time become Failed.
+fn one_at_a_time() -> Scenario {
+    let story = Scenario::new(
+        "health_check_one_at_a_time",
+        "A check marks two machines of a deployment: they are replaced one after the other.",
+    );
+    checked(story, 4, json!({ "maxUnhealthy": "50%" }))
+        .throughout(not(all([
+            phase("md-a-1", Phase::Terminating),
+            phase("md-a-2", Phase::Terminating),
+        ])))
+        .step(annotate(
+            "Machine",
+            "md-a-1",
+            keys::REMEDIATE_MACHINE_ANNOTATION,
+            "true",
+        ))
+        .step(annotate(
+            "Machine",
+            "md-a-2",
+            keys::REMEDIATE_MACHINE_ANNOTATION,
+            "true",
+        ))
+        .eventually(
+            2 * slack(),
+            any(["md-a-1", "md-a-2"]
+                .map(|machine| machine_reason(machine, keys::OWNER_REMEDIATED, "False", "RemediationDeferred"))),
+        )
+        .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
+        .eventually(joining() + slack(), recovered(4))
+}
+
+/// D5.
+fn several_at_a_time() -> Scenario {
+    let story = Scenario::new(
+        "health_check_two_at_a_time",
+        "A deployment permits two replacements at the same time: two marked machines are deleted together.",
+    );
+    let pools = [pool(4)];
+    settled(story.health_checks(), &pools)
+        .step(patch_spec(
+            "MachineDeployment",
+            POOL,
+            json!({ "remediation": { "maxInFlight": "50%" } }),
+        ))
+        .step(check(json!({ "maxUnhealthy": "50%" })))
+        .eventually(slack(), healthy(4, 4))
+        .steps(["md-a-1", "md-a-2"].map(|machine| kubelet(machine, KubeletAction::Stop)))
+        .eventually(
+            acting(),
+            all(["md-a-1", "md-a-2"].map(|machine| {
+                any([
+                    phase(machine, Phase::Failed),
+                    phase(machine, Phase::Terminating),
+                    machine_gone(machine),
+                ])
+            })),
+        )
+        .eventually(2 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
+        .eventually(joining() + slack(), recovered(4))
+}
+
+/// M11: a preserved machine counts, is marked, and is not deleted before its expiry.
+fn preserved() -> Scenario {
+    let story = Scenario::new(
+        "health_check_preserved",
+        "A machine that is to be preserved when it fails is marked by a check: it is kept until its expiry, and then replaced.",
+    );
+    let kept = Pool {
+        kept_for: Some("2m0s"),
+        ..pool(2)
+    };
+    checked_pool(story, &kept, json!({}))
+        .step(annotate("Machine", "md-a-1", keys::PRESERVE_ANNOTATION, "when-failed"))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(acting() + slack(), phase("md-a-1", Phase::FailedPreserved))
+        .eventually(
+            2 * slack(),
+            all([
+                failed("md-a-1"),
+                machine_reason("md-a-1", keys::OWNER_REMEDIATED, "False", "RemediationDeferred"),
+                healthy(2, 1),
+            ]),
+        )
+        .eventually(seconds(120) + joining() + slack(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), recovered(2))
+}
+
+/// M11: a machine that is preserved automatically takes its place.
+fn preserved_automatically() -> Scenario {
+    let story = Scenario::new(
+        "health_check_preserved_automatically",
+        "A deployment preserves one failed machine: the first that a check marks is kept, the second is replaced.",
+    );
+    let kept = Pool {
+        kept_for: Some("24h0m0s"),
+        maximum: 1,
+        ..pool(3)
+    };
+    checked_pool(story, &kept, json!({}))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(acting() + slack(), phase("md-a-1", Phase::FailedPreserved))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(acting() + joining(), machine_gone("md-a-2"))
+        .eventually(joining() + slack(), healthy(3, 2))
+        .always(slack(), phase("md-a-1", Phase::FailedPreserved))
+}
+
+/// M13.
+fn own_role() -> Scenario {
+    let story = Scenario::new(
+        "health_check_own_role",
+        "Health checks run in a process of their own, whose role permits no deletion of machines: a machine is replaced.",
+    )
+    .with_health_checks(HealthChecks::Separate);
+    settled(story, &[pool(2)])
+        .step(check(json!({})))
+        .eventually(slack(), healthy(2, 2))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(acting() + joining(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), recovered(2))
+}
+
+/// M14.
+fn old_revision() -> Scenario {
+    let story = Scenario::new(
+        "health_check_old_revision",
+        "A machine of the old revision is marked during a rollout: the rollout replaces it.",
+    )
+    .step(class("class-b", "z1"));
+    let slow = Pool {
+        strategy: rolling(1, 0),
+        ..pool(2)
+    };
+    settled(story.health_checks(), &[slow])
+        .step(check(json!({})))
+        .eventually(slack(), healthy(2, 2))
+        .step(to_class("class-b"))
+        .step(annotate(
+            "Machine",
+            "md-a-1",
+            keys::REMEDIATE_MACHINE_ANNOTATION,
+            "true",
+        ))
+        .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
+        .eventually(
+            joining() + slack(),
+            all([status(POOL, "updatedReplicas", 2), recovered(2)]),
+        )
+}
+
+/// D11: a paused rollout does not come to the machine.
+fn paused_rollout() -> Scenario {
+    let story = Scenario::new(
+        "health_check_paused_rollout",
+        "A machine of the old revision is marked while the rollout is paused: it is replaced.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story.health_checks(), &[pool(2)])
+        .step(check(json!({})))
+        .eventually(slack(), healthy(2, 2))
+        .step(merge("MachineDeployment", POOL, json!({ "spec": { "paused": true } })))
+        .step(to_class("class-b"))
+        .step(annotate(
+            "Machine",
+            "md-a-1",
+            keys::REMEDIATE_MACHINE_ANNOTATION,
+            "true",
+        ))
+        .eventually(2 * slack() + boot_delay(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), healthy(2, 2))
+}
+
+/// M15: as after a watchdog has scaled mcm down, nothing is marked while it does not run.
+fn while_mcm_is_down() -> Scenario {
+    let story = Scenario::new(
+        "health_check_while_mcm_is_down",
+        "mcm does not run while nodes are unhealthy, as in a meltdown: no machine is marked, and healthy ones stay afterwards.",
+    );
+    checked(story, 3, json!({ "maxUnhealthy": "40%" }))
+        .step(mcm(ProcessAction::Kill))
+        .steps(["md-a-1", "md-a-2"].map(|machine| kubelet(machine, KubeletAction::Partition)))
+        .never(acting() + health_timeout(), any(["md-a-1", "md-a-2"].map(failed)))
+        .steps(["md-a-1", "md-a-2"].map(|machine| kubelet(machine, KubeletAction::Reconnect)))
+        .step(wait(slack()))
+        .step(mcm(ProcessAction::Start))
+        .eventually(6 * slack(), recovered(3))
+        .always(
+            slack(),
+            all(["md-a-1", "md-a-2", "md-a-3"].map(|machine| phase(machine, Phase::Running))),
+        )
+}
+
+/// A machine recovers while it waits for its turn: its request is withdrawn.
+fn withdrawn() -> Scenario {
+    let story = Scenario::new(
+        "health_check_withdrawn",
+        "A marked machine that waits for its turn recovers: the request is withdrawn, and the machine stays.",
+    )
+    .only_on([StageKind::Sim], "the other machine must take long to be replaced");
+    settled(story.health_checks(), &[pool(4)])
+        .step(check(json!({ "maxUnhealthy": "50%" })))
+        .eventually(slack(), healthy(4, 4))
+        .steps(["md-a-1", "md-a-2"].map(|machine| kubelet(machine, KubeletAction::Partition)))
+        .eventually(acting(), all(["md-a-1", "md-a-2"].map(requested)))
+        .step(kubelet("md-a-2", KubeletAction::Reconnect))
+        .eventually(2 * joining(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), recovered(4))
+        .always(
+            slack(),
+            all([phase("md-a-2", Phase::Running), not(requested("md-a-2"))]),
+        )
+}

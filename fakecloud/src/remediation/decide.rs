@@ -1,0 +1,218 @@
+//! The next step of a remediation, as a pure function of the request, the state of the VM and the time.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+use super::objects::{Request, Status};
+use super::vms::VmState;
+
+/// How a VM is repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Strategy {
+    /// It is power-cycled.
+    #[default]
+    Reboot,
+    /// Its disk is written anew: it is stopped, cleaned and started.
+    Rebuild,
+    /// Its machine is deleted.
+    Delete,
+    /// It is power-cycled; after the last retry its machine is deleted.
+    Escalate,
+}
+
+/// The progress of a remediation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Nothing has been done.
+    #[default]
+    New,
+    /// An attempt was made, and the machine may recover.
+    Waiting,
+    /// The VM is stopped and will be cleaned.
+    Rebuilding,
+    /// The machine is deleted.
+    Deleting,
+    /// All attempts were made.
+    Exhausted,
+}
+
+/// One action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Holds the request until the VM is in a final state.
+    AddFinalizer,
+    /// Lets the request go.
+    RemoveFinalizer,
+    /// Power-cycles the running VM.
+    Reboot,
+    /// Stops the VM.
+    Stop,
+    /// Starts the stopped VM.
+    Start,
+    /// Cleans the stopped VM and starts it.
+    Rebuild,
+    /// Deletes the Machine.
+    DeleteMachine,
+}
+
+/// A status that is written first, and actions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub status: Option<Status>,
+    pub actions: Vec<Action>,
+}
+
+impl Plan {
+    fn act(action: Action) -> Self {
+        Self {
+            status: None,
+            actions: vec![action],
+        }
+    }
+}
+
+/// The next step.
+pub(super) fn decide(request: &Request, vm: VmState, now: Timestamp) -> Plan {
+    let is_final = matches!(vm, VmState::Running | VmState::Absent);
+    match (request.deleting, request.held) {
+        (true, false) => return Plan::default(),
+        // The machine recovered, or is gone; a VM that was stopped is started first.
+        (true, true) if is_final => return Plan::act(Action::RemoveFinalizer),
+        (true, true) if vm == VmState::Stopped => return Plan::act(Action::Start),
+        (true, true) => return Plan::default(),
+        (false, false) => return Plan::act(Action::AddFinalizer),
+        (false, true) => {}
+    }
+    if request.status.phase == Phase::Rebuilding {
+        return match vm {
+            VmState::Stopped => with_status(request, Phase::Waiting, Action::Rebuild),
+            VmState::Running => Plan::act(Action::Stop),
+            VmState::Changing | VmState::Absent => Plan::default(),
+        };
+    }
+    let status = &request.status;
+    let waited = status
+        .last_attempt
+        .as_ref()
+        .is_none_or(|last| last.0.checked_add(request.timeout).is_ok_and(|end| end < now));
+    if !waited || matches!(status.phase, Phase::Exhausted | Phase::Deleting) {
+        return Plan::default();
+    }
+    if status.retry_count >= request.retry_limit {
+        return match request.strategy {
+            Strategy::Escalate => with_status(request, Phase::Deleting, Action::DeleteMachine),
+            Strategy::Reboot | Strategy::Rebuild | Strategy::Delete => Plan {
+                status: Some(Status {
+                    phase: Phase::Exhausted,
+                    ..status.clone()
+                }),
+                actions: Vec::new(),
+            },
+        };
+    }
+    attempt(request, vm, now)
+}
+
+fn with_status(request: &Request, phase: Phase, action: Action) -> Plan {
+    Plan {
+        status: Some(Status {
+            phase,
+            ..request.status.clone()
+        }),
+        actions: vec![action],
+    }
+}
+
+/// The next attempt. It is counted before it is made, so that a process that dies in between does not repeat it for ever.
+fn attempt(request: &Request, vm: VmState, now: Timestamp) -> Plan {
+    let (phase, action) = match (request.strategy, vm) {
+        (Strategy::Delete, _) => (Phase::Deleting, Action::DeleteMachine),
+        (_, VmState::Changing | VmState::Absent) => return Plan::default(),
+        (Strategy::Rebuild, VmState::Running) => (Phase::Rebuilding, Action::Stop),
+        (Strategy::Rebuild, VmState::Stopped) => (Phase::Waiting, Action::Rebuild),
+        (Strategy::Reboot | Strategy::Escalate, VmState::Running) => (Phase::Waiting, Action::Reboot),
+        (Strategy::Reboot | Strategy::Escalate, VmState::Stopped) => (Phase::Waiting, Action::Start),
+    };
+    let status = Status {
+        phase,
+        retry_count: request.status.retry_count + 1,
+        last_attempt: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+    };
+    Plan {
+        status: Some(status),
+        actions: vec![action],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_000_000).unwrap()
+    }
+
+    /// A request with so many attempts, of which the last began so many seconds ago.
+    fn request(strategy: Strategy, attempts: u32, seconds: i64) -> Request {
+        let last = Timestamp::from_second(1_000_000 - seconds).unwrap();
+        Request {
+            machine: "m-1".to_owned(),
+            deleting: false,
+            held: true,
+            strategy,
+            retry_limit: 2,
+            timeout: Duration::from_secs(60),
+            status: Status {
+                phase: if attempts > 0 { Phase::Waiting } else { Phase::New },
+                retry_count: attempts,
+                last_attempt: (attempts > 0).then_some(Time(last)),
+            },
+        }
+    }
+
+    #[rstest]
+    #[case::first_attempt(request(Strategy::Reboot, 0, 0), VmState::Running, &[Action::Reboot])]
+    #[case::stopped_vm(request(Strategy::Reboot, 0, 0), VmState::Stopped, &[Action::Start])]
+    #[case::vm_boots(request(Strategy::Reboot, 0, 0), VmState::Changing, &[])]
+    #[case::the_machine_may_recover(request(Strategy::Reboot, 1, 60), VmState::Running, &[])]
+    #[case::second_attempt(request(Strategy::Reboot, 1, 61), VmState::Running, &[Action::Reboot])]
+    #[case::exhausted(request(Strategy::Reboot, 2, 61), VmState::Running, &[])]
+    #[case::escalates(request(Strategy::Escalate, 2, 61), VmState::Running, &[Action::DeleteMachine])]
+    #[case::does_not_escalate_early(request(Strategy::Escalate, 2, 60), VmState::Running, &[])]
+    #[case::rebuild_stops_first(request(Strategy::Rebuild, 0, 0), VmState::Running, &[Action::Stop])]
+    #[case::deletion(request(Strategy::Delete, 0, 0), VmState::Absent, &[Action::DeleteMachine])]
+    #[case::not_held(Request { held: false, ..request(Strategy::Reboot, 0, 0) }, VmState::Running, &[Action::AddFinalizer])]
+    #[case::recovered(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Running, &[Action::RemoveFinalizer])]
+    #[case::recovered_during_a_reboot(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Changing, &[])]
+    #[case::cancelled_while_stopped(Request { deleting: true, ..request(Strategy::Rebuild, 1, 5) }, VmState::Stopped, &[Action::Start])]
+    #[case::machine_gone(Request { deleting: true, ..request(Strategy::Reboot, 1, 5) }, VmState::Absent, &[Action::RemoveFinalizer])]
+    fn the_next_step_follows_from_request_and_vm(
+        #[case] request: Request,
+        #[case] vm: VmState,
+        #[case] expected: &[Action],
+    ) {
+        assert_eq!(decide(&request, vm, now()).actions, expected);
+    }
+
+    #[test]
+    fn an_attempt_is_counted_before_it_is_made() {
+        let status = decide(&request(Strategy::Reboot, 1, 61), VmState::Running, now())
+            .status
+            .unwrap();
+        assert_eq!((status.phase, status.retry_count), (Phase::Waiting, 2));
+        assert_eq!(status.last_attempt, Some(Time(now())));
+    }
+
+    #[test]
+    fn a_stopped_vm_is_rebuilt() {
+        let mut stopped = request(Strategy::Rebuild, 1, 5);
+        stopped.status.phase = Phase::Rebuilding;
+        assert_eq!(decide(&stopped, VmState::Stopped, now()).actions, [Action::Rebuild]);
+        assert_eq!(decide(&stopped, VmState::Changing, now()), Plan::default());
+    }
+}

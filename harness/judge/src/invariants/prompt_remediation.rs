@@ -1,0 +1,125 @@
+//! I25: each unhealthy Machine gets its request within one pass after it may. A Node condition that has lasted longer than
+//! the timeout of an active check marks the Machine, and a marked Machine is requested while remediation is allowed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::{GoDuration, keys};
+use serde_json::Value;
+
+use super::Check;
+use super::check_context::CheckContext;
+use super::judging_rules::JudgingRules;
+use crate::object::{is_deleting, label, name, phase, text, time};
+use crate::remediation::{checks_of, condition, condition_status, is_excluded, requests, setting};
+use crate::world::WorldState;
+
+#[derive(Debug, Default)]
+pub(super) struct PromptRemediation {
+    /// By Machine: since when it waits, and for what.
+    waiting: BTreeMap<String, (Timestamp, &'static str)>,
+}
+
+/// What a Machine waits for.
+const MARK: &str = "is not marked";
+const REQUEST: &str = "has no request";
+
+impl Check for PromptRemediation {
+    fn observe(&mut self, context: &CheckContext) -> Option<String> {
+        if context.world.of_kind("MachineHealthCheck").next().is_none() {
+            self.waiting.clear();
+            return None;
+        }
+        let kinds = ["MachineHealthCheck", "Machine", "Node"];
+        let matters = kinds
+            .iter()
+            .any(|kind| context.applied(kind).is_some() || context.deleted(kind).is_some())
+            || context.observation.what.applied_any().is_some();
+        if matters {
+            self.update(context.world, context.at());
+        }
+        None
+    }
+
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        let first = self.waiting.values().map(|(since, _)| *since).min()?;
+        rules.due(first, limit(rules))
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        self.update(world, now);
+        let late = |since: &Timestamp| rules.due(*since, limit(rules)).is_some_and(|due| due <= now);
+        let (machine, (since, what)) = self.waiting.iter().find(|(_, (since, _))| late(since))?;
+        Some(format!(
+            "machine {machine} {what} at {now}, although it is due since {since}"
+        ))
+    }
+}
+
+/// A pass, the interval between two passes, and the grace after a process starts.
+fn limit(rules: &JudgingRules) -> Duration {
+    rules.pass() + rules.timeouts.slack + rules.timeouts.health / 40
+}
+
+impl PromptRemediation {
+    /// Computes for all Machines what they wait for; one that waits for the same as before keeps its time.
+    fn update(&mut self, world: &WorldState, now: Timestamp) {
+        let requests = requests(world);
+        let mut waiting = BTreeMap::new();
+        for machine in world.of_kind("Machine") {
+            let Some((expired, what)) = due_since(world, machine, &requests, now) else {
+                continue;
+            };
+            let known = self.waiting.get(name(machine)).filter(|(_, known)| *known == what);
+            let since = known.map_or(now, |(known, _)| *known).max(expired);
+            waiting.insert(name(machine).to_owned(), (since, what));
+        }
+        self.waiting = waiting;
+    }
+}
+
+/// Since when a mark or a request is due, as far as the objects tell.
+fn due_since(
+    world: &WorldState,
+    machine: &Value,
+    requests: &BTreeMap<&str, &Value>,
+    now: Timestamp,
+) -> Option<(Timestamp, &'static str)> {
+    let mut checks = checks_of(world, machine);
+    let check = checks.next().filter(|_| checks.next().is_none())?;
+    let evaluated = condition(check, "Evaluated").is_some_and(|one| one["status"] == "True");
+    let ended = matches!(
+        phase(machine),
+        "Failed" | "Failed:Preserved" | "Terminating" | "InPlaceUpdating"
+    );
+    if is_deleting(machine) || is_excluded(machine) || ended || !evaluated {
+        return None;
+    }
+    if condition_status(machine, keys::HEALTH_CHECK_SUCCEEDED) != "False" {
+        return expired_at(world, machine, check).map(|expired| (expired, MARK));
+    }
+    let allowed = condition(check, "RemediationAllowed").filter(|one| one["status"] == "True")?;
+    let limited = check["spec"].get("maxInFlight").is_some() || machine["metadata"]["ownerReferences"].is_null();
+    let asked = condition_status(machine, keys::OWNER_REMEDIATED) == "False"
+        || condition_status(machine, keys::EXTERNALLY_REMEDIATED) == "False"
+        || requests.contains_key(name(machine));
+    let expired = expired_at(world, machine, check).filter(|expired| *expired < now)?;
+    let since = time(allowed, "/lastTransitionTime")?.max(expired);
+    (!limited && !asked).then_some((since, REQUEST))
+}
+
+/// When the first timeout of a Node's condition ended; `None`: none runs.
+fn expired_at(world: &WorldState, machine: &Value, check: &Value) -> Option<Timestamp> {
+    let node = world.object("Node", label(machine, keys::NODE_LABEL))?;
+    let rules = setting(check, "unhealthyConditions", "/checks/unhealthyNodeConditions")?.as_array()?;
+    let ends = rules.iter().filter_map(|rule| {
+        let found = condition(node, text(rule, "/type")).filter(|found| found["status"] == rule["status"])?;
+        let timeout = match rule["timeoutSeconds"].as_u64() {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => text(rule, "/timeout").parse::<GoDuration>().ok()?.0,
+        };
+        time(found, "/lastTransitionTime")?.checked_add(timeout).ok()
+    });
+    ends.min()
+}

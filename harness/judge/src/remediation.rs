@@ -1,0 +1,104 @@
+//! What health checks request of machines, and the limits of requests.
+
+use std::collections::BTreeMap;
+
+use mcm_api::keys;
+use serde_json::Value;
+
+use crate::object::{annotation, is_deleting, name, share};
+use crate::world::WorldState;
+
+/// The status of a Machine's condition; empty: there is none.
+pub fn condition_status<'a>(machine: &'a Value, type_: &str) -> &'a str {
+    condition(machine, type_).map_or("", |condition| condition["status"].as_str().unwrap_or_default())
+}
+
+/// A condition of an object.
+pub fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == type_)
+}
+
+/// Whether a health check requests that the Machine's owner replaces it.
+pub fn is_remediation_requested(machine: &Value) -> bool {
+    [keys::HEALTH_CHECK_SUCCEEDED, keys::OWNER_REMEDIATED]
+        .iter()
+        .all(|type_| condition_status(machine, type_) == "False")
+}
+
+/// Whether annotations exclude the Machine from health checks.
+pub fn is_excluded(machine: &Value) -> bool {
+    [
+        keys::SKIP_REMEDIATION_ANNOTATION,
+        keys::PAUSED_ANNOTATION,
+        keys::CAPI_SKIP_REMEDIATION_ANNOTATION,
+        keys::CAPI_PAUSED_ANNOTATION,
+    ]
+    .iter()
+    .any(|key| annotation(machine, key).is_some_and(|value| value != "false"))
+}
+
+/// Whether the check is paused or being deleted.
+pub fn is_inactive(check: &Value) -> bool {
+    let paused = [keys::PAUSED_ANNOTATION, keys::CAPI_PAUSED_ANNOTATION];
+    let paused = paused
+        .iter()
+        .any(|key| annotation(check, key).is_some_and(|value| value != "false"));
+    paused || is_deleting(check)
+}
+
+/// Whether the check selects the Machine. Only `matchLabels` are evaluated; a check with expressions selects nothing here.
+pub fn selects(check: &Value, machine: &Value) -> bool {
+    let selector = &check["spec"]["selector"];
+    let labels = selector["matchLabels"].as_object();
+    let expressions = selector["matchExpressions"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
+    let matches = labels.is_some_and(|labels| {
+        let mut labels = labels
+            .iter()
+            .map(|(key, value)| machine["metadata"]["labels"][key] == *value);
+        labels.len() > 0 && labels.all(|matches| matches)
+    });
+    matches && !expressions
+}
+
+/// The requests to other controllers, by the name of their Machine.
+pub fn requests(world: &WorldState) -> BTreeMap<&str, &Value> {
+    let requests = world.objects.values();
+    requests
+        .filter(|object| annotation(object, keys::HEALTH_CHECK_ANNOTATION).is_some())
+        .map(|object| (name(object), object))
+        .collect()
+}
+
+/// The active checks that select the Machine.
+pub fn checks_of<'a>(world: &'a WorldState, machine: &'a Value) -> impl Iterator<Item = &'a Value> {
+    world
+        .of_kind("MachineHealthCheck")
+        .filter(move |check| !is_inactive(check) && selects(check, machine))
+}
+
+/// A setting of a check in either spelling.
+pub fn setting<'a>(check: &'a Value, flat: &str, nested: &str) -> Option<&'a Value> {
+    check["spec"].get(flat).or_else(|| check["spec"].pointer(nested))
+}
+
+/// How many Machines of the deployment are replaced at the same time because a health check requests it: the number in its
+/// spec or annotation, rounded up; one without it.
+pub fn max_in_flight(world: &WorldState, deployment: &str) -> usize {
+    let Some(object) = world.object("MachineDeployment", deployment) else {
+        return 1;
+    };
+    let replicas = object["spec"]["replicas"].as_i64().unwrap_or_default();
+    let annotated = || {
+        let text = annotation(object, keys::REMEDIATION_MAX_IN_FLIGHT_ANNOTATION)?;
+        Some(text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from))
+    };
+    let specified = object
+        .pointer("/spec/remediation/maxInFlight")
+        .cloned()
+        .or_else(annotated);
+    let number = specified.map_or(1, |value| share(&value, replicas, true).max(1));
+    usize::try_from(number).unwrap_or(1)
+}

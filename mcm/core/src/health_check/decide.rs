@@ -1,0 +1,496 @@
+//! One pass of a health check: evaluates its machines, and decides which of them are remediated.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::health_check::RequestedRemediation;
+use mcm_api::{GoDuration, MachineHealthCheck, keys};
+
+use super::annotations::{is_paused, is_skipped, must_remediate};
+use super::breaker::{Allowance, allowance};
+use super::conditions::{EVALUATED, MachineConditions, PAUSED, REMEDIATION_ALLOWED, is_with_owner};
+use super::evaluate::{Health, evaluate};
+use super::judged::{Judged, WITH_OWNER};
+use super::outcome::{About, Action, Outcome, Plan, Remediated, Remediator, State};
+use super::policy::{Policy, Remediation};
+use super::problem::PolicyError;
+use super::requests::{self, InHand, Step};
+use super::status::{Draft, number, stamp};
+use super::view::{Connection, RequestView, Settings, View};
+use crate::event::EventType;
+use crate::ownership::controller;
+
+/// Whether a decision needs the requests to other controllers, and the templates.
+pub fn needs_requests(check: &MachineHealthCheck, policy: &Policy) -> bool {
+    policy.remediation != Remediation::Owner || !check.status.remediations.is_empty()
+}
+
+/// The plan of a pass. `policy`: the normalized spec, or what is wrong with it.
+pub fn decide(view: &View, policy: Result<&Policy, &[PolicyError]>, settings: &Settings, now: Timestamp) -> Plan {
+    let check = &view.check;
+    if check.metadata.deletion_timestamp.is_some() {
+        return Plan::default();
+    }
+    let mut draft = Draft::new(check, now);
+    let paused = is_paused(&check.metadata);
+    draft.condition(PAUSED, paused, if paused { "Paused" } else { "NotPaused" }, "");
+    if paused {
+        return written(draft, Vec::new());
+    }
+    match policy {
+        Err(errors) => invalid(draft, errors),
+        Ok(policy) => match view.connection {
+            Connection::Lost { since } if !defect!(OutageIsCharged) => unreachable(draft, since),
+            _ => Pass::new(view, policy, settings, now).plan(draft),
+        },
+    }
+}
+
+/// A plan that writes the status if it changed, and records events.
+fn written(draft: Draft, events: Vec<Action>) -> Plan {
+    let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
+    Plan {
+        actions: status.into_iter().chain(events).collect(),
+        ..Plan::default()
+    }
+}
+
+fn warning(reason: &'static str, message: String) -> Action {
+    Action::RecordEvent {
+        about: About::Check,
+        type_: EventType::Warning,
+        reason,
+        message,
+    }
+}
+
+fn invalid(mut draft: Draft, errors: &[PolicyError]) -> Plan {
+    let texts: Vec<String> = errors.iter().map(PolicyError::to_string).collect();
+    let message = texts.join("; ");
+    draft.status.remediations_allowed = 0;
+    draft.condition(
+        REMEDIATION_ALLOWED,
+        false,
+        "InvalidSpec",
+        "nothing is remediated until the spec is corrected",
+    );
+    let changed = draft.condition(EVALUATED, false, "InvalidSpec", &message);
+    let event = changed.then(|| warning("InvalidSpec", message));
+    Plan {
+        outcome: Outcome {
+            short_circuited: true,
+            ..Outcome::default()
+        },
+        ..written(draft, event.into_iter().collect())
+    }
+}
+
+fn unreachable(mut draft: Draft, since: Timestamp) -> Plan {
+    let message = format!(
+        "an API server does not respond since {}; nothing is evaluated",
+        stamp(since).0
+    );
+    draft.condition(EVALUATED, false, "TargetUnreachable", &message);
+    written(draft, Vec::new())
+}
+
+/// One pass over the machines of a valid check.
+struct Pass<'a> {
+    view: &'a View,
+    policy: &'a Policy,
+    settings: &'a Settings,
+    now: Timestamp,
+    judged: Vec<Judged<'a>>,
+    /// Requests about machines that the check does not select any more.
+    strays: BTreeMap<String, InHand<'a>>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(view: &'a View, policy: &'a Policy, settings: &'a Settings, now: Timestamp) -> Self {
+        let mut in_hand = requests::in_hand(view, policy);
+        let mut judged = Vec::new();
+        for target in &view.targets {
+            let mut hand = in_hand.remove(target.name()).unwrap_or_default();
+            let left_out = is_skipped(&target.machine.metadata) && !defect!(PausedMachinesAreRemediated)
+                || view.overlaps.contains_key(target.name()) && !defect!(ChecksRemediateTogether);
+            if left_out {
+                continue;
+            }
+            let health = evaluate(target, policy, view.connection, settings, now);
+            let ends = health == Health::Healthy || policy.remediation == Remediation::Owner;
+            let is_over = ends && hand.own.is_empty();
+            if is_over && matches!(view.requests, RequestView::Known(_)) {
+                // Its controller has let the request go.
+                hand.entry = None;
+            }
+            judged.push(Judged {
+                health,
+                with_owner: is_with_owner(&target.machine),
+                target,
+                in_hand: hand,
+                next: None,
+                text: String::new(),
+                step: Step::default(),
+                asks_owner: false,
+            });
+        }
+        // Requests of others about unknown machines are none of the check's business.
+        in_hand.retain(|_, hand| hand.entry.is_some() || !hand.own.is_empty());
+        Self {
+            view,
+            policy,
+            settings,
+            now,
+            judged,
+            strays: in_hand,
+        }
+    }
+
+    fn plan(mut self, mut draft: Draft) -> Plan {
+        let expected = self.judged.len();
+        let healthy = self.judged.iter().filter(|one| one.counts_as_healthy()).count();
+        let answer = allowance(
+            self.policy.limit,
+            expected,
+            expected.saturating_sub(healthy),
+            self.settings.exclusive_limit,
+        );
+        let mut events = Vec::new();
+        let may_request = self.remediation_allowed(&mut draft, &answer, &mut events);
+        self.choose(may_request);
+        let machines = self.machine_actions();
+        let kept_entries = self.entries();
+        let strays: Vec<Action> = self.stray_actions();
+        draft.status.remediations = kept_entries;
+        draft.status.expected_machines = number(expected);
+        draft.status.current_healthy = number(healthy);
+        draft.status.remediations_allowed = if may_request { number(answer.remaining) } else { 0 };
+        draft.status.observed_generation = self.view.check.metadata.generation.unwrap_or_default();
+        let unreadable = self.evaluated(&mut draft, &mut events);
+        draft.list(&self.judged);
+        let wake = self.wake(&draft, may_request);
+        let outcome = self.outcome(!answer.allowed);
+        let status = draft.changed().map(|status| Action::WriteStatus(Box::new(status)));
+        let actions = status.into_iter().chain(machines).chain(strays).chain(events);
+        Plan {
+            actions: actions.collect(),
+            wake,
+            outcome,
+            after_failure: unreadable,
+        }
+    }
+
+    /// Sets the condition `RemediationAllowed`, and returns whether requests may be made.
+    fn remediation_allowed(&self, draft: &mut Draft, answer: &Allowance, events: &mut Vec<Action>) -> bool {
+        let unhealthy = self.judged.iter().any(Judged::is_unhealthy);
+        if !answer.allowed {
+            draft.status.cooldown_until = None;
+            let changed = draft.condition(REMEDIATION_ALLOWED, false, TOO_MANY, &answer.message);
+            let waiting = ["Pending", "NotEvaluated", "Recovered"];
+            let known = self.view.check.status.unhealthy.iter();
+            let is_first = !known.clone().any(|entry| !waiting.contains(&entry.reason.as_str()));
+            if unhealthy && (changed || is_first) {
+                events.push(warning(
+                    "RemediationRestricted",
+                    format!("Remediation is not allowed: {}", answer.message),
+                ));
+            }
+            return false;
+        }
+        let conditions = &self.view.check.status.conditions;
+        let was_open = conditions
+            .iter()
+            .any(|one| one.type_ == REMEDIATION_ALLOWED && one.status == "False" && one.reason == TOO_MANY);
+        let cooldown = self.policy.storm_cooldown;
+        if was_open && !cooldown.is_zero() && !defect!(CooldownIgnored) {
+            draft.status.cooldown_until = self.now.checked_add(cooldown).ok().map(stamp);
+        }
+        let until = draft.status.cooldown_until.clone();
+        if let Some(until) = until.filter(|until| until.0 > self.now && !cooldown.is_zero()) {
+            let message = format!(
+                "{}; too many were unhealthy a moment ago, so that remediation waits for {} until {}",
+                answer.message,
+                GoDuration(cooldown),
+                until.0
+            );
+            draft.condition(REMEDIATION_ALLOWED, false, "StormCooldown", &message);
+            return false;
+        }
+        draft.status.cooldown_until = None;
+        if let Some(until) = self.observed_enough_at() {
+            let message = format!(
+                "{}; the machines are observed since a moment ago, so that remediation waits until {}",
+                answer.message,
+                stamp(until).0
+            );
+            draft.condition(REMEDIATION_ALLOWED, false, "JustConnected", &message);
+            return false;
+        }
+        draft.condition(REMEDIATION_ALLOWED, true, REMEDIATION_ALLOWED, &answer.message);
+        true
+    }
+
+    /// When this process has observed the machines for long enough; `None`: it has. Before a process starts, an outage may
+    /// have hidden that machines recovered.
+    fn observed_enough_at(&self) -> Option<Timestamp> {
+        let Connection::Up { since, .. } = self.view.connection else {
+            return None;
+        };
+        let until = since?.checked_add(self.settings.outage_grace).ok()?;
+        (until > self.now && !defect!(OutageIsCharged)).then_some(until)
+    }
+
+    /// Decides for which machines something is requested.
+    fn choose(&mut self, may_request: bool) {
+        let limit = self
+            .policy
+            .max_in_flight
+            .map(|amount| amount.rounded_up(self.judged.len()));
+        let in_flight = self.judged.iter().filter(|one| one.is_in_remediation()).count();
+        let mut room = limit.map_or(usize::MAX, |limit| limit.saturating_sub(in_flight));
+        for index in self.order() {
+            let unreadable = matches!(self.view.requests, RequestView::Unreadable(_));
+            let Some(one) = self.judged.get_mut(index) else {
+                continue;
+            };
+            let may_begin = may_request && (room > 0 || one.is_in_remediation());
+            match &self.policy.remediation {
+                _ if unreadable && (one.in_hand.is_any() || self.policy.remediation != Remediation::Owner) => {
+                    one.step.entry.clone_from(&one.in_hand.entry);
+                    one.step.waits = true;
+                    one.text = "requests cannot be read".to_owned();
+                }
+                Remediation::Owner if one.in_hand.is_any() => one.step = requests::end(&one.in_hand),
+                Remediation::Owner => one.ask_owner(may_begin),
+                Remediation::External(_) if one.with_owner => one.text = WITH_OWNER.to_owned(),
+                Remediation::External(steps) => {
+                    let machine = &one.target.machine;
+                    one.step = requests::go_on(self.view, machine, &one.in_hand, steps, may_begin, self.now);
+                    one.text.clone_from(&one.step.text);
+                }
+            }
+            if one.text.is_empty() && !may_request {
+                one.text = "remediation is not allowed".to_owned();
+            } else if one.text.is_empty() && !may_begin {
+                one.text = "as many machines as maxInFlight allows are being remediated".to_owned();
+            }
+            let begins = one.asks_owner || one.step.begins;
+            room = room.saturating_sub(usize::from(begins));
+            one.next = one.step.next;
+            if defect!(SecondMachineStarves) && one.in_hand.is_any() {
+                // An existing request ends the loop.
+                break;
+            }
+        }
+        for one in &mut self.judged {
+            match &one.health {
+                Health::Healthy if one.in_hand.is_any() => {
+                    one.step = requests::end(&one.in_hand);
+                    one.text = "its request ends".to_owned();
+                }
+                Health::Pending { next, .. } => {
+                    one.next = *next;
+                    one.step.entry.clone_from(&one.in_hand.entry);
+                    one.step.waits = one.in_hand.is_any();
+                }
+                Health::NotCounted => one.step.entry.clone_from(&one.in_hand.entry),
+                _ => {}
+            }
+        }
+    }
+
+    /// The unhealthy machines in the order in which they are remediated: those that a user requests, then the newest, which
+    /// host least.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.judged.len()).collect();
+        order.retain(|index| self.judged.get(*index).is_some_and(Judged::is_unhealthy));
+        let rank = |index: &usize| {
+            let metadata = self.judged.get(*index).map(|one| &one.target.machine.metadata);
+            let created = metadata.and_then(|metadata| metadata.creation_timestamp.as_ref());
+            let created = created.map(|time| time.0);
+            let requested = metadata.is_some_and(must_remediate);
+            let name = metadata.and_then(|metadata| metadata.name.clone());
+            (!requested, std::cmp::Reverse(created), name)
+        };
+        order.sort_by_cached_key(rank);
+        order
+    }
+
+    /// The writes of machines, then their requests.
+    fn machine_actions(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut events = Vec::new();
+        let check = name_of(&self.view.check);
+        let external = self.policy.remediation != Remediation::Owner;
+        for one in &mut self.judged {
+            let machine = &one.target.machine;
+            let mut conditions = MachineConditions::of(machine, stamp(self.now));
+            let mut remediated = None;
+            match &one.health {
+                Health::Healthy => {
+                    let hidden = external && one.in_hand.own.is_empty() && defect!(HealthyKeepsFalse);
+                    if !hidden {
+                        conditions.set(keys::HEALTH_CHECK_SUCCEEDED, true, keys::HEALTH_CHECK_SUCCEEDED, "");
+                    }
+                    if !one.in_hand.is_any() && requests::has_condition(&machine.status.conditions) {
+                        conditions.remove(keys::EXTERNALLY_REMEDIATED);
+                    }
+                    if one.with_owner {
+                        remediated = Some(Remediated::Ended(Remediator::Owner));
+                    }
+                }
+                Health::Unhealthy { reason, message, .. } => {
+                    if conditions.status(keys::HEALTH_CHECK_SUCCEEDED) != Some("False") {
+                        events.push(marked(
+                            one.target.name(),
+                            &check,
+                            machine.metadata.namespace.as_deref(),
+                            reason,
+                        ));
+                    }
+                    conditions.set(keys::HEALTH_CHECK_SUCCEEDED, false, reason, message);
+                    if one.asks_owner {
+                        conditions.set(keys::OWNER_REMEDIATED, false, requests::WAITING, "");
+                        remediated = Some(Remediated::Requested(Remediator::Owner));
+                        if controller(&machine.metadata).is_none() {
+                            events.push(without_owner(one.target.name()));
+                        }
+                    }
+                    if let Some((reason, message)) = &one.step.condition {
+                        conditions.set(keys::EXTERNALLY_REMEDIATED, false, reason, message);
+                    }
+                }
+                Health::Pending { .. } | Health::NotCounted => {}
+            }
+            if let Some(conditions) = conditions.changed() {
+                actions.push(Action::WriteConditions {
+                    machine: one.target.name().to_owned(),
+                    conditions,
+                    remediated,
+                });
+            }
+            actions.append(&mut one.step.actions);
+        }
+        actions.append(&mut events);
+        actions
+    }
+
+    /// The records of requests after this pass.
+    fn entries(&self) -> Vec<RequestedRemediation> {
+        let judged = self.judged.iter().filter_map(|one| one.step.entry.clone());
+        let skipped = self.view.check.status.remediations.iter().filter(|entry| {
+            let mut targets = self.view.targets.iter();
+            let is_target = targets.any(|target| target.name() == entry.machine);
+            let is_judged = self.judged.iter().any(|one| one.target.name() == entry.machine);
+            is_target && !is_judged
+        });
+        let strays = self.strays.values().filter(|hand| !hand.own.is_empty());
+        let strays = strays.filter_map(|hand| hand.entry.clone());
+        let mut entries: Vec<RequestedRemediation> = judged.chain(skipped.cloned()).chain(strays).collect();
+        entries.sort_by(|one, other| one.machine.cmp(&other.machine));
+        entries
+    }
+
+    /// The deletions of requests about machines that are gone, or not selected any more.
+    fn stray_actions(&self) -> Vec<Action> {
+        if defect!(OrphanRequestStays) || matches!(self.view.requests, RequestView::Unreadable(_)) {
+            return Vec::new();
+        }
+        self.strays
+            .values()
+            .flat_map(|hand| requests::end(hand).actions)
+            .collect()
+    }
+
+    /// Sets the condition `Evaluated`; returns whether something could not be read.
+    fn evaluated(&self, draft: &mut Draft, events: &mut Vec<Action>) -> bool {
+        if let RequestView::Unreadable(why) = &self.view.requests {
+            let message = format!("the requests to other controllers cannot be read: {why}");
+            if draft.condition(EVALUATED, false, "RequestsUnreadable", &message) {
+                events.push(warning("RequestsUnreadable", message));
+            }
+            return true;
+        }
+        if self.view.overlaps.is_empty() || defect!(ChecksRemediateTogether) {
+            draft.condition(EVALUATED, true, EVALUATED, "");
+            return false;
+        }
+        let mut others: Vec<&str> = self.view.overlaps.values().map(String::as_str).collect();
+        others.sort_unstable();
+        others.dedup();
+        let machines: Vec<&str> = self.view.overlaps.keys().map(String::as_str).take(LISTED).collect();
+        let message = format!(
+            "{} machine(s) are also selected by {}, and neither check remediates them: {}; change a selector",
+            self.view.overlaps.len(),
+            others.join(", "),
+            machines.join(", ")
+        );
+        if draft.condition(EVALUATED, false, OVERLAPPING, &message) {
+            events.push(warning(OVERLAPPING, message));
+        }
+        false
+    }
+
+    /// When the next decision is due.
+    fn wake(&self, draft: &Draft, may_request: bool) -> Option<Duration> {
+        if !may_request && defect!(RestrictedChecksSleep) {
+            return None;
+        }
+        let health = self.judged.iter().filter_map(|one| one.health.next());
+        let steps = self.judged.iter().filter_map(|one| one.step.next);
+        let cooldown = draft.status.cooldown_until.as_ref().map(|until| until.0);
+        let first = health
+            .chain(steps)
+            .chain(cooldown)
+            .chain(self.observed_enough_at())
+            .min();
+        let timed = first.map(|first| Duration::try_from(first.duration_since(self.now)).unwrap_or_default());
+        let waits = self.judged.iter().any(|one| one.step.waits) || !self.strays.is_empty();
+        let waits = waits.then_some(self.settings.request_period);
+        timed.into_iter().chain(waits).min()
+    }
+
+    fn outcome(&self, short_circuited: bool) -> Outcome {
+        let mut machines: BTreeMap<State, usize> = State::ALL.into_iter().map(|state| (state, 0)).collect();
+        for one in &self.judged {
+            *machines.entry(one.state()).or_default() += 1;
+        }
+        Outcome {
+            machines,
+            short_circuited,
+        }
+    }
+}
+
+/// The reason of `RemediationAllowed` while the circuit breaker stops remediation.
+const TOO_MANY: &str = "TooManyUnhealthy";
+const OVERLAPPING: &str = "OverlappingMachineHealthCheck";
+/// How many machines a message names.
+const LISTED: usize = 10;
+
+fn name_of(check: &MachineHealthCheck) -> String {
+    let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
+    format!("{namespace}/{}", check.metadata.name.as_deref().unwrap_or_default())
+}
+
+fn marked(machine: &str, check: &str, namespace: Option<&str>, reason: &str) -> Action {
+    Action::RecordEvent {
+        about: About::Machine(machine.to_owned()),
+        type_: EventType::Normal,
+        reason: "MachineMarkedUnhealthy",
+        message: format!(
+            "Machine {}/{machine} has been marked as unhealthy by {check}: {reason}",
+            namespace.unwrap_or_default()
+        ),
+    }
+}
+
+fn without_owner(machine: &str) -> Action {
+    Action::RecordEvent {
+        about: About::Machine(machine.to_owned()),
+        type_: EventType::Warning,
+        reason: "NoOwner",
+        message: "The machine is unhealthy and no MachineSet controls it: nobody replaces it".to_owned(),
+    }
+}

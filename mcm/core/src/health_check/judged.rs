@@ -1,0 +1,72 @@
+//! A machine during a pass: its health, its remediation so far, and what the pass decides about it.
+
+use jiff::Timestamp;
+use mcm_api::keys;
+
+use super::evaluate::Health;
+use super::outcome::State;
+use super::requests::{InHand, Step};
+use super::view::Target;
+
+pub(super) const WITH_OWNER: &str = "its owner replaces it";
+
+/// A machine with what the pass decided about it.
+pub(super) struct Judged<'a> {
+    pub target: &'a Target,
+    pub health: Health,
+    pub in_hand: InHand<'a>,
+    /// Whether its owner was asked to replace it.
+    pub with_owner: bool,
+    /// When the check acts or decides again.
+    pub next: Option<Timestamp>,
+    /// What happens, for the status.
+    pub text: String,
+    /// What becomes of its requests.
+    pub step: Step,
+    /// Whether its owner is asked in this pass.
+    pub asks_owner: bool,
+}
+
+impl Judged<'_> {
+    pub fn is_in_remediation(&self) -> bool {
+        self.with_owner || self.in_hand.is_any()
+    }
+
+    /// Whether it counts as healthy: a machine that is being remediated may have a node that looks healthy.
+    pub fn counts_as_healthy(&self) -> bool {
+        self.health == Health::Healthy && (!self.is_in_remediation() || defect!(RemediatedCountAsHealthy))
+    }
+
+    pub fn is_unhealthy(&self) -> bool {
+        matches!(self.health, Health::Unhealthy { .. })
+    }
+
+    pub fn state(&self) -> State {
+        match &self.health {
+            _ if self.is_in_remediation() => State::InRemediation,
+            Health::Healthy => State::Healthy,
+            Health::Pending { .. } => State::Pending,
+            Health::Unhealthy { .. } => State::Unhealthy,
+            Health::NotCounted => State::NotCounted,
+        }
+    }
+}
+
+impl Judged<'_> {
+    /// Asks the owner to replace the machine, unless it is asked already.
+    pub fn ask_owner(&mut self, may_begin: bool) {
+        let deleting = self.target.machine.metadata.deletion_timestamp.is_some();
+        if self.with_owner {
+            let condition = self.target.machine.status.condition(keys::OWNER_REMEDIATED);
+            let told = condition
+                .and_then(|condition| condition.message.clone())
+                .unwrap_or_default();
+            self.text = if told.is_empty() { WITH_OWNER.to_owned() } else { told };
+            return;
+        }
+        self.asks_owner = may_begin && (!deleting || defect!(DyingMachinesAreMarked));
+        if self.asks_owner {
+            self.text = WITH_OWNER.to_owned();
+        }
+    }
+}

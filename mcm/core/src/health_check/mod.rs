@@ -1,0 +1,33 @@
+//! The health checks of machines: when a machine is unhealthy, when it is remediated, and by whom.
+//!
+//! In scope: [`decide()`] and its rules, one file per topic. Out of scope: reading a cluster or a clock; the [`View`] is the
+//! whole input, the [`Plan`] the whole output. A health check never deletes a machine: it sets conditions, which the
+//! owner of the machine acts on ([`owner`]), or creates a request to another controller.
+
+mod annotations;
+mod breaker;
+mod conditions;
+mod decide;
+mod evaluate;
+mod judged;
+mod outcome;
+pub mod owner;
+mod policy;
+mod problem;
+mod requests;
+mod spelling;
+mod status;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use annotations::{is_paused, is_skipped, must_remediate};
+pub use breaker::{Allowance, allowance};
+pub(crate) use conditions::set_condition;
+pub use decide::{decide, needs_requests};
+pub use evaluate::{Health, evaluate, is_node_observed};
+pub use outcome::{About, Action, Outcome, Plan, Remediated, Remediator, State};
+pub use policy::{Amount, Escalation, Limit, MachineRule, NodeRule, Policy, Remediation};
+pub use problem::PolicyError;
+pub use spelling::normalize;
+pub use view::{Connection, NodeState, Request, RequestKind, RequestView, Settings, Target, TemplateView, View};

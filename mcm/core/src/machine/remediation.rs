@@ -1,0 +1,193 @@
+//! What the owner of a machine does when a health check requests its replacement: the machine becomes Failed, by the same
+//! rules as after a health timeout, and its set replaces it. The condition `OwnerRemediated` tells how far that is.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::NodeCondition;
+use mcm_api::{MachineStatus, Phase, keys};
+
+use super::pass::Pass;
+use super::remediation_rank::{CANNOT, Rank};
+use super::{Plan, Reason, health};
+use crate::health_check::{is_skipped, set_condition};
+
+/// The machine waits for its turn, or must not be deleted now.
+const DEFERRED: &str = "RemediationDeferred";
+/// The machine is Failed, and its set deletes it.
+const DELETING: &str = "MachineDeleting";
+
+/// How the request stands.
+#[derive(Debug, PartialEq, Eq)]
+enum Stand {
+    /// There is none.
+    None,
+    /// The machine has recovered before it was replaced.
+    Withdrawn,
+    /// It must wait, for this reason.
+    Deferred(String),
+    /// A rollout replaces it.
+    Cannot,
+    /// It becomes Failed now.
+    Due,
+    /// It is Failed, and its set replaces it.
+    Deleting,
+}
+
+/// The plan that makes a machine Failed whose turn it is.
+pub(super) fn decide(pass: &Pass) -> Option<Plan> {
+    let status = &pass.machine().status;
+    if stand(pass, status) != Stand::Due {
+        return None;
+    }
+    let checked = status.condition(keys::HEALTH_CHECK_SUCCEEDED);
+    let why = checked
+        .and_then(|condition| condition.reason.clone())
+        .unwrap_or_default();
+    let description = format!(
+        "Machine {} failed its health check: {why}. Updating machine phase to Failed. Node Conditions: {}",
+        pass.name(),
+        health::describe(status)
+    );
+    Some(health::give_up(
+        pass,
+        Plan::new(Reason::RemediationRequested(why)),
+        description,
+    ))
+}
+
+/// Adds the progress to the status that the plan writes; a plan that does nothing else writes it alone.
+pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
+    let machine = pass.machine();
+    let deleting = machine.metadata.deletion_timestamp.is_some();
+    if deleting || pass.view.failure.is_some() || plan.status.is_none() && !plan.actions.is_empty() {
+        return plan;
+    }
+    let status = plan.status.as_ref().unwrap_or(&machine.status);
+    let stand = stand(pass, status);
+    let mut conditions = status.conditions.clone();
+    let wait = change(&mut conditions, &stand, pass);
+    if conditions != status.conditions {
+        let alone = plan.status.is_none();
+        plan.status = Some(MachineStatus {
+            conditions,
+            ..status.clone()
+        });
+        if alone {
+            let text = match &stand {
+                Stand::Deferred(why) => why.clone(),
+                stand => format!("{stand:?}").to_lowercase(),
+            };
+            plan.reason = Reason::Remediation(text);
+        }
+    }
+    match (wait, plan.wake) {
+        (Some(wait), wake) => plan.after(wake.map_or(wait, |wake| wake.min(wait))),
+        (None, _) => plan,
+    }
+}
+
+/// Changes the condition; returns when the machine's turn may have come, if no change of the machine tells.
+fn change(conditions: &mut Vec<NodeCondition>, stand: &Stand, pass: &Pass) -> Option<Duration> {
+    let mut set = |reason: &str, message: &str| {
+        set_condition(
+            conditions,
+            keys::OWNER_REMEDIATED,
+            false,
+            reason,
+            message,
+            &pass.stamp(),
+        );
+    };
+    let soon = Some(pass.settings.retry.short);
+    match stand {
+        Stand::None | Stand::Due => None,
+        Stand::Withdrawn => {
+            conditions.retain(|condition| condition.type_ != keys::OWNER_REMEDIATED);
+            None
+        }
+        Stand::Deferred(why) => {
+            set(DEFERRED, why);
+            soon
+        }
+        Stand::Cannot => {
+            set(CANNOT, "a rollout that is in progress replaces the machine");
+            soon
+        }
+        Stand::Deleting => {
+            set(DELETING, "");
+            None
+        }
+    }
+}
+
+fn stand(pass: &Pass, status: &MachineStatus) -> Stand {
+    let machine = pass.machine();
+    let phase = status.current_status.base();
+    let is_failed = phase == Some(&Phase::Failed) && !status.is_kept();
+    if !status.is_remediation_requested() {
+        let is_false = |type_| {
+            status
+                .condition(type_)
+                .is_some_and(|condition| condition.status == "False")
+        };
+        let asked = is_false(keys::OWNER_REMEDIATED) && !is_failed && phase != Some(&Phase::Terminating);
+        return if asked { Stand::Withdrawn } else { Stand::None };
+    }
+    if crate::ownership::controller(&machine.metadata).is_none() || phase == Some(&Phase::Terminating) {
+        return Stand::None;
+    }
+    if is_failed {
+        return Stand::Deleting;
+    }
+    if status.is_kept() {
+        let expiry = status.current_status.preserve_expiry_time.as_ref();
+        let until = expiry.map_or_else(|| "it is drained".to_owned(), |expiry| format!("until {}", expiry.0));
+        return Stand::Deferred(format!("the machine is preserved: {until}"));
+    }
+    if is_skipped(&machine.metadata) && !defect!(PausedMachinesAreRemediated) {
+        return Stand::Deferred("an annotation excludes the machine from remediation".to_owned());
+    }
+    if phase == Some(&Phase::InPlaceUpdating) {
+        return Stand::Deferred("the machine is updated in place".to_owned());
+    }
+    if pass.view.standing.is_rolled_out {
+        return Stand::Cannot;
+    }
+    turn(pass)
+}
+
+/// Whether the machine's turn has come among the machines of its deployment.
+fn turn(pass: &Pass) -> Stand {
+    let replaced = health::replaced_siblings(pass);
+    let limit = pass.view.standing.max_in_flight;
+    let before = |rank: &Rank| Rank::of(pass.machine()).is_some_and(|own| *rank < own);
+    let mut first: Vec<&str> = pass
+        .view
+        .siblings
+        .iter()
+        .filter(|sibling| sibling.requested.as_ref().is_some_and(before))
+        .map(|sibling| sibling.name.as_str())
+        .filter(|name| !replaced.contains(*name))
+        .collect();
+    first.sort_unstable();
+    first.dedup();
+    if defect!(DeferredMachinesUseBudget) {
+        let waiting = pass
+            .view
+            .siblings
+            .iter()
+            .filter(|sibling| sibling.requested.is_some())
+            .count();
+        if waiting + replaced.len() >= limit.max(2) {
+            return Stand::Deferred("too many machines are remediated".to_owned());
+        }
+    }
+    if replaced.len() + first.len() < limit {
+        return Stand::Due;
+    }
+    let others: Vec<&str> = replaced.iter().map(String::as_str).chain(first).take(3).collect();
+    Stand::Deferred(format!(
+        "at most {limit} machine(s) of the deployment are replaced at the same time, and {} come(s) first",
+        others.join(", ")
+    ))
+}
