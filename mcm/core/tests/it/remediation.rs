@@ -134,7 +134,7 @@ fn the_request_of_a_machine_that_recovered_is_withdrawn() {
         }
     }
     let plan = decide_now(&view);
-    assert_eq!(plan.status.as_ref().map(|status| reason_of(status)), Some(None));
+    assert_eq!(plan.status.as_ref().map(reason_of), Some(None));
     assert_ne!(phase_of(&plan), Some(Phase::Failed));
 }
 
