@@ -154,6 +154,17 @@ where
         api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
         Ok(())
     };
+    let types = serde_json::to_value(make(0)?)?;
+    let apply = async |index: usize| {
+        let configuration = json!({
+            "apiVersion": types["apiVersion"], "kind": types["kind"],
+            "metadata": { "annotations": { "example.com/applied": index.to_string() } },
+        });
+        let parameters = PatchParams::apply("bench").force();
+        api.patch(&objects::name(index), &parameters, &Patch::Apply(configuration))
+            .await?;
+        Ok(())
+    };
     let delete = async |index| {
         let _ = api.delete(&objects::name(index), &DeleteParams::default()).await?;
         Ok(())
@@ -177,6 +188,7 @@ where
     steps.push(step("get, 32 in flight", cpu, MANY, alone..count, get).await?);
     steps.push(step("patch, 1 in flight", cpu, 1, 0..alone, patch).await?);
     steps.push(step("patch, 32 in flight", cpu, MANY, alone..count, patch).await?);
+    steps.push(step("apply, 32 in flight", cpu, MANY, alone..count, apply).await?);
     let mut lists = step(&format!("list of {count}"), cpu, 1, 0..LISTS, list).await?;
     lists.repeats = u32::try_from(LISTS)?.into();
     steps.push(lists);
