@@ -159,7 +159,7 @@ fn too_many_unhealthy_machines_are_marked_and_not_remediated() {
             status,
             ..view.check.clone()
         },
-        ..view.clone()
+        ..view
     };
     let second = plan(&again);
     assert!(!events(&second).contains(&"RemediationRestricted"));
