@@ -124,6 +124,7 @@ impl Registry {
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
         self.validate(&part.checks(entry), &new, Some(old), changed)?;
+        self.admit_expansion(entry, &new, old)?;
         if is_service {
             self.allocate(entry, &mut new, Some(old))?;
         }
@@ -214,12 +215,8 @@ fn check_revision(resource: &Resource, current: &Object, new: &Value) -> Result<
     let revision = metadata::text(new, "resourceVersion");
     let invalid = |value: Value, detail: &str| {
         let error = FieldError::invalid("metadata.resourceVersion", value, detail);
-        // For custom resources, upstream's error contains the resource instead of the kind.
-        let kind = if resource.is_custom() {
-            &resource.plural
-        } else {
-            &resource.kind
-        };
+        // Upstream's error contains the resource instead of the kind.
+        let kind = &resource.plural;
         ApiError::invalid(&resource.group, kind, name, &[error])
     };
     if revision.is_empty() || revision == "0" {

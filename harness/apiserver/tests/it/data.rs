@@ -320,9 +320,9 @@ async fn objects_that_a_start_drops_do_not_return_at_the_next_one() {
     drop(cluster);
     let log = folder.path().join("changes-1");
     let whole = std::fs::read_to_string(&log).unwrap();
-    let (kept, last) = whole.trim_end().rsplit_once('\n').unwrap();
-    assert!(last.contains("retire"), "{last}");
-    std::fs::write(&log, format!("{kept}\n")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let retired = lines.iter().rposition(|line| line.contains("retire")).unwrap();
+    std::fs::write(&log, lines[..retired].join("\n") + "\n").unwrap();
     for _ in 0..2 {
         let cluster = start(folder.path());
         served(&cluster, true).await;
