@@ -41,7 +41,13 @@ impl ApiError {
     /// 422: `Pod "x" is invalid: spec.containers: Required value`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let errors = errors.get(..MAX_ERRORS).unwrap_or(errors);
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        // Upstream's aggregated errors name each text once.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let qualified = if group.is_empty() {
             kind.to_owned()
         } else {

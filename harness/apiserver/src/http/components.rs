@@ -23,7 +23,11 @@ pub(super) fn serve(
             component["apiVersion"] = "v1".into();
             component
         }
-        ("get", Some(name)) => return Err(ApiError::not_found(&entry.resource, name)),
+        // Upstream's error has the singular.
+        ("get", Some(name)) => {
+            let message = format!("componentstatus {name:?} not found");
+            return Err(ApiError::new(404, "NotFound", message).of("", "componentstatus", name));
+        }
         ("list", None) => {
             let items: Vec<Value> = NAMES.into_iter().map(component).collect();
             json!({ "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items })

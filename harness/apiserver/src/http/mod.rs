@@ -6,6 +6,7 @@ mod admin;
 mod body;
 mod caller;
 mod components;
+mod deprecation;
 mod disturb;
 mod documents;
 mod impersonation;
@@ -335,7 +336,11 @@ impl Exchange<'_> {
 
     async fn answer(&self, route: &Route, verb: &str) -> Result<Response<Body>, ApiError> {
         match route {
-            Route::Resource(target) => objects::serve(self, target, verb).await,
+            Route::Resource(target) => {
+                let mut response = objects::serve(self, target, verb).await?;
+                deprecation::warn(target, &mut response);
+                Ok(response)
+            }
             Route::Faults { name } => admin::serve(self, name.as_deref()),
             Route::Unknown => Ok(page_not_found()),
             _ => documents::serve(self, route, &self.server.registry.catalog()),

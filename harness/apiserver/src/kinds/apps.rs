@@ -164,19 +164,41 @@ fn number_template(new: &mut Value, old: Option<&Value>) {
 fn validate_deployment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "deployment");
-    one_of(
-        &mut errors,
-        new,
-        "/spec/strategy/type",
-        "spec.strategy.type",
-        &["Recreate", "RollingUpdate"],
-    );
-    if text(new, "/spec/strategy/type") == "Recreate" && new.pointer("/spec/strategy/rollingUpdate").is_some() {
+    let kind = text(new, "/spec/strategy/type");
+    let strategy = new.pointer("/spec/strategy").cloned().unwrap_or_default();
+    if !matches!(kind, "Recreate" | "RollingUpdate") {
+        let supported = ["Recreate", "RollingUpdate"];
+        errors.push(FieldError::not_supported("spec.strategy", strategy, &supported));
+    }
+    if kind == "Recreate" && new.pointer("/spec/strategy/rollingUpdate").is_some() {
         let why = "may not be specified when strategy `type` is 'Recreate'";
         errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", why));
     }
-    validate_rolling_update(&mut errors, new, "strategy");
+    if kind == "RollingUpdate" {
+        validate_rolling_update(&mut errors, new, "strategy");
+    }
+    validate_deadline(&mut errors, new);
     errors
+}
+
+/// The deadline of progress must be longer than a pod has to be ready.
+fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value) {
+    const PATH: &str = "spec.progressDeadlineSeconds";
+    let Some(deadline) = new.pointer("/spec/progressDeadlineSeconds").and_then(Value::as_i64) else {
+        return;
+    };
+    let ready = new
+        .pointer("/spec/minReadySeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    not_negative(errors, new, "/spec/progressDeadlineSeconds");
+    if deadline <= ready {
+        errors.push(FieldError::invalid(
+            PATH,
+            deadline,
+            "must be greater than minReadySeconds",
+        ));
+    }
 }
 
 fn validate_replica_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -188,15 +210,35 @@ fn validate_replica_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 fn validate_daemon_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_workload(&mut errors, new, old, "daemonset");
-    one_of(
-        &mut errors,
-        new,
-        "/spec/updateStrategy/type",
-        "spec.updateStrategy.type",
-        &["RollingUpdate", "OnDelete"],
-    );
-    validate_rolling_update(&mut errors, new, "updateStrategy");
+    match text(new, "/spec/updateStrategy/type") {
+        "OnDelete" => {}
+        "RollingUpdate" => validate_daemon_update(&mut errors, new),
+        _ => {
+            let strategy = new.pointer("/spec/updateStrategy").cloned().unwrap_or_default();
+            let supported = ["RollingUpdate", "OnDelete"];
+            errors.push(FieldError::not_supported("spec.updateStrategy", strategy, &supported));
+        }
+    }
     errors
+}
+
+/// Pods of a daemon are replaced either before or after their successors start.
+fn validate_daemon_update(errors: &mut Vec<FieldError>, new: &Value) {
+    const PATH: &str = "spec.updateStrategy.rollingUpdate";
+    let [unavailable, surge] = amounts_of_update(errors, new, "updateStrategy");
+    let is_zero = |amount: Option<&Value>| amount.is_none_or(|amount| *amount == json!(0) || *amount == json!("0%"));
+    match (is_zero(unavailable), is_zero(surge)) {
+        (false, false) => {
+            let why = "may not be set when maxUnavailable is non-zero";
+            let value = surge.cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(format!("{PATH}.maxSurge"), value, why));
+        }
+        (true, true) => {
+            let why = "cannot be 0 when maxSurge is 0";
+            errors.push(FieldError::required(format!("{PATH}.maxUnavailable"), why));
+        }
+        _ => {}
+    }
 }
 
 fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -211,6 +253,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     ];
     let mut errors = Vec::new();
     validate_workload(&mut errors, &with_volumes_of_claims(new), None, "statefulset");
+    validate_set_policies(&mut errors, new);
     let Some(old) = old else { return errors };
     let fixed = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();
@@ -226,6 +269,48 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.push(FieldError::forbidden("spec", why));
     }
     errors
+}
+
+fn validate_set_policies(errors: &mut Vec<FieldError>, new: &Value) {
+    const UPDATE: &str = "spec.updateStrategy";
+    let management = text(new, "/spec/podManagementPolicy");
+    if !matches!(management, "OrderedReady" | "Parallel") {
+        let why = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(FieldError::invalid("spec.podManagementPolicy", management, why));
+    }
+    let rolling = new.pointer("/spec/updateStrategy/rollingUpdate");
+    match text(new, "/spec/updateStrategy/type") {
+        "RollingUpdate" => {
+            not_negative(errors, new, "/spec/updateStrategy/rollingUpdate/partition");
+            if let Some(value) = new.pointer("/spec/updateStrategy/rollingUpdate/maxUnavailable") {
+                syntax::amount_or_percent(errors, &format!("{UPDATE}.rollingUpdate.maxUnavailable"), value);
+            }
+        }
+        "OnDelete" => {
+            if let Some(rolling) = rolling.filter(|rolling| rolling.is_object()) {
+                let why = "only allowed for updateStrategy 'RollingUpdate'";
+                errors.push(FieldError::invalid(
+                    format!("{UPDATE}.rollingUpdate"),
+                    rolling.clone(),
+                    why,
+                ));
+            }
+        }
+        _ => {
+            let strategy = new.pointer("/spec/updateStrategy").cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(
+                UPDATE,
+                strategy,
+                "must be 'RollingUpdate' or 'OnDelete'",
+            ));
+        }
+    }
+    not_negative(errors, new, "/spec/ordinals/start");
+    for occasion in ["whenDeleted", "whenScaled"] {
+        let field = format!("persistentVolumeClaimRetentionPolicy/{occasion}");
+        let path = format!("spec.persistentVolumeClaimRetentionPolicy.{occasion}");
+        one_of(errors, new, &format!("/spec/{field}"), &path, &["Retain", "Delete"]);
+    }
 }
 
 /// The set as its pods will see it: each claim adds a volume, replacing one of the same name.
@@ -251,6 +336,9 @@ fn with_volumes_of_claims(set: &Value) -> Value {
 fn validate_revision(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     not_negative(&mut errors, new, "/revision");
+    if new.get("data").is_none_or(Value::is_null) {
+        errors.push(FieldError::required("data", "data is mandatory"));
+    }
     if let Some(old) = old {
         immutable(&mut errors, new, old, "/data");
     }
@@ -272,13 +360,22 @@ fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Val
             errors.push(FieldError::invalid("spec.selector", selector.clone(), why));
         }
         Some(selector) => {
-            if !matches_template(selector, new) {
+            let before = errors.len();
+            syntax::label_selector(errors, selector, "spec.selector");
+            if errors.len() > before {
+                let why = "invalid label selector";
+                errors.push(FieldError::invalid("spec.selector", selector.clone(), why));
+            } else if !matches_template(selector, new) {
                 errors.push(mismatch(new));
             }
         }
     }
     if let Some(template) = new.pointer(TEMPLATE) {
         spec::validate(errors, template, "spec.template.spec");
+        if template.get("activeDeadlineSeconds").is_some_and(Value::is_number) {
+            let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
+            errors.push(FieldError::forbidden("spec.template.spec.activeDeadlineSeconds", why));
+        }
         let policy = text(template, "/restartPolicy");
         if !matches!(policy, "" | "Always") {
             errors.push(FieldError::not_supported(
@@ -307,16 +404,20 @@ fn matches_template(selector: &Value, workload: &Value) -> bool {
     LabelSelector::parse(&text_of(selector)).is_ok_and(|selector| selector.matches(&labels))
 }
 
-fn validate_rolling_update(errors: &mut Vec<FieldError>, new: &Value, strategy: &str) {
-    let parts = ["maxUnavailable", "maxSurge"].map(|field| {
+/// Checks the maximum of unavailable pods and that of additional ones.
+fn amounts_of_update<'a>(errors: &mut Vec<FieldError>, new: &'a Value, strategy: &str) -> [Option<&'a Value>; 2] {
+    ["maxUnavailable", "maxSurge"].map(|field| {
         let value = new.pointer(&format!("/spec/{strategy}/rollingUpdate/{field}"));
         if let Some(value) = value {
             syntax::amount_or_percent(errors, &format!("spec.{strategy}.rollingUpdate.{field}"), value);
         }
         value
-    });
+    })
+}
+
+fn validate_rolling_update(errors: &mut Vec<FieldError>, new: &Value, strategy: &str) {
     let none = |value: &Value| *value == json!(0) || *value == json!("0%");
-    if let [Some(unavailable), Some(surge)] = parts
+    if let [Some(unavailable), Some(surge)] = amounts_of_update(errors, new, strategy)
         && none(unavailable)
         && none(surge)
     {
@@ -373,7 +474,9 @@ mod tests {
         "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"
     )]
     fn deployments_are_checked(#[case] spec: Value, #[case] expected: &str) {
-        let errors: Vec<String> = validate_deployment(&workload(spec), None)
+        let mut deployment = workload(spec);
+        prepare_deployment(&mut deployment, None);
+        let errors: Vec<String> = validate_deployment(&deployment, None)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -387,6 +490,7 @@ mod tests {
         let mut set = workload(json!({ "volumeClaimTemplates": [{ "metadata": { "name": "data" } }] }));
         let mount = json!([{ "name": mounted, "mountPath": "/data" }]);
         set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mount;
+        prepare_stateful_set(&mut set, None);
         let errors = validate_stateful_set(&set, None);
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected);
@@ -414,8 +518,13 @@ mod tests {
         let old = workload(json!({}));
         let new = workload(json!({ "selector": { "matchExpressions": [{ "key": "app", "operator": "Exists" }] } }));
         assert_eq!(validate_replica_set(&new, Some(&old))[0].detail, "field is immutable");
+        let set = |mut workload: Value| {
+            prepare_stateful_set(&mut workload, None);
+            workload
+        };
+        let (old, new) = (set(old), set(new));
         assert_eq!(validate_stateful_set(&new, Some(&old))[0].field, "spec");
-        let scaled = workload(json!({ "replicas": 3 }));
+        let scaled = set(self::workload(json!({ "replicas": 3 })));
         assert_eq!(validate_stateful_set(&scaled, Some(&old)), []);
     }
 }

@@ -102,11 +102,8 @@ fn validate_schema(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
         && !matches!(text(method, "/type"), "ByNamespace" | "ByUser")
     {
         let path = "spec.distinguisherMethod.type";
-        errors.push(FieldError::not_supported(
-            path,
-            method.clone(),
-            &["ByNamespace", "ByUser"],
-        ));
+        let shown = json!({ "Type": text(method, "/type") });
+        errors.push(FieldError::not_supported(path, shown, &["ByNamespace", "ByUser"]));
     }
     let level = text(new, "/spec/priorityLevelConfiguration/name");
     let path = "spec.priorityLevelConfiguration.name";

@@ -17,6 +17,7 @@ mod flow;
 mod ingress;
 mod metrics;
 mod namespaces;
+mod network_policies;
 mod networking;
 mod nodes;
 mod pods;
@@ -64,6 +65,7 @@ pub fn builtin() -> Vec<Resource> {
         autoscaling::resources(),
         devices::resources(),
         ingress::resources(),
+        network_policies::resources(),
         templates::resources(),
         reviews::resources(),
         metrics::resources(),

@@ -1,9 +1,12 @@
 //! The endpoints of services.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, immutable, items_mut, one_of, text};
+use super::fields::{default, immutable, items, items_mut, one_of, text};
+use super::syntax;
 use crate::resource::{Generation, Resource};
 use crate::status::FieldError;
 use crate::table::printers;
@@ -51,12 +54,68 @@ fn prepare_slice(new: &mut Value, _old: Option<&Value>) {
 fn validate_slice(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let kinds = ["FQDN", "IPv4", "IPv6"];
-    if text(new, "/addressType").is_empty() {
+    let kind = text(new, "/addressType");
+    if kind.is_empty() {
         errors.push(FieldError::required("addressType", ""));
     }
     one_of(&mut errors, new, "/addressType", "addressType", &kinds);
+    for (index, endpoint) in items(new, "/endpoints").iter().enumerate() {
+        validate_endpoint(&mut errors, endpoint, &format!("endpoints[{index}]"), kind);
+    }
+    let ports = items(new, "/ports");
+    for (index, port) in ports.iter().enumerate() {
+        let (path, name) = (format!("ports[{index}]"), text(port, "/name"));
+        if !name.is_empty() {
+            syntax::dns_label(&mut errors, &format!("{path}.name"), name);
+        }
+        if ports.iter().take(index).any(|earlier| text(earlier, "/name") == name) {
+            errors.push(FieldError::duplicate(format!("{path}.name"), name));
+        }
+        let protocol = format!("{path}.protocol");
+        one_of(&mut errors, port, "/protocol", &protocol, &["SCTP", "TCP", "UDP"]);
+    }
     if let Some(old) = old {
         immutable(&mut errors, new, old, "/addressType");
     }
     errors
+}
+
+fn validate_endpoint(errors: &mut Vec<FieldError>, endpoint: &Value, path: &str, kind: &str) {
+    let addresses = items(endpoint, "/addresses");
+    if addresses.is_empty() {
+        let why = "must contain at least 1 address";
+        errors.push(FieldError::required(format!("{path}.addresses"), why));
+    }
+    for (index, address) in addresses.iter().enumerate() {
+        let (text, place) = (
+            address.as_str().unwrap_or_default(),
+            format!("{path}.addresses[{index}]"),
+        );
+        if kind == "FQDN" {
+            syntax::dns_subdomain(errors, &place, text);
+            continue;
+        }
+        let Ok(address) = text.parse::<IpAddr>() else {
+            syntax::ip_address(errors, &place, text);
+            continue;
+        };
+        let wanted = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+        if matches!(kind, "IPv4" | "IPv6") && wanted != kind {
+            let why = format!("must be an {kind} address");
+            errors.push(FieldError::invalid(format!("{path}.addresses"), text, why));
+        } else if address.is_loopback() {
+            let why = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+            errors.push(FieldError::invalid(place, text, why));
+        } else if address.is_unspecified() {
+            errors.push(FieldError::invalid(
+                place,
+                text,
+                format!("may not be unspecified ({text})"),
+            ));
+        }
+    }
+    let hostname = text(endpoint, "/hostname");
+    if !hostname.is_empty() {
+        syntax::dns_label(errors, &format!("{path}.hostname"), hostname);
+    }
 }

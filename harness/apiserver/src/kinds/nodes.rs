@@ -1,5 +1,6 @@
 //! Nodes: defaults, the taint of new ones, checks. RuntimeClasses.
 
+use quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::builder::ResourceBuilder;
@@ -100,7 +101,14 @@ fn mirror_pod_ranges(node: &mut Value) {
 
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    validate_taints(&mut errors, items(new, "/spec/taints"));
+    validate_taints(&mut errors, items(new, "/spec/taints"), old.is_some());
+    for (index, range) in items(new, "/spec/podCIDRs").iter().enumerate() {
+        let text = range.as_str().unwrap_or_default();
+        if syntax::Range::parse(text).is_none() {
+            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            errors.push(FieldError::invalid(format!("spec.podCIDRs[{index}]"), text, why));
+        }
+    }
     let addresses = items(new, "/status/addresses");
     for (index, address) in addresses.iter().enumerate() {
         if addresses.iter().take(index).any(|earlier| earlier == address) {
@@ -111,8 +119,14 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         }
     }
     for list in ["capacity", "allocatable"] {
-        for (name, _) in members(new, &format!("/status/{list}")) {
-            syntax::qualified_name(&mut errors, &format!("status.{list}.{name}"), name);
+        for (name, value) in members(new, &format!("/status/{list}")) {
+            let path = format!("status.{list}.{name}");
+            syntax::qualified_name(&mut errors, &path, name);
+            let amount: Option<Quantity> = value.as_str().and_then(|text| text.parse().ok());
+            if amount.is_some_and(|amount| amount.milli() < 0) {
+                let why = "must be greater than or equal to 0";
+                errors.push(FieldError::invalid(path, value.clone(), why));
+            }
         }
     }
     if let Some(old) = old {
@@ -121,10 +135,11 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value]) {
+fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value], is_update: bool) {
+    // Upstream's error about a new node names the metadata.
+    let parent = if is_update { "spec" } else { "metadata" };
     for (index, taint) in taints.iter().enumerate() {
-        // Upstream names the metadata.
-        let path = format!("metadata.taints[{index}]");
+        let path = format!("{parent}.taints[{index}]");
         let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
         syntax::qualified_name(errors, &format!("{path}.key"), key);
         syntax::label_value(errors, &format!("{path}.value"), text(taint, "/value"));

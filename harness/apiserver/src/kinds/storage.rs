@@ -42,6 +42,7 @@ pub(super) fn resources() -> Vec<Resource> {
             .requires_version()
             .printer(printers::csi_drivers())
             .prepare(prepare_csi_driver)
+            .validate(validate_csi_driver)
             .build(),
         ResourceBuilder::new(
             "storage.k8s.io/v1",
@@ -105,8 +106,19 @@ fn prepare_class(new: &mut Value, _old: Option<&Value>) {
 
 fn validate_class(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if text(new, "/provisioner").is_empty() {
+    let provisioner = text(new, "/provisioner");
+    if provisioner.is_empty() {
         errors.push(FieldError::required("provisioner", ""));
+    } else {
+        syntax::qualified_name(&mut errors, "provisioner", &provisioner.to_lowercase());
+    }
+    for (index, topology) in items(new, "/allowedTopologies").iter().enumerate() {
+        for (number, expression) in items(topology, "/matchLabelExpressions").iter().enumerate() {
+            if items(expression, "/values").is_empty() {
+                let path = format!("allowedTopologies[{index}].matchLabelExpressions[{number}].values");
+                errors.push(FieldError::required(path, ""));
+            }
+        }
     }
     one_of(
         &mut errors,
@@ -123,15 +135,9 @@ fn validate_class(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         &["Immediate", "WaitForFirstConsumer"],
     );
     if let Some(old) = old {
-        for field in ["parameters", "provisioner", "reclaimPolicy"] {
-            if !same(new.get(field), old.get(field)) {
-                errors.push(FieldError::forbidden(
-                    field,
-                    format!("updates to {field} are forbidden."),
-                ));
-            }
+        for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+            immutable(&mut errors, new, old, &format!("/{field}"));
         }
-        immutable(&mut errors, new, old, "/volumeBindingMode");
     }
     errors
 }
@@ -189,6 +195,35 @@ fn validate_csi_node(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
+fn validate_csi_driver(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    one_of(&mut errors, new, "/spec/fsGroupPolicy", "spec.fsGroupPolicy", &policies);
+    for mode in items(new, "/spec/volumeLifecycleModes")
+        .iter()
+        .filter_map(Value::as_str)
+    {
+        if !matches!(mode, "Persistent" | "Ephemeral") {
+            let supported = ["Persistent", "Ephemeral"];
+            errors.push(FieldError::not_supported("spec.volumeLifecycleModes", mode, &supported));
+        }
+    }
+    if let Some(old) = old {
+        let of = |driver: &Value, field: &str| driver.pointer(&format!("/spec/{field}")).cloned().unwrap_or_default();
+        // Upstream's error has another name than the field.
+        for (field, name) in [
+            ("attachRequired", "attachedRequired"),
+            ("volumeLifecycleModes", "volumeLifecycleModes"),
+        ] {
+            if of(new, field) != of(old, field) {
+                let why = "field is immutable";
+                errors.push(FieldError::invalid(format!("spec.{name}"), of(new, field), why));
+            }
+        }
+    }
+    errors
+}
+
 fn prepare_csi_driver(new: &mut Value, _old: Option<&Value>) {
     default(new, "/spec", "attachRequired", true);
     for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
@@ -235,6 +270,6 @@ mod tests {
             .iter()
             .map(ToString::to_string)
             .collect();
-        assert_eq!(errors, ["parameters: Forbidden: updates to parameters are forbidden."]);
+        assert_eq!(errors, [r#"parameters: Invalid value: {"a":"2"}: field is immutable"#]);
     }
 }

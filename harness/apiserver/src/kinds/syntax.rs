@@ -1,5 +1,7 @@
 //! Checks the syntax of names, labels, keys and amounts, with upstream's messages.
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 
 use super::fields::{items, members, text};
@@ -53,9 +55,40 @@ pub(super) fn dns_subdomain(errors: &mut Vec<FieldError>, path: &str, text: &str
     check(errors, path, text, is_dns_subdomain(text), DNS_SUBDOMAIN);
 }
 
+/// The rule that a name such as that of an object violates.
+pub(super) fn subdomain_rule(text: &str) -> Option<&'static str> {
+    (!is_dns_subdomain(text)).then_some(DNS_SUBDOMAIN)
+}
+
 /// A key such as that of a label or taint.
 pub(super) fn qualified_name(errors: &mut Vec<FieldError>, path: &str, text: &str) {
-    check(errors, path, text, is_qualified_name(text), QUALIFIED_NAME);
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) if !name.contains('/') => (Some(prefix), name),
+        None => (None, text),
+        Some(_) => {
+            errors.push(FieldError::invalid(path, text, qualified_name_rule(text)));
+            return;
+        }
+    };
+    match prefix {
+        Some("") => errors.push(FieldError::invalid(path, text, "prefix part must be non-empty")),
+        Some(prefix) if !is_dns_subdomain(prefix) => {
+            errors.push(FieldError::invalid(path, text, format!("prefix part {DNS_SUBDOMAIN}")));
+        }
+        _ => {}
+    }
+    if name.is_empty() {
+        errors.push(FieldError::invalid(path, text, "name part must be non-empty"));
+    } else if name.len() > 63 {
+        errors.push(FieldError::invalid(
+            path,
+            text,
+            "name part must be no more than 63 bytes",
+        ));
+    }
+    let short: String = name.chars().take(63).collect();
+    let good = !short.is_empty() && is_label_value(&short);
+    check(errors, path, text, good, QUALIFIED_NAME);
 }
 
 /// A value such as that of a label or taint.
@@ -172,6 +205,64 @@ pub(super) fn label_selector(errors: &mut Vec<FieldError>, selector: &Value, pat
             );
         }
     }
+}
+
+/// A path behind a domain, such as the name of a controller.
+pub(super) fn domain_prefixed_path(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    match text.split_once('/') {
+        Some((domain, rest)) if !domain.is_empty() && !rest.is_empty() => {
+            dns_subdomain(errors, path, domain);
+        }
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.push(FieldError::invalid(path, text, why));
+        }
+    }
+}
+
+/// A range of addresses in CIDR notation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    address: IpAddr,
+    length: u32,
+}
+
+impl Range {
+    /// Parses `10.0.0.0/8`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.split_once('/')?;
+        let (address, length): (IpAddr, u32) = (address.parse().ok()?, length.parse().ok()?);
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        (length <= bits).then_some(Self { address, length })
+    }
+
+    /// The bits of the network, from the left.
+    fn network(&self) -> u128 {
+        let bits = match self.address {
+            IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+            IpAddr::V6(address) => u128::from(address),
+        };
+        bits & u128::MAX
+            .checked_shl(128_u32.saturating_sub(self.length))
+            .unwrap_or_default()
+    }
+
+    /// Whether the other range is a part of this one.
+    pub(super) fn strictly_contains(&self, other: &Self) -> bool {
+        let wide = Self {
+            length: self.length,
+            ..*other
+        };
+        self.address.is_ipv4() == other.address.is_ipv4()
+            && other.length > self.length
+            && wide.network() == self.network()
+    }
+}
+
+/// An IP address.
+pub(super) fn ip_address(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    const RULE: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    check(errors, path, text, text.parse::<IpAddr>().is_ok(), RULE);
 }
 
 /// A port number, or the name of a port.

@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use super::builder::ResourceBuilder;
 use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
+use super::pods::sources;
+use super::syntax;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
@@ -71,6 +73,7 @@ pub(super) fn resources() -> Vec<Resource> {
 fn prepare_volume(new: &mut Value, old: Option<&Value>) {
     default(new, "/spec", "persistentVolumeReclaimPolicy", "Retain");
     default(new, "/spec", "volumeMode", "Filesystem");
+    sources::prepare(new, "/spec");
     default(new, "/status", "phase", "Pending");
     if old.is_none() {
         protect(new, "kubernetes.io/pv-protection");
@@ -111,19 +114,23 @@ fn sources(volume: &Value) -> Vec<(&str, &Value)> {
 
 fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    validate_access_modes(&mut errors, new);
+    validate_access_modes(&mut errors, new, "");
     let capacity = new.pointer("/spec/capacity");
     if same(capacity, None) {
         errors.push(FieldError::required("spec.capacity", ""));
-    } else if capacity.and_then(|capacity| capacity.get("storage")).is_none()
-        || members(new, "/spec/capacity").count() > 1
-    {
+    }
+    if capacity.and_then(|capacity| capacity.get("storage")).is_none() || members(new, "/spec/capacity").count() > 1 {
         errors.push(FieldError::not_supported(
             "spec.capacity",
-            capacity.cloned().unwrap_or_default(),
+            capacity.cloned().unwrap_or(serde_json::json!({})),
             &["storage"],
         ));
     }
+    validate_capacity(&mut errors, new);
+    let spec = new.get("spec").unwrap_or(&Value::Null);
+    sources::validate(&mut errors, spec, "spec");
+    sources::validate_class(&mut errors, text(spec, "/storageClassName"), "spec.storageClassName");
+    validate_source(&mut errors, spec);
     match sources(new).as_slice() {
         [] => errors.push(FieldError::required("spec", "must specify a volume type")),
         [_one] => {}
@@ -156,13 +163,49 @@ fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_access_modes(errors: &mut Vec<FieldError>, object: &Value) {
+fn validate_capacity(errors: &mut Vec<FieldError>, new: &Value) {
+    const PATH: &str = "spec.capacity[storage]";
+    let value = new.pointer("/spec/capacity/storage");
+    let Some(storage) = storage_of(value) else { return };
+    if storage.value() < 0 {
+        let number = i64::try_from(storage.value()).unwrap_or(i64::MIN);
+        errors.push(FieldError::invalid(PATH, number, "must be a valid resource quantity"));
+    }
+    if storage.value() <= 0 {
+        let value = value.cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(PATH, value, "must be greater than zero"));
+    }
+}
+
+/// What single sources of volumes require.
+fn validate_source(errors: &mut Vec<FieldError>, spec: &Value) {
+    if spec.get("csi").is_some_and(Value::is_object) {
+        for field in ["driver", "volumeHandle"] {
+            if text(spec, &format!("/csi/{field}")).is_empty() {
+                errors.push(FieldError::required(format!("spec.csi.{field}"), ""));
+            }
+        }
+    }
+    if spec.get("local").is_some_and(Value::is_object) && same(spec.get("nodeAffinity"), None) {
+        let why = "Local volume requires node affinity";
+        errors.push(FieldError::required("spec.nodeAffinity", why));
+    }
+    let recycled = text(spec, "/persistentVolumeReclaimPolicy") == "Recycle";
+    let place = text(spec, "/hostPath/path");
+    if recycled && !place.is_empty() && place.trim_end_matches('/').is_empty() {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.push(FieldError::forbidden("spec.persistentVolumeReclaimPolicy", why));
+    }
+}
+
+fn validate_access_modes(errors: &mut Vec<FieldError>, object: &Value, if_none: &str) {
     let modes = items(object, "/spec/accessModes");
     if modes.is_empty() {
-        errors.push(FieldError::required(
-            "spec.accessModes",
-            "at least 1 access mode is required",
-        ));
+        errors.push(FieldError::required("spec.accessModes", if_none));
+    }
+    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        errors.push(FieldError::forbidden("spec.accessModes", why));
     }
     for mode in modes
         .iter()
@@ -175,7 +218,14 @@ fn validate_access_modes(errors: &mut Vec<FieldError>, object: &Value) {
 
 fn validate_claim(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    validate_access_modes(&mut errors, new);
+    validate_access_modes(&mut errors, new, "at least 1 access mode is required");
+    sources::validate_class(
+        &mut errors,
+        text(new, "/spec/storageClassName"),
+        "spec.storageClassName",
+    );
+    let selector = new.pointer("/spec/selector").unwrap_or(&Value::Null);
+    syntax::label_selector(&mut errors, selector, "spec.selector");
     match new
         .pointer("/spec/resources/requests/storage")
         .filter(|storage| is_set(Some(storage)))
@@ -202,22 +252,26 @@ fn validate_claim(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let is_bound = text(new, "/status/phase") == "Bound";
     let fixed = |claim: &Value| {
         let mut spec = claim.get("spec").cloned().unwrap_or_default();
         if let Some(spec) = spec.as_object_mut() {
-            spec.remove("volumeAttributesClassName");
             if text(old, "/spec/volumeName").is_empty() {
                 spec.remove("volumeName");
             }
             if old.pointer("/spec/storageClassName").is_none_or(Value::is_null) {
                 spec.remove("storageClassName");
             }
-            if let Some(requests) = spec
-                .get_mut("resources")
-                .and_then(|resources| resources.get_mut("requests"))
-                .and_then(Value::as_object_mut)
-            {
-                requests.remove("storage");
+            // Only a bound claim can grow, or get other attributes.
+            if is_bound {
+                spec.remove("volumeAttributesClassName");
+                if let Some(requests) = spec
+                    .get_mut("resources")
+                    .and_then(|resources| resources.get_mut("requests"))
+                    .and_then(Value::as_object_mut)
+                {
+                    requests.remove("storage");
+                }
             }
         }
         spec
@@ -228,11 +282,12 @@ fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value)
         errors.push(FieldError::forbidden("spec", why));
     }
     let requested = |claim: &Value| storage_of(claim.pointer("/spec/resources/requests/storage"));
-    let held = storage_of(old.pointer("/status/capacity/storage")).or_else(|| requested(old));
-    if let (Some(wanted), Some(held)) = (requested(new), held)
-        && wanted.compare(&held).is_lt()
-        && requested(old).is_none_or(|before| wanted.compare(&before).is_ne())
-    {
+    let (Some(wanted), Some(before)) = (requested(new), requested(old)) else {
+        return;
+    };
+    let held = storage_of(old.pointer("/status/capacity/storage"));
+    // A failed expansion can be taken back, but never to what the volume has.
+    if wanted.compare(&before).is_lt() && held.is_some_and(|held| wanted.compare(&held).is_le()) {
         let why = "field can not be less than status.capacity";
         errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
     }
@@ -257,6 +312,11 @@ mod tests {
         } })
     }
 
+    fn bound(mut claim: Value) -> Value {
+        claim["status"] = json!({ "phase": "Bound", "capacity": { "storage": "1Gi" } });
+        claim
+    }
+
     fn of_class(class: &str) -> Value {
         let mut claim = claim("1Gi", "");
         claim["spec"]["storageClassName"] = json!(class);
@@ -265,8 +325,10 @@ mod tests {
 
     #[rstest]
     #[case(claim("1Gi", ""), claim("1Gi", "pv"), 0)]
-    #[case(claim("1Gi", "pv"), claim("2Gi", "pv"), 0)]
-    #[case(claim("2Gi", "pv"), claim("1Gi", "pv"), 1)]
+    #[case(claim("1Gi", "pv"), claim("2Gi", "pv"), 1)]
+    #[case(bound(claim("1Gi", "pv")), bound(claim("2Gi", "pv")), 0)]
+    #[case(bound(claim("3Gi", "pv")), bound(claim("2Gi", "pv")), 0)]
+    #[case(bound(claim("3Gi", "pv")), bound(claim("1Gi", "pv")), 1)]
     #[case(claim("1Gi", "pv"), claim("1Gi", "other"), 1)]
     #[case(claim("1Gi", ""), of_class("a"), 0)]
     #[case(of_class("a"), of_class("b"), 1)]
@@ -284,7 +346,9 @@ mod tests {
             json!({ "spec": spec })
         };
         let csi = volume(json!({ "csi": { "driver": "d", "volumeHandle": "a" } }));
-        let both = volume(json!({ "csi": {}, "nfs": {} }));
+        let both = volume(json!({
+            "csi": { "driver": "d", "volumeHandle": "a" }, "nfs": { "server": "s", "path": "/p" },
+        }));
         let other = volume(json!({ "csi": { "driver": "d", "volumeHandle": "b" } }));
         assert_eq!(validate_volume(&csi, Some(&csi)), []);
         assert_eq!(

@@ -93,7 +93,7 @@ impl Catalog {
                 Some(first) => (Arc::clone(&first.table), Arc::clone(&first.stored_version)),
                 None => (resource.qualified().into(), resource.api_version().into()),
             };
-            let storage = stored.map(|stored| with_checks_of(stored.resource, resource));
+            let storage = stored.map(|stored| seen_as(&stored.resource, resource));
             versions.insert(
                 resource.version.clone(),
                 Entry {
@@ -183,13 +183,13 @@ impl Catalog {
     }
 }
 
-/// The storage version of a resource, with the checks of another version if that has its own.
-fn with_checks_of(storage: Arc<Resource>, version: &Resource) -> Arc<Resource> {
-    if version.validate.is_none() {
-        return storage;
-    }
+/// The storage version of a resource as clients of another version see it: with the group of that version in errors about
+/// missing and existing objects, and with its checks if it has its own.
+fn seen_as(storage: &Resource, version: &Resource) -> Arc<Resource> {
     Arc::new(Resource {
-        validate: version.validate,
-        ..(*storage).clone()
+        group: version.group.clone(),
+        validate: version.validate.or(storage.validate),
+        conversion: version.conversion,
+        ..storage.clone()
     })
 }

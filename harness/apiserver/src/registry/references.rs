@@ -117,6 +117,42 @@ impl Registry {
         Ok(())
     }
 
+    /// A bound claim grows only if its class allows it, as with the admission plugin PersistentVolumeClaimResize.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) fn admit_expansion(&self, entry: &Entry, new: &Value, old: &Value) -> Result<(), ApiError> {
+        let resource = &entry.resource;
+        if !resource.group.is_empty() || resource.plural != "persistentvolumeclaims" {
+            return Ok(());
+        }
+        let requested = |claim: &Value| -> Option<quantity::Quantity> {
+            let text = claim.pointer("/spec/resources/requests/storage")?.as_str()?;
+            text.parse().ok()
+        };
+        let grows = match (requested(new), requested(old)) {
+            (Some(wanted), Some(before)) => wanted.compare(&before).is_gt(),
+            _ => false,
+        };
+        let phase = old.pointer("/status/phase").and_then(Value::as_str);
+        if !grows || phase != Some("Bound") {
+            return Ok(());
+        }
+        let class = new
+            .pointer("/spec/storageClassName")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let allows = self
+            .one("storageclasses", class)?
+            .is_some_and(|class| class["allowVolumeExpansion"] == true);
+        if allows {
+            return Ok(());
+        }
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+            support resize";
+        Err(ApiError::forbidden(resource, metadata::text(new, "name"), why))
+    }
+
     /// The zone and region of a node, which its pods also get as labels.
     pub(super) fn topology_of(&self, node: &str) -> Result<Vec<(&'static str, Value)>, ApiError> {
         let Some(node) = self.one("nodes", node)? else {

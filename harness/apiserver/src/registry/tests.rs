@@ -260,7 +260,7 @@ async fn an_update_with_a_stale_revision_conflicts() {
     let error = world.update("deployments", Part::Main, unconditional).unwrap_err();
     assert_eq!(
         error.message,
-        "Deployment.apps \"d\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        "deployments.apps \"d\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
     );
 }
 

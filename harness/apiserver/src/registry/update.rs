@@ -139,6 +139,7 @@ impl Registry {
             }
         }
         self.validate(&part.checks(entry), &new, Some(old), changed)?;
+        self.admit_expansion(entry, &new, old)?;
         if is_service {
             self.allocate(entry, &mut new, Some(old))?;
         }
@@ -229,12 +230,8 @@ fn check_revision(resource: &Resource, current: &Object, new: &Value) -> Result<
     let revision = metadata::text(new, "resourceVersion");
     let invalid = |value: Value, detail: &str| {
         let error = FieldError::invalid("metadata.resourceVersion", value, detail);
-        // For custom resources, upstream's error contains the resource instead of the kind.
-        let kind = if resource.is_custom() {
-            &resource.plural
-        } else {
-            &resource.kind
-        };
+        // Upstream's error contains the resource instead of the kind.
+        let kind = &resource.plural;
         ApiError::invalid(&resource.group, kind, name, &[error])
     };
     if revision.is_empty() || revision == "0" {

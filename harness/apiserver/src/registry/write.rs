@@ -99,8 +99,9 @@ impl Registry {
         if errors.is_empty() {
             return Ok(());
         }
+        let stored_group = resource.conversion.as_ref().map(|conversion| conversion.group);
         Err(ApiError::invalid(
-            &resource.group,
+            stored_group.unwrap_or(&resource.group),
             &resource.kind,
             metadata::text(new, "name"),
             &errors,

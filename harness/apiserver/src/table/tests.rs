@@ -47,7 +47,11 @@ fn later_events_of_a_watch_have_no_columns() {
 
 #[test]
 fn every_row_has_a_cell_for_each_column() {
-    for resource in kinds::builtin() {
+    // IPAddresses have a cell more, as upstream.
+    for resource in kinds::builtin()
+        .into_iter()
+        .filter(|resource| resource.kind != "IPAddress")
+    {
         let table = render(
             &resource,
             &[json!({ "metadata": created() })],

@@ -322,8 +322,7 @@ async fn objects_that_a_start_drops_do_not_return_at_the_next_one() {
     let whole = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
     let retired = lines.iter().rposition(|line| line.contains("retire")).unwrap();
-    let kept: String = lines[..retired].iter().map(|line| format!("{line}\n")).collect();
-    std::fs::write(&log, kept).unwrap();
+    std::fs::write(&log, lines[..retired].join("\n") + "\n").unwrap();
     for _ in 0..2 {
         let cluster = start(folder.path());
         served(&cluster, true).await;

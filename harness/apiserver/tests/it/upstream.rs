@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apiserver::{Identity, Options, Server};
 use clock::{Clock, Seed};
@@ -113,19 +113,38 @@ impl Cluster {
 
     /// Runs the pods until the object has that value.
     async fn until(&self, api_version: &str, kind: &str, name: &str, pointer: &str, wanted: impl Into<Value>) {
-        let (api, wanted, start) = (self.api(api_version, kind), wanted.into(), Instant::now());
-        loop {
-            self.run_pods().await;
-            let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
-            if object.pointer(pointer) == Some(&wanted) {
-                return;
+        let (api, wanted) = (self.api(api_version, kind), wanted.into());
+        let reached = async {
+            loop {
+                self.run_pods().await;
+                let object = serde_json::to_value(api.get(name).await.unwrap()).unwrap();
+                if object.pointer(pointer) == Some(&wanted) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            assert!(
-                start.elapsed() < TIME_LIMIT,
-                "{kind} {name}: {pointer} is not {wanted}: {object}"
-            );
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        };
+        let in_time = tokio::time::timeout(TIME_LIMIT, reached).await;
+        in_time.unwrap_or_else(|_| panic!("{kind} {name}: {pointer} does not become {wanted}"));
+    }
+
+    /// Waits for a Job of the CronJob.
+    async fn until_ticked(&self, name: &str) {
+        let jobs = self.api("batch/v1", "Job");
+        let ticked = async {
+            loop {
+                let all = jobs.list(&ListParams::default()).await.unwrap();
+                let owners = all
+                    .iter()
+                    .flat_map(|job| job.metadata.owner_references.iter().flatten());
+                if owners.map(|owner| owner.name.as_str()).any(|owner| owner == name) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(TIME_LIMIT, ticked).await;
+        in_time.expect("the CronJob creates a Job");
     }
 }
 
@@ -218,24 +237,7 @@ async fn kubernetes_own_controllers_and_scheduler_run_workloads() {
         .await;
     cluster.until("batch/v1", "Job", "once", "/status/succeeded", 1).await;
     // The next minute begins within the time limit.
-    let ticks = "/metadata/ownerReferences/0/name";
-    let start = Instant::now();
-    loop {
-        let jobs = cluster
-            .api("batch/v1", "Job")
-            .list(&ListParams::default())
-            .await
-            .unwrap();
-        let ticked = jobs.items.iter().any(|job| {
-            let job = serde_json::to_value(job).unwrap();
-            job.pointer(ticks) == Some(&json!("tick"))
-        });
-        if ticked {
-            break;
-        }
-        assert!(start.elapsed() < TIME_LIMIT, "the CronJob creates no Job");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+    cluster.until_ticked("tick").await;
     for program in [&scheduler, &controllers] {
         let log = program.log();
         let refused: Vec<&str> = log

@@ -11,7 +11,7 @@ use crate::table::printers;
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 /// The operations that a policy can mutate.
-const MUTABLE: [&str; 2] = ["CREATE", "UPDATE"];
+const MUTABLE: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 pub(super) fn resources() -> Vec<Resource> {
     vec![
@@ -22,7 +22,12 @@ pub(super) fn resources() -> Vec<Resource> {
         )
         .status()
         .printer(printers::validating_policies())
-        .prepare(|new, _| prepare_policy(new))
+        .prepare(|new, old| {
+            prepare_policy(new);
+            if old.is_none() {
+                default(new, "", "status", serde_json::json!({}));
+            }
+        })
         .validate(validate_validating)
         .build(),
         super::resource(
@@ -163,7 +168,7 @@ fn validate_validating(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 }
 
 fn validate_validation(errors: &mut Vec<FieldError>, validation: &Value, path: &str) {
-    const REASONS: [&str; 4] = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+    const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
     if text(validation, "/expression").trim().is_empty() {
         errors.push(FieldError::required(
             format!("{path}.expression"),

@@ -128,12 +128,27 @@ fn validate_service(errors: &mut Vec<FieldError>, service: &Value, path: &str) {
         errors.push(FieldError::invalid(format!("{path}.port"), port, why));
     }
     let url_path = text(service, "/path");
-    if !url_path.is_empty() && !url_path.starts_with('/') {
-        errors.push(FieldError::invalid(
-            format!("{path}.path"),
-            url_path,
-            "must start with a '/'",
-        ));
+    validate_path(errors, url_path, &format!("{path}.path"));
+}
+
+fn validate_path(errors: &mut Vec<FieldError>, url: &str, path: &str) {
+    if matches!(url, "" | "/") {
+        return;
+    }
+    if url != "//" && !url.starts_with('/') {
+        errors.push(FieldError::invalid(path, url, "must start with a '/'"));
+    }
+    let mut letters = url.chars();
+    letters.next();
+    let rest = letters.as_str();
+    for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if segment.is_empty() {
+            let why = format!("segment[{index}] may not be empty");
+            errors.push(FieldError::invalid(path, url, why));
+        } else if let Some(rule) = syntax::subdomain_rule(segment) {
+            let why = format!("segment[{index}]: {rule}");
+            errors.push(FieldError::invalid(path, url, why));
+        }
     }
 }
 

@@ -46,7 +46,10 @@ fn to_v1(metric: &Value, place: &str, prefix: &str) -> Value {
             insert(&mut to, "name", from.get("name"));
             insert(&mut to, "container", from.get("container"));
             insert(&mut to, &name("AverageUtilization"), amounts.get("averageUtilization"));
-            insert(&mut to, &name("AverageValue"), amounts.get("averageValue"));
+            // The first version cannot omit a current value.
+            let zero = json!("0");
+            let amount = amounts.get("averageValue").or((prefix == "current").then_some(&zero));
+            insert(&mut to, &name("AverageValue"), amount);
         }
         _ => {
             insert(&mut to, "metricName", from.pointer("/metric/name"));

@@ -27,7 +27,9 @@ fn to_stored(event: &mut Value) {
     for (name, stored) in NAMES {
         rename(event, name, stored);
     }
-    default(event, "", "involvedObject", serde_json::json!({}));
+    for field in ["involvedObject", "source"] {
+        default(event, "", field, serde_json::json!({}));
+    }
 }
 
 fn from_stored(event: &mut Value) {
@@ -61,7 +63,7 @@ mod tests {
     fn an_event_has_the_fields_of_its_group() {
         let newer = json!({
             "note": "n", "regarding": { "kind": "Pod" }, "reportingController": "c", "reportingInstance": "i",
-            "deprecatedCount": 2, "eventTime": "2026-01-01T00:00:00.000000Z",
+            "deprecatedCount": 2, "deprecatedSource": {}, "eventTime": "2026-01-01T00:00:00.000000Z",
         });
         let mut event = newer.clone();
         to_stored(&mut event);

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::images::follows_latest;
+use super::sources;
 use crate::kinds::fields::{default, default_within, items_mut, members, object, text};
 
 /// Sets the defaults of the spec at `pointer`.
@@ -11,21 +13,17 @@ pub(in crate::kinds) fn pod_spec(value: &mut Value, pointer: &str) {
     default(value, pointer, "schedulerName", "default-scheduler");
     default(value, pointer, "securityContext", json!({}));
     default(value, pointer, "terminationGracePeriodSeconds", 30);
-    let on_host = value
-        .pointer(&format!("{pointer}/hostNetwork"))
-        .and_then(Value::as_bool)
-        == Some(true);
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for item in items_mut(value, &format!("{pointer}/{list}")) {
-            container(item, on_host);
+            container(item);
         }
     }
     for item in items_mut(value, &format!("{pointer}/volumes")) {
-        volume(item);
+        sources::prepare_volume(item);
     }
 }
 
-fn container(container: &mut Value, on_host: bool) {
+fn container(container: &mut Value) {
     default(container, "", "terminationMessagePath", "/dev/termination-log");
     default(container, "", "terminationMessagePolicy", "File");
     default(container, "", "resources", json!({}));
@@ -37,9 +35,6 @@ fn container(container: &mut Value, on_host: bool) {
     default(container, "", "imagePullPolicy", policy);
     for port in items_mut(container, "/ports") {
         default(port, "", "protocol", "TCP");
-        if on_host && let Some(number) = port.get("containerPort").cloned() {
-            default(port, "", "hostPort", number);
-        }
     }
     for variable in items_mut(container, "/env") {
         default_within(variable, "/valueFrom/fieldRef", "apiVersion", "v1");
@@ -50,13 +45,24 @@ fn container(container: &mut Value, on_host: bool) {
     for hook in ["postStart", "preStop"] {
         http_action(container, &format!("/lifecycle/{hook}/httpGet"));
     }
-    requests_from_limits(container);
 }
 
-/// Whether an image has no tag and no digest, or the tag `latest`.
-fn follows_latest(image: &str) -> bool {
-    let last = image.rsplit('/').next().unwrap_or(image);
-    !last.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")
+/// Sets the defaults that pods have and templates have not: host ports on the host's network, and requests.
+pub(super) fn pod_only(value: &mut Value, pointer: &str) {
+    let on_host = value
+        .pointer(&format!("{pointer}/hostNetwork"))
+        .and_then(Value::as_bool)
+        == Some(true);
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in items_mut(value, &format!("{pointer}/{list}")) {
+            requests_from_limits(container);
+            for port in items_mut(container, "/ports") {
+                if on_host && let Some(number) = port.get("containerPort").cloned() {
+                    default(port, "", "hostPort", number);
+                }
+            }
+        }
+    }
 }
 
 fn probe(container: &mut Value, pointer: &str) {
@@ -92,52 +98,15 @@ fn requests_from_limits(container: &mut Value) {
     }
 }
 
-fn volume(volume: &mut Value) {
-    let sourceless = volume
-        .as_object()
-        .is_some_and(|volume| volume.keys().all(|key| key == "name"));
-    if sourceless {
-        default(volume, "", "emptyDir", json!({}));
-    }
-    for source in ["secret", "configMap", "downwardAPI", "projected"] {
-        default_within(volume, &format!("/{source}"), "defaultMode", 420);
-    }
-    if volume.pointer("/hostPath/type").is_none() {
-        default_within(volume, "/hostPath", "type", "");
-    }
-    for item in items_mut(volume, "/downwardAPI/items") {
-        default_within(item, "/fieldRef", "apiVersion", "v1");
-    }
-    for source in items_mut(volume, "/projected/sources") {
-        default_within(source, "/serviceAccountToken", "expirationSeconds", 3600);
-        for item in items_mut(source, "/downwardAPI/items") {
-            default_within(item, "/fieldRef", "apiVersion", "v1");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
-
     use super::*;
-
-    #[rstest]
-    #[case("nginx", true)]
-    #[case("nginx:latest", true)]
-    #[case("nginx:1.2", false)]
-    #[case("localhost:5000/nginx", true)]
-    #[case("localhost:5000/nginx:1", false)]
-    #[case("nginx@sha256:0123", false)]
-    fn untagged_images_are_always_pulled(#[case] image: &str, #[case] expected: bool) {
-        assert_eq!(follows_latest(image), expected);
-    }
 
     #[test]
     fn limits_set_missing_requests() {
         let mut value =
             json!({ "resources": { "limits": { "cpu": "2", "memory": "1Gi" }, "requests": { "cpu": "1" } } });
-        container(&mut value, false);
+        requests_from_limits(&mut value);
         assert_eq!(value["resources"]["requests"], json!({ "cpu": "1", "memory": "1Gi" }));
     }
 
@@ -153,6 +122,7 @@ mod tests {
             "volumes": [{ "name": "scratch" }, { "name": "config", "configMap": { "name": "c" } }],
         } });
         pod_spec(&mut pod, "/spec");
+        pod_only(&mut pod, "/spec");
         let container = &pod["spec"]["containers"][0];
         assert_eq!(
             container["ports"][0],

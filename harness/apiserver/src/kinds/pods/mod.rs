@@ -1,8 +1,12 @@
 //! Pods. The rules for their specs also apply to the templates of workloads.
 
+mod container;
 pub(super) mod defaults;
+mod images;
 mod parts;
+mod placement;
 mod quality;
+pub(super) mod sources;
 pub(super) mod spec;
 mod update;
 
@@ -57,6 +61,7 @@ fn connect(name: &'static str, kind: &'static str) -> Subresource {
 
 fn prepare(new: &mut Value, old: Option<&Value>) {
     defaults::pod_spec(new, "/spec");
+    defaults::pod_only(new, "/spec");
     default(new, "/spec", "enableServiceLinks", true);
     if old.is_none() {
         admit(new);
@@ -109,7 +114,13 @@ fn append(value: &mut Value, parent: &str, list: &str, item: Value) {
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     match old {
-        None => spec::validate(&mut errors, new.get("spec").unwrap_or(&Value::Null), "spec"),
+        None => {
+            spec::validate(&mut errors, new.get("spec").unwrap_or(&Value::Null), "spec");
+            if !items(new, "/spec/ephemeralContainers").is_empty() {
+                let why = "cannot be set on create";
+                errors.push(FieldError::forbidden("spec.ephemeralContainers", why));
+            }
+        }
         Some(old) => update::validate(&mut errors, new, old),
     }
     errors

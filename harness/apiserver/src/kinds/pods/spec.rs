@@ -1,15 +1,12 @@
 //! Checks the spec of a new pod, or of a workload's template. Covers a part of upstream's checks: the mistakes that
 //! clients of this server make in practice.
 
-use quantity::Quantity;
 use serde_json::Value;
 
-use crate::kinds::fields::{is_set, items, members, one_of, text};
+use super::{container, placement, sources};
+use crate::kinds::fields::{items, members, one_of, text};
 use crate::kinds::syntax;
-use crate::status::{FieldError, FieldErrorType};
-
-const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+use crate::status::FieldError;
 
 /// Checks the spec at `path`, which messages name.
 pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, path: &str) {
@@ -18,6 +15,7 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{path}.containers"), ""));
     }
+    let on_host = spec.get("hostNetwork").and_then(Value::as_bool) == Some(true);
     let mut names: Vec<&str> = Vec::new();
     for list in ["initContainers", "containers"] {
         for (index, container) in items(spec, &format!("/{list}")).iter().enumerate() {
@@ -27,9 +25,10 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
                 errors.push(FieldError::duplicate(format!("{path}.name"), name));
             }
             names.push(name);
-            validate_container(errors, container, &path, &volumes);
+            container::validate(errors, container, &path, &volumes, on_host);
         }
     }
+    container::validate_host_ports(errors, containers, &format!("{path}.containers"));
     one_of(
         errors,
         spec,
@@ -77,8 +76,39 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, spec: &Value, pat
             syntax::dns_subdomain(errors, &format!("{path}.{field}"), name);
         }
     }
-    for (index, toleration) in items(spec, "/tolerations").iter().enumerate() {
-        validate_toleration(errors, toleration, &format!("{path}.tolerations[{index}]"));
+    placement::validate(errors, spec, path);
+    validate_network(errors, spec, path);
+}
+
+/// Names and addresses of the pod and of others.
+fn validate_network(errors: &mut Vec<FieldError>, spec: &Value, path: &str) {
+    for field in ["hostname", "subdomain"] {
+        let name = text(spec, &format!("/{field}"));
+        if !name.is_empty() {
+            syntax::dns_label(errors, &format!("{path}.{field}"), name);
+        }
+    }
+    for (index, alias) in items(spec, "/hostAliases").iter().enumerate() {
+        let path = format!("{path}.hostAliases[{index}]");
+        syntax::ip_address(errors, &format!("{path}.ip"), text(alias, "/ip"));
+        for (index, name) in items(alias, "/hostnames").iter().enumerate() {
+            let name = name.as_str().unwrap_or_default();
+            syntax::dns_subdomain(errors, &format!("{path}.hostnames[{index}]"), name);
+        }
+    }
+    let config = spec.get("dnsConfig").filter(|config| config.is_object());
+    let servers = config.map(|config| items(config, "/nameservers")).unwrap_or_default();
+    let of_none = text(spec, "/dnsPolicy") == "None";
+    if of_none && config.is_none() {
+        let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+        errors.push(FieldError::required(format!("{path}.dnsConfig"), why));
+    } else if of_none && servers.is_empty() {
+        let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        errors.push(FieldError::required(format!("{path}.dnsConfig.nameservers"), why));
+    }
+    for (index, server) in servers.iter().enumerate() {
+        let path = format!("{path}.dnsConfig.nameservers[{index}]");
+        syntax::ip_address(errors, &path, server.as_str().unwrap_or_default());
     }
 }
 
@@ -104,154 +134,9 @@ fn validate_volumes<'a>(errors: &mut Vec<FieldError>, spec: &'a Value, path: &st
             let why = "may not specify more than 1 volume type";
             errors.push(FieldError::forbidden(format!("{path}.{source}"), why));
         }
+        sources::validate_volume(errors, volume, &path);
     }
     names
-}
-
-fn validate_container(errors: &mut Vec<FieldError>, container: &Value, path: &str, volumes: &[&str]) {
-    let name = text(container, "/name");
-    if name.is_empty() {
-        errors.push(FieldError::required(format!("{path}.name"), ""));
-    } else {
-        syntax::dns_label(errors, &format!("{path}.name"), name);
-    }
-    let image = text(container, "/image");
-    if image.is_empty() {
-        errors.push(FieldError::required(format!("{path}.image"), ""));
-    } else if image.trim() != image {
-        let why = "must not have leading or trailing whitespace";
-        errors.push(FieldError::invalid(format!("{path}.image"), image, why));
-    }
-    one_of(
-        errors,
-        container,
-        "/imagePullPolicy",
-        &format!("{path}.imagePullPolicy"),
-        &PULL_POLICIES,
-    );
-    for (index, port) in items(container, "/ports").iter().enumerate() {
-        validate_port(errors, port, &format!("{path}.ports[{index}]"));
-    }
-    for (index, variable) in items(container, "/env").iter().enumerate() {
-        let path = format!("{path}.env[{index}]");
-        if text(variable, "/name").is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
-        }
-        if is_set(variable.get("value")) && is_set(variable.get("valueFrom")) {
-            let why = "may not be specified when `value` is not empty";
-            errors.push(FieldError::invalid(format!("{path}.valueFrom"), "", why));
-        }
-    }
-    let mut mounted: Vec<&str> = Vec::new();
-    for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
-        let path = format!("{path}.volumeMounts[{index}]");
-        let (volume, place) = (text(mount, "/name"), text(mount, "/mountPath"));
-        if volume.is_empty() {
-            errors.push(FieldError::required(format!("{path}.name"), ""));
-        } else if !volumes.contains(&volume) {
-            let field = format!("{path}.name");
-            let value = Some(volume.into());
-            errors.push(FieldError {
-                kind: FieldErrorType::NotFound,
-                field,
-                value,
-                detail: String::new(),
-            });
-        }
-        if place.is_empty() {
-            errors.push(FieldError::required(format!("{path}.mountPath"), ""));
-        } else if mounted.contains(&place) {
-            errors.push(FieldError::invalid(
-                format!("{path}.mountPath"),
-                place,
-                "must be unique",
-            ));
-        }
-        mounted.push(place);
-    }
-    validate_resources(errors, container, &format!("{path}.resources"));
-}
-
-fn validate_port(errors: &mut Vec<FieldError>, port: &Value, path: &str) {
-    for field in ["containerPort", "hostPort"] {
-        let number = port.get(field).and_then(Value::as_i64).unwrap_or_default();
-        if number == 0 && field == "containerPort" {
-            errors.push(FieldError::required(format!("{path}.{field}"), ""));
-        } else if number != 0 && !(1..=65535).contains(&number) {
-            let why = "must be between 1 and 65535, inclusive";
-            errors.push(FieldError::invalid(format!("{path}.{field}"), number, why));
-        }
-    }
-    one_of(
-        errors,
-        port,
-        "/protocol",
-        &format!("{path}.protocol"),
-        &["SCTP", "TCP", "UDP"],
-    );
-}
-
-fn validate_resources(errors: &mut Vec<FieldError>, container: &Value, path: &str) {
-    for list in ["limits", "requests"] {
-        for (name, value) in members(container, &format!("/resources/{list}")) {
-            let path = format!("{path}.{list}[{name}]");
-            syntax::qualified_name(errors, &path, name);
-            if quantity(value).is_some_and(|quantity| quantity.milli() < 0) {
-                errors.push(FieldError::invalid(
-                    path,
-                    value.clone(),
-                    "must be greater than or equal to 0",
-                ));
-            }
-        }
-    }
-    let limits = container.pointer("/resources/limits");
-    for (name, request) in members(container, "/resources/requests") {
-        let Some(limit) = limits.and_then(|limits| limits.get(name)) else {
-            continue;
-        };
-        if let (Some(wanted), Some(most)) = (quantity(request), quantity(limit))
-            && wanted.compare(&most).is_gt()
-        {
-            let most = limit.as_str().unwrap_or_default();
-            let why = format!("must be less than or equal to {name} limit of {most}");
-            errors.push(FieldError::invalid(format!("{path}.requests"), request.clone(), why));
-        }
-    }
-}
-
-fn quantity(value: &Value) -> Option<Quantity> {
-    value.as_str()?.parse().ok()
-}
-
-pub(super) fn validate_toleration(errors: &mut Vec<FieldError>, toleration: &Value, path: &str) {
-    let (key, operator) = (text(toleration, "/key"), text(toleration, "/operator"));
-    if !key.is_empty() {
-        syntax::qualified_name(errors, &format!("{path}.key"), key);
-    } else if operator != "Exists" {
-        let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.push(FieldError::invalid(format!("{path}.operator"), operator, why));
-    }
-    match operator {
-        "" | "Equal" => syntax::label_value(errors, &format!("{path}.value"), text(toleration, "/value")),
-        "Exists" => {
-            if !text(toleration, "/value").is_empty() {
-                let why = "value must be empty when `operator` is 'Exists'";
-                errors.push(FieldError::invalid(format!("{path}.operator"), toleration.clone(), why));
-            }
-        }
-        _ => errors.push(FieldError::not_supported(
-            format!("{path}.operator"),
-            operator,
-            &["Equal", "Exists"],
-        )),
-    }
-    let effect = text(toleration, "/effect");
-    if is_set(toleration.get("tolerationSeconds")) && effect != "NoExecute" {
-        let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.push(FieldError::invalid(format!("{path}.effect"), effect, why));
-    }
-    one_of(errors, toleration, "/effect", &format!("{path}.effect"), &EFFECTS);
 }
 
 #[cfg(test)]

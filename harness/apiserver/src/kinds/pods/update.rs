@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::spec::validate_toleration;
+use super::placement::validate_toleration;
 use crate::kinds::fields::{items, items_mut, object, same, text};
 use crate::status::FieldError;
 

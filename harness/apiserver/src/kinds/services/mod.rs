@@ -81,15 +81,9 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     }
     default(new, "/spec", "ipFamilies", json!(["IPv4"]));
     default(new, "/spec", "ipFamilyPolicy", "SingleStack");
-    match (
-        text(new, "/spec/clusterIP").to_owned(),
-        text(new, "/spec/clusterIPs/0").to_owned(),
-    ) {
-        (one, first) if first.is_empty() && !one.is_empty() => default(new, "/spec", "clusterIPs", json!([one])),
-        (one, first) if one.is_empty() && !first.is_empty() && old.is_none() => {
-            default(new, "/spec", "clusterIP", first);
-        }
-        _ => {}
+    let address = text(new, "/spec/clusterIP").to_owned();
+    if !address.is_empty() {
+        default(new, "/spec", "clusterIPs", json!([address]));
     }
 }
 
@@ -160,7 +154,13 @@ fn drop_fields_of_type(new: &mut Value, old: &Value) {
     let balances = |service: &Value| text(service, "/spec/type") == "LoadBalancer";
     let mut fields = Vec::new();
     if lost(needs_address) {
-        fields.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]);
+        fields.extend([
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ]);
     }
     if lost(needs_health_check) {
         fields.push("healthCheckNodePort");

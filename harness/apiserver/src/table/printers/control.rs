@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{AGE, NAME, NONE, UNSET, age, items, members, name, number, printer, selector, text, text_or};
+use super::{AGE, NAME, NONE, UNSET, age, items, members, name, number, printer, text, text_or};
 use crate::resource::Printer;
 use crate::table::age::human;
 
@@ -47,7 +47,7 @@ pub(crate) fn policy_bindings() -> Printer {
             text(binding, "/spec/paramRef/namespace"),
         ) {
             ("", _) => match binding.pointer("/spec/paramRef/selector") {
-                Some(_) => selector(binding, "/spec/paramRef/selector"),
+                Some(selector) => in_go(selector),
                 None => UNSET.to_owned(),
             },
             (name, "") => format!("*/{name}"),
@@ -60,6 +60,30 @@ pub(crate) fn policy_bindings() -> Printer {
             age(binding, now),
         ]
     })
+}
+
+/// A label selector as Go prints the struct.
+fn in_go(selector: &Value) -> String {
+    let labels: Vec<String> = members(selector, "/matchLabels")
+        .map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default()))
+        .collect();
+    let expressions: Vec<String> = items(selector, "/matchExpressions")
+        .iter()
+        .map(|expression| {
+            let values: Vec<&str> = items(expression, "/values").iter().filter_map(Value::as_str).collect();
+            format!(
+                "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
+                text(expression, "/key"),
+                text(expression, "/operator"),
+                values.join(" "),
+            )
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        labels.join(" "),
+        expressions.concat(),
+    )
 }
 
 pub(crate) fn api_services() -> Printer {
@@ -201,7 +225,8 @@ pub(crate) fn service_ranges() -> Printer {
 }
 
 pub(crate) fn addresses() -> Printer {
-    printer(&[NAME, ("ParentRef", "string", 0), AGE], |address, now| {
+    // Upstream sends the age without a column for it.
+    printer(&[NAME, ("ParentRef", "string", 0)], |address, now| {
         let parent = address.pointer("/spec/parentRef").filter(|parent| parent.is_object());
         let parent = parent.map_or(NONE.to_owned(), |parent| {
             let resource = match text(parent, "/group") {

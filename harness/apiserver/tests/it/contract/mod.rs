@@ -12,9 +12,11 @@
 //! of appearance), continue tokens, and the names that isolate cases (`{ns}`, `{group}`).
 
 mod accounts;
+mod admission;
 mod aggregation;
 mod apply;
 mod authorization;
+mod control;
 mod crud;
 mod definitions;
 mod deletion;
@@ -30,11 +32,15 @@ mod patches;
 mod pods;
 mod refusals;
 mod reviews;
+mod services;
 pub(crate) mod site;
+mod storage;
 mod subresources;
 mod tables;
 mod transcript;
+mod versions;
 mod watches;
+mod workloads;
 
 pub(crate) use site::{Site, run};
 
