@@ -46,6 +46,7 @@ mod foreign_node_claimed;
 mod freeze_incomplete;
 mod freeze_on_scale_down;
 mod half_frozen;
+mod health_checks;
 mod inline_attachment_crashes_drain;
 mod inplace_transfer_loses_phase;
 mod list_lag_duplicates_vm;
@@ -190,6 +191,9 @@ pub fn regressions() -> Vec<Entry> {
         auto_preserve_stalls_roll::entry(),
         auto_max_picks_wrong_victim::entry(),
         preserved_counts_as_broken::entry(),
+    ];
+    entries.extend(health_checks::entries());
+    entries.extend([
         outage_timer_never_reset::entry(),
         no_evictions_no_end::entry(),
         stage_in_an_error::entry(),
@@ -198,7 +202,7 @@ pub fn regressions() -> Vec<Entry> {
         inline_attachment_crashes_drain::entry(),
         removal_unobserved::entry(),
         token_ids_collide::entry(),
-    ];
+    ]);
     entries.extend(appendix::entries());
     entries.extend(unique_pod_runs_twice::entries());
     entries.push(foreign_node_claimed::entry());

@@ -50,6 +50,7 @@ fn not_ready_machine() -> Scenario {
             slack(),
             all(["md-a-2", "md-a-3"].map(|machine| phase(machine, Phase::Running))),
         )
+        .quiet_end(slack())
 }
 
 /// M2.

@@ -29,7 +29,7 @@ mod gardener_zones;
 mod gated_start;
 mod hand_made;
 mod health_check;
-mod health_check_external;
+pub(crate) mod health_check_external;
 mod health_check_limits;
 mod health_check_owner;
 pub(crate) mod health_check_steps;

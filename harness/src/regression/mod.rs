@@ -79,6 +79,8 @@ pub enum Group {
     Loops,
     /// Preservation.
     Preservation,
+    /// Health checks.
+    HealthChecks,
 }
 
 impl Group {
@@ -92,6 +94,7 @@ impl Group {
             Self::Rollouts => "E: scaling, rollouts, autoscaler",
             Self::Loops => "F: nodes, finalizers, loops",
             Self::Preservation => "G: preservation",
+            Self::HealthChecks => "H: health checks",
         }
     }
 }

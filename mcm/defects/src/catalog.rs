@@ -275,7 +275,7 @@ defects! {
     FinalizerHidesEnd = "R94",
     /// Remediation requests of machines that are not selected any more stay.
     OrphanRequestStays = "R95",
-    /// A remediation request that is gone when it is to be deleted ends the pass.
+    /// A remediation request that is gone when it is to be deleted ends the health check for a while.
     MissingRequestEndsPass = "R96",
     /// The status of a health check lists its machines in a changing order.
     StatusNeverRests = "R97",
@@ -299,8 +299,6 @@ defects! {
     TemplateNamespaceIgnored = "R106",
     /// A health check that cannot read its requests repeats that at once.
     UnreadableRequestsRepeatedAtOnce = "R107",
-    /// The metrics of a health check stay when it is deleted.
-    MetricOutlivesCheck = "R108",
     /// A timeout of less than a second becomes zero.
     ShortTimeoutBecomesZero = "R109",
     /// No machine is remediated during a rollout, which waits for it.

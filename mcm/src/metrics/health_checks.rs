@@ -39,9 +39,7 @@ impl HealthChecks {
 
     /// Removes the metrics of a check that does not exist any more.
     pub(crate) fn forget(&self, key: &Key) {
-        if !defect!(MetricOutlivesCheck) {
-            self.0.lock().remove(key);
-        }
+        self.0.lock().remove(key);
     }
 }
 

@@ -44,9 +44,12 @@ impl Controllers {
     /// Performs one pass of a check. Two passes are at least the interval apart.
     pub(super) async fn health_check(&self, key: &Key) -> Outcome {
         let outcome = Box::pin(self.evaluate_health(key)).await;
-        let pause = (!(outcome.trouble.is_some() && defect!(UnreadableRequestsRepeatedAtOnce)))
-            .then_some(self.health_check_settings.request_period);
-        Outcome { pause, ..outcome }
+        let repeats = outcome.wake == Some(self.settings.retry.conflict) && defect!(UnreadableRequestsRepeatedAtOnce);
+        let pause = (!repeats).then_some(self.health_check_settings.request_period);
+        Outcome {
+            pause: outcome.pause.or(pause),
+            ..outcome
+        }
     }
 
     async fn evaluate_health(&self, key: &Key) -> Outcome {
@@ -81,7 +84,13 @@ impl Controllers {
                 Performed::Done if after_failure => return self.unreadable(outcome),
                 Performed::Done => return outcome,
                 Performed::Changed | Performed::NotCreated => {}
-                Performed::Failed if defect!(MissingRequestEndsPass) => return Outcome::default(),
+                Performed::Failed if defect!(MissingRequestEndsPass) => {
+                    return Outcome {
+                        // As if the process had ended.
+                        pause: Some(self.settings.retry.long),
+                        ..Outcome::default()
+                    };
+                }
                 Performed::Failed => return outcome.troubled(Trouble::Failure),
                 Performed::NotLeading => return outcome.again(self.settings.retry.short),
             }
@@ -323,9 +332,14 @@ impl Controllers {
             old.map_err(kube::Error::SerdeError)?,
             new.map_err(kube::Error::SerdeError)?,
         );
+        let mut change = merge_patch(&old, &new);
+        // Also zeros, which a status without these fields does not differ from.
+        for number in ["expectedMachines", "currentHealthy", "remediationsAllowed"] {
+            change[number] = new[number].clone();
+        }
         let patch = json!({
             "metadata": { "resourceVersion": check.metadata.resource_version },
-            "status": merge_patch(&old, &new),
+            "status": change,
         });
         let state = &self.executor.state;
         let api: Api<MachineHealthCheck> = Api::namespaced(self.executor.control.clone(), &state.namespace);

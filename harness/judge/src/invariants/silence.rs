@@ -58,7 +58,7 @@ impl Check for Silence {
 /// Whether objects of a kind must not be written any more. Leases are renewed, and kinds that only a condition of the
 /// scenario needs may belong to other programs.
 fn is_checked(kind: &Kind) -> bool {
-    kind.watched && kind.key != "Lease"
+    (kind.watched || kind.key == "MachineHealthCheck") && kind.key != "Lease"
 }
 
 /// The first field that differs, heartbeats excepted: its path and both values.

@@ -447,7 +447,7 @@ impl<'a> Pass<'a> {
             .min();
         let timed = first.map(|first| Duration::try_from(first.duration_since(self.now)).unwrap_or_default());
         let waits = self.judged.iter().any(|one| one.step.waits) || !self.strays.is_empty();
-        let waits = waits.then_some(self.settings.request_period);
+        let waits = (waits || defect!(StatusNeverRests)).then_some(self.settings.request_period);
         timed.into_iter().chain(waits).min()
     }
 

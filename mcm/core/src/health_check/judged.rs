@@ -34,7 +34,8 @@ impl Judged<'_> {
 
     /// Whether it counts as healthy: a machine that is being remediated may have a node that looks healthy.
     pub fn counts_as_healthy(&self) -> bool {
-        self.health == Health::Healthy && (!self.is_in_remediation() || defect!(RemediatedCountAsHealthy))
+        let in_remediation = self.is_in_remediation();
+        self.health == Health::Healthy && !in_remediation || in_remediation && defect!(RemediatedCountAsHealthy)
     }
 
     pub fn is_unhealthy(&self) -> bool {
