@@ -174,9 +174,13 @@ fn presence(object: Option<&String>) -> Value {
     object.is_some().into()
 }
 
-/// The values of a JSON text by pointer; a text that is not JSON is one value at the empty pointer.
+/// The values of a JSON text by pointer; a text that is not JSON is one value at the empty pointer. Without
+/// `managedFields`, which say how an object came to be rather than what it is.
 fn leaves(text: &str) -> BTreeMap<String, Value> {
-    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let mut value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
     let mut leaves = BTreeMap::new();
     collect(String::new(), &value, &mut leaves);
     leaves

@@ -101,7 +101,7 @@ fn mirror_pod_ranges(node: &mut Value) {
 
 fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    validate_taints(&mut errors, items(new, "/spec/taints"), old.is_some());
+    validate_taints(&mut errors, items(new, "/spec/taints"));
     for (index, range) in items(new, "/spec/podCIDRs").iter().enumerate() {
         let text = range.as_str().unwrap_or_default();
         if syntax::Range::parse(text).is_none() {
@@ -135,11 +135,10 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value], is_update: bool) {
-    // Upstream's error about a new node names the metadata.
-    let parent = if is_update { "spec" } else { "metadata" };
+fn validate_taints(errors: &mut Vec<FieldError>, taints: &[Value]) {
+    // Upstream's errors name the metadata.
     for (index, taint) in taints.iter().enumerate() {
-        let path = format!("{parent}.taints[{index}]");
+        let path = format!("metadata.taints[{index}]");
         let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
         syntax::qualified_name(errors, &format!("{path}.key"), key);
         syntax::label_value(errors, &format!("{path}.value"), text(taint, "/value"));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clock::Stream;
 use serde_json::Value;
 
-use super::{DeleteOptions, Entry, Registry};
+use super::{DeleteOptions, Entry, Registry, metadata};
 use crate::kinds;
 use crate::seeds;
 use crate::status::ApiError;
@@ -89,12 +89,20 @@ impl Registry {
     }
 
     /// Sets the times of conditions that the server itself writes or completes: those of certificate requests, and the
-    /// availability of a new API service.
+    /// availability of a new API service, and the phases of volumes.
     pub(super) fn stamp(&self, entry: &Entry, new: &mut Value, old: Option<&Value>) {
         match (entry.resource.group.as_str(), entry.resource.plural.as_str()) {
             ("certificates.k8s.io", _) => kinds::stamp_conditions(new, old, &self.now_text()),
+            ("", "persistentvolumes") if old.is_none_or(|old| phase(old) != phase(new)) => {
+                let status = metadata::member_object(new, "status");
+                status.insert("lastPhaseTransitionTime".to_owned(), self.now_text().into());
+            }
             ("apiregistration.k8s.io", _) if old.is_none() => kinds::mark_available(new, &self.now_text()),
             _ => {}
         }
     }
+}
+
+fn phase(object: &Value) -> Option<&Value> {
+    object.pointer("/status/phase")
 }

@@ -257,6 +257,10 @@ fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
             if resource.has_status() {
                 copy_member(new, old, "status");
             }
+            if super::namespaces::is_namespace(resource) {
+                let finalizers = old.pointer("/spec/finalizers").cloned();
+                metadata::put(metadata::member_object(new, "spec"), "finalizers", finalizers);
+            }
         }
         Part::Status if resource.is_custom() => {
             let status = new.get("status").cloned();
@@ -310,6 +314,10 @@ fn generation_changes(resource: &Resource, new: &Value, old: &Value) -> bool {
         Generation::Never => false,
         Generation::Spec => new.get("spec") != old.get("spec"),
         Generation::Content => {
+            let labels = |object: &Value| object.pointer("/metadata/labels").cloned();
+            if resource.group == "discovery.k8s.io" && labels(new) != labels(old) {
+                return true;
+            }
             let has_status = resource.has_status();
             let counts = |name: &str| match name {
                 "apiVersion" | "kind" | "metadata" => false,

@@ -131,13 +131,13 @@ kind!(a_role_binding, "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebi
     { "roleRef": { "kind": "Role", "name": "r" }, "subjects": [{ "kind": "User", "name": "u" }] });
 kind!(a_cluster_role, "/apis/rbac.authorization.k8s.io/v1/clusterroles", "rbac.authorization.k8s.io/v1", "ClusterRole",
     { "rules": [{ "nonResourceURLs": ["/x"], "verbs": ["get"] }] },
-    { "rules": [] });
+    { "rules": [{ "nonResourceURLs": ["/y"], "verbs": ["get"] }] });
 kind!(a_cluster_role_binding, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding",
     { "roleRef": { "kind": "ClusterRole", "name": "r" }, "subjects": [{ "kind": "Group", "name": "g" }] },
     { "roleRef": { "kind": "ClusterRole", "name": "r" } });
 kind!(a_priority_class, "/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass",
     { "value": 5, "description": "d", "preemptionPolicy": "Never" },
-    { "value": 5, "preemptionPolicy": "Never" });
+    { "value": 5, "description": "d", "preemptionPolicy": "Never" });
 kind!(a_storage_class, "/apis/storage.k8s.io/v1/storageclasses", "storage.k8s.io/v1", "StorageClass",
     { "provisioner": "p", "parameters": { "a": "b" }, "allowVolumeExpansion": true, "mountOptions": ["ro"] },
     { "provisioner": "p", "parameters": { "a": "b" } });
@@ -145,8 +145,8 @@ kind!(a_volume_attachment, "/apis/storage.k8s.io/v1/volumeattachments", "storage
     { "spec": { "attacher": "a", "nodeName": "n", "source": { "persistentVolumeName": "v" } } },
     { "spec": { "attacher": "a", "nodeName": "n", "source": { "persistentVolumeName": "v" } } });
 kind!(a_csi_driver, "/apis/storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1", "CSIDriver",
-    { "spec": { "attachRequired": false, "podInfoOnMount": true, "tokenRequests": [{ "audience": "a" }] } },
-    { "spec": { "attachRequired": false } });
+    { "spec": { "attachRequired": false, "podInfoOnMount": true } },
+    { "spec": { "attachRequired": false , "podInfoOnMount": true } });
 kind!(a_csi_node, "/apis/storage.k8s.io/v1/csinodes", "storage.k8s.io/v1", "CSINode",
     { "spec": { "drivers": [{ "name": "a", "nodeID": "n", "topologyKeys": ["z"] }, { "name": "b", "nodeID": "n" }] } },
     { "spec": { "drivers": [{ "name": "b", "nodeID": "n" }] } });
@@ -170,10 +170,6 @@ kind!(a_validating_policy, "/apis/admissionregistration.k8s.io/v1/validatingadmi
 kind!(a_validating_policy_binding, "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding",
     { "spec": { "policyName": "p", "validationActions": ["Warn", "Audit"] } },
     { "spec": { "policyName": "p", "validationActions": ["Warn"] } });
-kind!(a_flow_schema, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "flowcontrol.apiserver.k8s.io/v1", "FlowSchema",
-    { "spec": { "priorityLevelConfiguration": { "name": "p" }, "matchingPrecedence": 9000, "distinguisherMethod": { "type": "ByUser" },
-        "rules": [{ "subjects": [{ "kind": "User", "user": { "name": "nobody" } }], "nonResourceRules": [{ "verbs": ["get"], "nonResourceURLs": ["/nothing"] }] }] } },
-    { "spec": { "priorityLevelConfiguration": { "name": "p" }, "matchingPrecedence": 9001 } });
 kind!(a_priority_level, "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations", "flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration",
     { "spec": { "type": "Limited", "limited": { "nominalConcurrencyShares": 1, "limitResponse": { "type": "Queue", "queuing": { "queues": 16 } } } } },
     { "spec": { "type": "Limited", "limited": { "limitResponse": { "type": "Reject" } } } });
@@ -188,7 +184,4 @@ kind!(an_event_of_the_core_group, "/api/v1/namespaces/{ns}/events", "v1", "Event
     { "involvedObject": { "kind": "Pod", "name": "p", "namespace": "{ns}" }, "reason": "R", "message": "m", "type": "Normal", "count": 2 });
 kind!(a_namespace, "/api/v1/namespaces", "v1", "Namespace",
     { "spec": { "finalizers": ["kubernetes"] } },
-    { });
-kind!(a_definition, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition",
-    { "spec": { "group": "nothing.example.com" } },
     { });
