@@ -4,7 +4,7 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::path::Target;
-use super::{Body, Exchange, json_response, method_not_allowed};
+use super::{Body, Exchange, encoded_response, method_not_allowed};
 use crate::registry::Entry;
 use crate::status::ApiError;
 
@@ -34,7 +34,7 @@ pub(super) fn serve(
         }
         _ => return Err(method_not_allowed()),
     };
-    Ok(json_response(
+    Ok(encoded_response(
         200,
         exchange.presentation.computed(entry, answer, exchange.now),
     ))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Response;
 
 use super::body::decode;
-use super::{AUDIT_ID, Arrival, Body, Route, error_response, json_response, render};
+use super::{AUDIT_ID, Arrival, Body, Route, error_response, render, watch_response};
 use crate::authorization::Action as Wanted;
 use crate::faults::{Action, At, Facts, Freshness, Hit, Passage, Verb};
 use crate::inner::Inner;
@@ -59,7 +59,7 @@ impl Inner {
             match &hit.action {
                 Action::Delay { by, .. } => self.registry.clock().sleep(*by).await,
                 Action::Fail { .. } => {
-                    let refusal = error_response(&self.refusal(&hit.action, facts), arrival.pretty);
+                    let refusal = error_response(&self.refusal(&hit.action, facts), arrival.pretty, arrival.encoding);
                     let replaced = std::mem::replace(&mut response, refusal);
                     if let Some(id) = replaced.headers().get(&AUDIT_ID) {
                         response.headers_mut().insert(AUDIT_ID, id.clone());
@@ -135,9 +135,12 @@ impl Inner {
     /// Responds with an error in place of the server, with the usual headers.
     fn refuse(&self, arrival: &Arrival, facts: &Facts, error: &ApiError) -> Response<Body> {
         let mut response = if error.code == 410 && facts.verb == Some(Verb::Watch) {
-            json_response(200, render::error_event(error))
+            watch_response(
+                arrival.encoding,
+                Body::whole(render::error_event(error, arrival.encoding)),
+            )
         } else {
-            error_response(error, arrival.pretty)
+            error_response(error, arrival.pretty, arrival.encoding)
         };
         self.finish(arrival, &mut response);
         response

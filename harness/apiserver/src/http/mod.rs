@@ -15,10 +15,12 @@ mod measure;
 mod negotiate;
 mod objects;
 mod path;
+mod protobuf;
 mod query;
 mod render;
 mod reviews;
 mod usage;
+mod version;
 mod watch;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +37,7 @@ use jiff::Timestamp;
 pub use body::Body;
 pub use documents::KUBERNETES_VERSION;
 
-use negotiate::{Form, Offer};
+use negotiate::{Encoding, Form, Offer};
 use path::Route;
 use query::Query;
 use render::Presentation;
@@ -63,6 +65,8 @@ struct Arrival {
     action: Action,
     verb: &'static str,
     pretty: bool,
+    /// The encoding of objects and errors.
+    encoding: Encoding,
     /// The effective identity, or the error of its authentication or authorization.
     admitted: Result<Identity, ApiError>,
     /// The user name of the caller, or of the connection.
@@ -122,7 +126,7 @@ impl Inner {
                     "This request caused apiserver to panic. Look in the logs for details of the request {text}"
                 );
                 let pretty = arrived.as_ref().is_some_and(|arrival| arrival.pretty);
-                let mut response = error_response(&ApiError::internal(message), pretty);
+                let mut response = error_response(&ApiError::internal(message), pretty, Encoding::Json);
                 if let Some(id) = id.clone() {
                     response.headers_mut().insert(AUDIT_ID, id);
                 }
@@ -222,6 +226,13 @@ impl Inner {
             _ => "get",
         };
         let pretty = is_pretty(&query, &parts.headers);
+        // A Status has a protobuf form, for custom resources too.
+        let offer = match route {
+            Route::Resource(_) => Offer::BuiltIn,
+            _ => Offer::Discovery,
+        };
+        let negotiated = negotiate::negotiate(accept(&parts.headers), offer);
+        let encoding = negotiated.map_or(Encoding::Json, |(_, encoding)| encoding);
         let caller = self
             .caller(identity, &parts.headers)
             .and_then(|caller| self.effective_identity(caller, &parts.headers, &action));
@@ -242,9 +253,24 @@ impl Inner {
             action,
             verb,
             pretty,
+            encoding,
             admitted,
             client,
         }
+    }
+
+    /// The forms that the target of a request has.
+    fn offer(&self, route: &Route) -> Offer {
+        let Route::Resource(target) = route else {
+            return Offer::Discovery;
+        };
+        let catalog = self.registry.catalog();
+        let entry = catalog.find(&target.group, &target.version, &target.plural);
+        let in_protobuf = entry.is_none_or(|entry| {
+            let has_type = crate::types::name_of(&entry.resource.api_version(), &entry.resource.kind).is_some();
+            !entry.resource.is_custom() && has_type
+        });
+        if in_protobuf { Offer::BuiltIn } else { Offer::Objects }
     }
 
     /// Computes the response.
@@ -269,7 +295,7 @@ impl Inner {
 
     /// Responds with an error.
     fn reject(&self, arrival: &Arrival, error: &ApiError) -> Response<Body> {
-        let mut response = error_response(error, arrival.pretty);
+        let mut response = error_response(error, arrival.pretty, arrival.encoding);
         self.finish(arrival, &mut response);
         response
     }
@@ -277,7 +303,7 @@ impl Inner {
     async fn result(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
         let caller = arrival.admitted.as_ref().map_err(Clone::clone)?;
         let headers = &arrival.parts.headers;
-        let presentation = presentation(&arrival.route, &arrival.query, headers, arrival.pretty)?;
+        let presentation = presentation(arrival, self.offer(&arrival.route))?;
         let exchange = Exchange {
             server: self,
             method: &arrival.parts.method,
@@ -348,17 +374,22 @@ impl Exchange<'_> {
     }
 }
 
-fn presentation(route: &Route, query: &Query, headers: &HeaderMap, pretty: bool) -> Result<Presentation, ApiError> {
-    let form = match route {
-        Route::Resource(_) => negotiate::form(accept(headers), Offer::Objects)?,
-        _ => Form::Plain,
+fn presentation(arrival: &Arrival, offer: Offer) -> Result<Presentation, ApiError> {
+    let (form, encoding) = match arrival.route {
+        Route::Resource(_) => negotiate::negotiate(accept(&arrival.parts.headers), offer)?,
+        _ => (Form::Plain, Encoding::Json),
     };
-    let include = match query.get("includeObject") {
+    let include = match arrival.query.get("includeObject") {
         Some("None") => Include::None,
         Some("Object") => Include::Object,
         _ => Include::Metadata,
     };
-    Ok(Presentation { form, pretty, include })
+    Ok(Presentation {
+        form,
+        encoding,
+        pretty: arrival.pretty,
+        include,
+    })
 }
 
 /// Responses to interactive clients are indented.
@@ -412,6 +443,24 @@ fn json_response(code: u16, bytes: Bytes) -> Response<Body> {
     with_type(code, "application/json", Body::whole(bytes))
 }
 
+/// A response with an object, whose encoding its first bytes show.
+fn encoded_response(code: u16, bytes: Bytes) -> Response<Body> {
+    let media_type = match bytes.starts_with(crate::protobuf::MAGIC) {
+        true => crate::protobuf::response::MEDIA_TYPE,
+        false => "application/json",
+    };
+    with_type(code, media_type, Body::whole(bytes))
+}
+
+/// The response of a watch.
+fn watch_response(encoding: Encoding, body: Body) -> Response<Body> {
+    let media_type = match encoding {
+        Encoding::Json => "application/json",
+        Encoding::Protobuf => crate::protobuf::response::STREAM,
+    };
+    with_type(200, media_type, body)
+}
+
 fn text_response(code: u16, text: &str) -> Response<Body> {
     with_type(code, "text/plain; charset=utf-8", Body::whole(text.to_owned()))
 }
@@ -425,13 +474,14 @@ fn with_type(code: u16, media_type: &'static str, body: Body) -> Response<Body> 
     response
 }
 
-fn error_response(error: &ApiError, pretty: bool) -> Response<Body> {
+fn error_response(error: &ApiError, pretty: bool, encoding: Encoding) -> Response<Body> {
     let presentation = Presentation {
         form: Form::Plain,
+        encoding,
         pretty,
         include: Include::Metadata,
     };
-    let mut response = json_response(error.code, presentation.value(&error.to_value()));
+    let mut response = encoded_response(error.code, presentation.value(&error.to_value()));
     let headers = response.headers_mut();
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     let wait = error

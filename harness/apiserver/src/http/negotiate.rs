@@ -1,8 +1,18 @@
 //! Content negotiation of responses.
 
+use crate::protobuf::response::MEDIA_TYPE;
 use crate::status::ApiError;
 
-/// The form of a response; always JSON.
+/// The encoding of a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Encoding {
+    #[default]
+    Json,
+    /// Protobuf, for built-in kinds and for metadata.
+    Protobuf,
+}
+
+/// The form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// The objects as they are.
@@ -18,8 +28,10 @@ pub(super) enum Form {
 /// The forms of an endpoint in addition to plain JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// Tables and metadata.
+    /// Tables, and metadata, also in protobuf.
     Objects,
+    /// Everything in protobuf, and tables in JSON.
+    BuiltIn,
     /// Aggregated discovery.
     Discovery,
 }
@@ -30,14 +42,14 @@ struct Clause<'a> {
     quality: f32,
 }
 
-/// The first offered form by quality and order. Skips clauses for protobuf and CBOR: every client that accepts them
+/// The first offered form by quality and order, and its encoding. Skips clauses for CBOR: every client that accepts it
 /// also accepts JSON.
 ///
 /// # Errors
-/// 406 if no clause accepts JSON.
-pub(super) fn form(accept: &str, offer: Offer) -> Result<Form, ApiError> {
+/// 406 if no clause accepts an offered form.
+pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<(Form, Encoding), ApiError> {
     if accept.trim().is_empty() {
-        return Ok(Form::Plain);
+        return Ok((Form::Plain, Encoding::Json));
     }
     let mut clauses: Vec<Clause> = accept.split(',').filter_map(clause).collect();
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
@@ -48,6 +60,14 @@ pub(super) fn form(accept: &str, offer: Offer) -> Result<Form, ApiError> {
             "only the following media types are accepted: application/json",
         )
     })
+}
+
+/// The first offered form, in JSON.
+///
+/// # Errors
+/// 406 if no clause accepts JSON.
+pub(super) fn form(accept: &str, offer: Offer) -> Result<Form, ApiError> {
+    negotiate(accept, offer).map(|(form, _)| form)
 }
 
 fn clause(text: &str) -> Option<Clause<'_>> {
@@ -68,15 +88,13 @@ fn clause(text: &str) -> Option<Clause<'_>> {
     })
 }
 
-fn offered(clause: &Clause<'_>, offer: Offer) -> Option<Form> {
-    let is_json = match clause.media_type {
-        "application/json" | "*/*" => true,
-        "application/*" => offer == Offer::Discovery,
-        _ => false,
+fn offered(clause: &Clause<'_>, offer: Offer) -> Option<(Form, Encoding)> {
+    let encoding = match clause.media_type {
+        "application/json" | "*/*" => Encoding::Json,
+        "application/*" if offer == Offer::Discovery => Encoding::Json,
+        MEDIA_TYPE if offer != Offer::Discovery => Encoding::Protobuf,
+        _ => return None,
     };
-    if !is_json {
-        return None;
-    }
     let parameter = |name: &str| {
         clause
             .parameters
@@ -84,21 +102,29 @@ fn offered(clause: &Clause<'_>, offer: Offer) -> Option<Form> {
             .find(|(key, _)| *key == name)
             .map(|(_, value)| *value)
     };
-    match (offer, parameter("as"), parameter("g"), parameter("v")) {
-        (_, None, _, _) => Some(Form::Plain),
-        (Offer::Objects, Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table("v1")),
-        (Offer::Objects, Some("Table"), Some("meta.k8s.io"), Some("v1beta1")) => Some(Form::Table("v1beta1")),
-        (Offer::Objects, Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), _) => {
-            Some(Form::Metadata)
+    let of_objects = matches!(offer, Offer::Objects | Offer::BuiltIn);
+    let form = match (parameter("as"), parameter("g"), parameter("v")) {
+        (None, _, _) if encoding == Encoding::Json || offer == Offer::BuiltIn => Form::Plain,
+        (Some("Table"), Some("meta.k8s.io"), Some(version)) if of_objects && encoding == Encoding::Json => {
+            match version {
+                "v1" => Form::Table("v1"),
+                "v1beta1" => Form::Table("v1beta1"),
+                _ => return None,
+            }
         }
-        (Offer::Discovery, Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => {
-            Some(Form::Aggregated("v2"))
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), _) if of_objects => {
+            Form::Metadata
         }
-        (Offer::Discovery, Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => {
-            Some(Form::Aggregated("v2beta1"))
+        (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some(version)) if offer == Offer::Discovery => {
+            match version {
+                "v2" => Form::Aggregated("v2"),
+                "v2beta1" => Form::Aggregated("v2beta1"),
+                _ => return None,
+            }
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((form, encoding))
 }
 
 #[cfg(test)]
@@ -144,6 +170,46 @@ mod tests {
     )]
     fn the_first_offered_clause_wins(#[case] accept: &str, #[case] offer: Offer, #[case] expected: Form) {
         assert_eq!(form(accept, offer).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case(
+        "application/vnd.kubernetes.protobuf,application/json",
+        Offer::BuiltIn,
+        Form::Plain,
+        Encoding::Protobuf
+    )]
+    #[case(
+        "application/vnd.kubernetes.protobuf;stream=watch",
+        Offer::BuiltIn,
+        Form::Plain,
+        Encoding::Protobuf
+    )]
+    #[case(
+        "application/vnd.kubernetes.protobuf;q=0.5,application/json",
+        Offer::BuiltIn,
+        Form::Plain,
+        Encoding::Json
+    )]
+    #[case(
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        Offer::Objects,
+        Form::Metadata,
+        Encoding::Protobuf
+    )]
+    #[case(
+        "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json",
+        Offer::BuiltIn,
+        Form::Plain,
+        Encoding::Json
+    )]
+    fn built_in_kinds_and_metadata_are_offered_in_protobuf(
+        #[case] accept: &str,
+        #[case] offer: Offer,
+        #[case] form: Form,
+        #[case] encoding: Encoding,
+    ) {
+        assert_eq!(negotiate(accept, offer).unwrap(), (form, encoding));
     }
 
     #[test]

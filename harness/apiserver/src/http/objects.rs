@@ -13,7 +13,7 @@ use super::path::Target;
 use super::query::WriteVerb;
 use super::watch::Feed;
 use super::{
-    Body, Exchange, components, json_response, kubelet, method_not_allowed, no_such_path, text_response, usage,
+    Body, Exchange, components, encoded_response, kubelet, method_not_allowed, no_such_path, text_response, usage,
 };
 use crate::authorization::{Action, ResourceAction};
 use crate::faults::OpenWatch;
@@ -69,7 +69,7 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
             return bind(exchange, namespace);
         }
         let review = super::reviews::answer(exchange, entry, namespace)?;
-        return Ok(json_response(201, exchange.presentation.value(&review)));
+        return Ok(encoded_response(201, exchange.presentation.value(&review)));
     }
     if target.namespace.is_some() && !resource.namespaced {
         return Err(no_such_path());
@@ -115,7 +115,7 @@ async fn collection(
                 wait_for(exchange, revision).await?;
             }
             let page = registry.list(entry, namespace, &options)?;
-            Ok(json_response(
+            Ok(encoded_response(
                 200,
                 exchange.presentation.list(entry, &page, exchange.now)?,
             ))
@@ -144,7 +144,7 @@ async fn collection(
             }
             let list = exchange.query.list(entry)?;
             let page = registry.delete_collection(entry, namespace, &list, &delete_options(exchange)?)?;
-            Ok(json_response(
+            Ok(encoded_response(
                 200,
                 exchange.presentation.list(entry, &page, exchange.now)?,
             ))
@@ -198,7 +198,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
                 Some(stale) => earlier(exchange, entry, key, stale)?,
                 None => registry.get(&entry.storage(), key)?,
             };
-            Ok(json_response(
+            Ok(encoded_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
             ))
@@ -226,7 +226,7 @@ fn subresource(
             "get",
         ) => {
             let object = registry.get(&entry.storage(), key)?;
-            Ok(json_response(
+            Ok(encoded_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
             ))
@@ -238,7 +238,7 @@ fn subresource(
         }
         (Subresource::Resize, "update" | "patch") => change(exchange, entry, key, Part::Resize, verb),
         (Subresource::Finalize, "update") => change(exchange, entry, key, Part::Finalize, verb),
-        (Subresource::Scale { .. }, "get") => Ok(json_response(
+        (Subresource::Scale { .. }, "get") => Ok(encoded_response(
             200,
             exchange.presentation.value(&registry.scale(entry, key)?),
         )),
@@ -279,7 +279,7 @@ fn subresource(
             let options = exchange.write_options(WriteVerb::Create)?;
             let request = decode(exchange.headers, exchange.body, false, None)?;
             let token = exchange.server.request_token(key, request, options.dry_run)?;
-            Ok(json_response(201, exchange.presentation.value(&token)))
+            Ok(encoded_response(201, exchange.presentation.value(&token)))
         }
         (Subresource::Log, "get") => {
             let pod = registry.get(entry, key)?.value().map_err(ApiError::internal)?;
@@ -423,7 +423,7 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
         Payload::Object(object) => exchange.presentation.object(entry, object, exchange.now)?,
         Payload::Value(value) => exchange.presentation.value(value),
     };
-    let mut response = json_response(written.code, bytes);
+    let mut response = encoded_response(written.code, bytes);
     let mut texts = written.warnings;
     texts.sort();
     texts.dedup();
@@ -465,7 +465,11 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     let watch = match server.registry.watch(entry, namespace, &options) {
         Ok(watch) => watch,
         // Clients expect the error inside the stream.
-        Err(error) if error.code == 410 => return Ok(json_response(200, super::render::error_event(&error))),
+        Err(error) if error.code == 410 => {
+            let encoding = exchange.presentation.encoding;
+            let event = super::render::error_event(&error, encoding);
+            return Ok(super::watch_response(encoding, Body::whole(event)));
+        }
         Err(error) => return Err(error),
     };
     let feed = Feed {
@@ -479,9 +483,8 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         bookmarks: options.bookmarks,
         _counted: server.count_watch(exchange.arrival),
     };
-    let mut response = json_response(200, Bytes::new());
-    *response.body_mut() = Body::stream(feed.lines());
-    Ok(response)
+    let encoding = exchange.presentation.encoding;
+    Ok(super::watch_response(encoding, Body::stream(feed.lines())))
 }
 
 /// Waits for a future revision, up to `REVISION_WAIT`.

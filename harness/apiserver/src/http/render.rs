@@ -4,22 +4,29 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::negotiate::Form;
-use crate::registry::{Entry, Event, Page, tree};
+use super::negotiate::{Encoding, Form};
+use super::protobuf as protobuf_form;
+use super::version::{encoded, stored, versioned};
+use crate::protobuf::response;
+use crate::registry::{Entry, Event, Page};
 use crate::status::ApiError;
-use crate::store::{Draft, Object};
+use crate::store::Object;
 use crate::table::{self, Include};
 
 /// The form of the responses to one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Presentation {
     pub(super) form: Form,
+    pub(super) encoding: Encoding,
     pub(super) pretty: bool,
     pub(super) include: Include,
 }
 
 impl Presentation {
     pub(super) fn object(&self, entry: &Entry, object: &Object, now: Timestamp) -> Result<Bytes, ApiError> {
+        if self.encoding == Encoding::Protobuf {
+            return protobuf_form::object(entry, object, object.revision, self.form);
+        }
         let version = entry.resource.api_version();
         match self.form {
             Form::Plain | Form::Aggregated(_) if !self.pretty => {
@@ -43,6 +50,9 @@ impl Presentation {
         }
         if let Some(remaining) = page.remaining {
             metadata["remainingItemCount"] = remaining.into();
+        }
+        if self.encoding == Encoding::Protobuf {
+            return protobuf_form::list(entry, page, &metadata, self.form);
         }
         match self.form {
             Form::Table(_) => {
@@ -74,6 +84,10 @@ impl Presentation {
     /// One line of a watch: event type and object.
     pub(super) fn event(&self, entry: &Entry, event: &Event, now: Timestamp, first: bool) -> Result<Bytes, ApiError> {
         match event {
+            Event::Object { kind, object, revision } if self.encoding == Encoding::Protobuf => {
+                let object = protobuf_form::object(entry, object, *revision, self.form)?;
+                Ok(response::frame(kind.event(), &object).into())
+            }
             Event::Object { kind, object, revision } => {
                 let version = entry.resource.api_version();
                 let encoded = match self.form {
@@ -94,6 +108,10 @@ impl Presentation {
                 let mut metadata = json!({ "resourceVersion": revision.to_string() });
                 if *initial_events_end {
                     metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+                }
+                if self.encoding == Encoding::Protobuf {
+                    let object = protobuf_form::bookmark(entry, &metadata, self.form);
+                    return Ok(response::frame("BOOKMARK", &object).into());
                 }
                 let object = match self.form {
                     Form::Plain | Form::Aggregated(_) => json!({
@@ -121,8 +139,13 @@ impl Presentation {
         self.value(&self.table(entry, &objects, json!({}), now, true))
     }
 
-    /// Renders any other JSON document.
+    /// Renders any other document. Those of kinds that protobuf does not know are JSON.
     pub(super) fn value(&self, value: &Value) -> Bytes {
+        if self.encoding == Encoding::Protobuf
+            && let Some(encoded) = response::object(value)
+        {
+            return encoded.into();
+        }
         let mut text = Vec::with_capacity(512);
         // A tree of strings, numbers and maps with string keys can always be encoded.
         let written = if self.pretty {
@@ -162,9 +185,13 @@ impl Presentation {
     }
 }
 
-/// An ERROR line of a watch.
-pub(super) fn error_event(error: &ApiError) -> Bytes {
-    event_line("ERROR", error.to_value().to_string().as_bytes())
+/// An ERROR event of a watch.
+pub(super) fn error_event(error: &ApiError, encoding: Encoding) -> Bytes {
+    let status = error.to_value();
+    match (encoding, response::object(&status)) {
+        (Encoding::Protobuf, Some(status)) => response::frame("ERROR", &status).into(),
+        _ => event_line("ERROR", status.to_string().as_bytes()),
+    }
 }
 
 fn event_line(kind: &str, object: &[u8]) -> Bytes {
@@ -215,28 +242,6 @@ fn line(bytes: &[u8]) -> Bytes {
     text.extend_from_slice(bytes);
     text.push(b'\n');
     text.into()
-}
-
-/// The text of an object in the version of the entry, at that revision.
-fn encoded(entry: &Entry, object: &Object, version: &str, revision: u64) -> Result<Bytes, ApiError> {
-    if entry.resource.conversion.is_none() {
-        return Ok(object.encoded(version, revision));
-    }
-    let text = Draft::new(&versioned(entry, object, revision)?, Vec::new()).map_err(ApiError::internal)?;
-    Ok(text.finish(revision).bytes().clone())
-}
-
-fn versioned(entry: &Entry, object: &Object, revision: u64) -> Result<Value, ApiError> {
-    let mut value = stored(object, revision)?;
-    entry.convert_from_stored(&mut value);
-    Ok(value)
-}
-
-/// The object at that revision, in the version in which it is stored.
-fn stored(object: &Object, revision: u64) -> Result<Value, ApiError> {
-    let mut value = tree(object)?;
-    value["metadata"]["resourceVersion"] = revision.to_string().into();
-    Ok(value)
 }
 
 /// The encoded `PartialObjectMetadata` of an object at that revision.

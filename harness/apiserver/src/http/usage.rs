@@ -6,7 +6,7 @@ use quantity::{Quantity, total};
 use serde_json::{Value, json};
 
 use super::path::Target;
-use super::{Body, Exchange, json_response, method_not_allowed};
+use super::{Body, Exchange, encoded_response, method_not_allowed};
 use crate::registry::{Entry, ListOptions, time_text};
 use crate::status::ApiError;
 use crate::store::Key;
@@ -87,7 +87,7 @@ pub(super) fn serve(
         }
         None => json!({ "kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items }),
     };
-    Ok(json_response(200, exchange.presentation.value(&answer)))
+    Ok(encoded_response(200, exchange.presentation.value(&answer)))
 }
 
 fn node_metrics(node: &Value, pods: &[Value], now: &str) -> Value {

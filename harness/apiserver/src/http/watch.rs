@@ -147,7 +147,7 @@ impl State {
                 Step::Refuse(error) => {
                     self.ended = true;
                     self.deliver("ERROR", "", "", self.feed.watch.revision());
-                    return Some(Ok(error_event(&error)));
+                    return Some(Ok(error_event(&error, self.feed.presentation.encoding)));
                 }
                 Step::End => return None,
                 Step::Break => {
@@ -293,7 +293,7 @@ impl State {
         let line = self.render(event, now);
         line.unwrap_or_else(|error| {
             self.ended = true;
-            error_event(&error)
+            error_event(&error, self.feed.presentation.encoding)
         })
     }
 

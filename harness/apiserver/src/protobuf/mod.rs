@@ -1,9 +1,13 @@
-//! Decodes protobuf request bodies, which Go clients send for built-in kinds. Responses are JSON, so there is no
-//! encoder.
+//! Protobuf, which Go clients send and prefer for built-in kinds: decodes the bodies of requests and encodes responses.
 
+mod encode;
 mod message;
+pub mod response;
 mod wire;
+mod writer;
 
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +19,7 @@ use crate::status::ApiError;
 use crate::types::table::table;
 
 /// The prefix of every body.
-const MAGIC: &[u8] = b"k8s\0";
+pub const MAGIC: &[u8] = b"k8s\0";
 
 /// The envelope around an object.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -64,9 +65,24 @@ pub struct Object {
     version_at: Range<usize>,
     metadata_at: Range<usize>,
     revision_at: Range<usize>,
+    /// The object in another encoding, as soon as a client has requested it. Lives as long as this revision.
+    encoding: OnceLock<Bytes>,
 }
 
 impl Object {
+    /// The object in another encoding than JSON. `encode` runs once per revision, or twice if two clients are the first
+    /// ones at the same time; all watches and lists share the result.
+    ///
+    /// # Errors
+    /// Those of `encode`.
+    pub fn in_other_encoding<E>(&self, encode: impl FnOnce() -> Result<Bytes, E>) -> Result<Bytes, E> {
+        if let Some(encoded) = self.encoding.get() {
+            return Ok(encoded.clone());
+        }
+        let encoded = encode()?;
+        Ok(self.encoding.get_or_init(|| encoded).clone())
+    }
+
     /// The encoded object.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -220,6 +236,7 @@ impl Draft {
             version_at: self.version_at,
             metadata_at: self.metadata_at.start..self.metadata_at.end.saturating_add(number.len()),
             revision_at: self.revision_at..self.revision_at.saturating_add(number.len()),
+            encoding: OnceLock::new(),
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Type {
     pub(crate) form: Form,
     /// Sorted by name; empty unless the form is `Object`.
     pub(crate) fields: Vec<Field>,
+    /// The indexes of the fields that protobuf has, sorted by their tags.
+    by_tag: Vec<u16>,
 }
 
 /// The JSON form of a type. All forms except `Object` have special rules throughout.
@@ -157,6 +159,7 @@ impl Table {
                 }
             }
         }
+        types.iter_mut().for_each(Type::sort_tags);
         Self { types }
     }
 
@@ -197,7 +200,23 @@ impl Type {
             atomic: parts.next() == Some("map=atomic"),
             form: Form::of(name),
             fields: Vec::new(),
+            by_tag: Vec::new(),
         })
+    }
+
+    fn sort_tags(&mut self) {
+        let mut tags: Vec<(&[u32], u16)> = (0_u16..)
+            .zip(&self.fields)
+            .filter(|(_, field)| !field.tag.is_empty())
+            .map(|(index, field)| (field.tag.as_slice(), index))
+            .collect();
+        tags.sort_unstable();
+        self.by_tag = tags.into_iter().map(|(_, index)| index).collect();
+    }
+
+    /// The indexes of the fields that protobuf has, sorted by their tags.
+    pub(crate) fn by_tag(&self) -> &[u16] {
+        &self.by_tag
     }
 
     /// The field with that name.

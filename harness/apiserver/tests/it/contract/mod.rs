@@ -21,6 +21,7 @@ mod crud;
 mod definitions;
 mod deletion;
 mod discovery;
+mod encodings;
 mod escalation;
 mod expressions;
 mod impersonation;

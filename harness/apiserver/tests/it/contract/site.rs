@@ -190,6 +190,31 @@ impl Site {
         }
     }
 
+    /// Sends a request without recording it. Returns the code, the media type and the bytes of the response.
+    pub async fn bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> (u16, String, Vec<u8>) {
+        let mut headers = headers.to_vec();
+        let text = match body {
+            Value::Null => String::new(),
+            other => {
+                headers.push(("content-type", "application/json"));
+                other.to_string()
+            }
+        };
+        let (parts, body) = self.exchange(method, path, &headers, text).await.into_parts();
+        let media_type = parts
+            .headers
+            .get("content-type")
+            .map_or("", |value| value.to_str().unwrap());
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status.as_u16(), media_type.to_owned(), bytes.to_vec())
+    }
+
     /// Sends a request and records its response: code, warnings and body.
     pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> TestResponse {
         let answer = self.quietly(method, path, headers, body).await;
