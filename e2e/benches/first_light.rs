@@ -8,6 +8,8 @@
 mod endurance;
 #[path = "first_light/figures.rs"]
 mod figures;
+#[path = "first_light/health_check.rs"]
+mod health_check;
 #[path = "first_light/kernel.rs"]
 mod kernel;
 #[path = "first_light/load.rs"]
@@ -53,13 +55,16 @@ const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
 const RUN_LIMIT: Duration = Duration::from_mins(4);
 /// The same for the section that creates machines several times, on both sides.
 const MACHINES_LIMIT: Duration = Duration::from_mins(40);
-const SECTIONS: [&str; 8] = [
+/// The machines of a health check in the section health.
+const HEALTH_CHECKED: u32 = 10_000;
+const SECTIONS: [&str; 9] = [
     "start",
     "api",
     "sim",
     "world",
     "machine",
     "rollout",
+    "health",
     "pressure",
     "endurance",
 ];
@@ -68,7 +73,8 @@ const SECTIONS: [&str; 8] = [
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, pressure, endurance
+    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, health,
+    /// pressure, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -153,6 +159,10 @@ fn main() -> Result<()> {
             };
             let measured = Box::pin(rollout::measure(&mut figures, &sizes, large));
             bounded("rollout", ROLLOUT_LIMIT, measured).await?;
+        }
+        if chosen("health") {
+            let measured = async { health_check::measure(&mut figures, HEALTH_CHECKED) };
+            bounded("health", SECTION_LIMIT, measured).await?;
         }
         if chosen("pressure") {
             let measured = Box::pin(pressure::measure(&mut figures, arguments.runs, arguments.machines));
