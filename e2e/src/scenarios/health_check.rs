@@ -9,11 +9,11 @@ use scenario::builder::{
 use scenario::step::KubeletAction;
 use serde_json::json;
 
-use super::health_check_steps::{
+use super::joining;
+use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_status, checked, checked_pool, failed, healthy, machine_reason,
     not_ready, passed, recovered, requested,
 };
-use super::joining;
 use crate::regressions::worlds::{Pool, merge, pool, settled};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -235,7 +235,11 @@ fn only_authority() -> Scenario {
         .step(kubelet("m-1", KubeletAction::Stop))
         .eventually(acting(), phase("m-1", Phase::Unknown))
         .always(health_timeout() + slack(), phase("m-1", Phase::Unknown))
-        .step(super::health_check_steps::check_named(CHECK, "ms-a", json!({})))
+        .step(crate::regressions::health_check_steps::check_named(
+            CHECK,
+            "ms-a",
+            json!({}),
+        ))
         .eventually(2 * slack() + boot_delay(), machine_gone("m-1"))
         .eventually(joining() + slack(), healthy(2, 2))
 }

@@ -1,14 +1,15 @@
 //! Remediation by another controller: requests from a template, and the example controller of fakecloud.
 
 use mcm_api::{Phase, keys};
-use scenario::builder::{all, apply, exists, kubelet, machine_gone, mcm, not, phase, seconds, slack, unchanged, wait};
+use scenario::builder::{all, kubelet, machine_gone, mcm, not, phase, seconds, slack, unchanged, wait};
 use scenario::step::{KubeletAction, ProcessAction};
-use scenario::{Condition, Scenario, StageKind, Step};
+use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
-use super::health_check_steps::{acting, checked_pool, failed, healthy, machine_reason, passed, recovered, requested};
 use super::joining;
-use crate::regressions::worlds::{Pool, merge, pool};
+use crate::regressions::external_remediation::{reference, remediation_exists, repaired, template};
+use crate::regressions::health_check_steps::{acting, failed, healthy, machine_reason, passed, recovered, requested};
+use crate::regressions::worlds::merge;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -22,41 +23,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-const API: &str = "remediation.fakecloud.drydock.dev/v1alpha1";
-
-/// A template of requests.
-pub(crate) fn template(name: &str, spec: &Value) -> Step {
-    apply(json!({
-        "apiVersion": API,
-        "kind": "FakeCloudRemediationTemplate",
-        "metadata": { "name": name },
-        "spec": { "template": { "spec": spec } },
-    }))
-}
-
-/// A reference to a template.
-pub(crate) fn reference(name: &str) -> Value {
-    json!({ "apiVersion": API, "kind": "FakeCloudRemediationTemplate", "name": name })
-}
-
-/// A request for the machine exists.
-pub(crate) fn asked(machine: &str) -> Condition {
-    exists("FakeCloudRemediation", machine)
-}
-
 /// A full disk is unhealthy after two seconds. A power-cycle does not free it.
 fn full_disk(mut spec: Value) -> Value {
     spec["unhealthyConditions"] = json!([{ "type": "DiskPressure", "status": "True", "timeout": "2s" }]);
     spec
-}
-
-/// A pool that only its check finds unhealthy, with the example controller and this template.
-pub(crate) fn repaired(story: Scenario, machines: u32, spec: &Value, check: Value) -> Scenario {
-    let patient = Pool {
-        patient: true,
-        ..pool(machines)
-    };
-    checked_pool(story.remediation().step(template("repair", spec)), &patient, check)
 }
 
 /// M12.
@@ -75,9 +45,12 @@ fn reboots() -> Scenario {
         .step(kubelet("md-a-1", KubeletAction::Stop))
         .eventually(
             acting(),
-            all([asked("md-a-1"), failed("md-a-1"), not(requested("md-a-1"))]),
+            all([remediation_exists("md-a-1"), failed("md-a-1"), not(requested("md-a-1"))]),
         )
-        .eventually(2 * joining(), all([passed("md-a-1"), not(asked("md-a-1"))]))
+        .eventually(
+            2 * joining(),
+            all([passed("md-a-1"), not(remediation_exists("md-a-1"))]),
+        )
         .eventually(2 * slack(), recovered(2))
 }
 
@@ -95,12 +68,18 @@ fn two_requests() -> Scenario {
         full_disk(json!({ "remediationTemplate": reference("repair") })),
     )
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), asked("md-a-1"))
+    .eventually(acting(), remediation_exists("md-a-1"))
     .step(kubelet("md-a-2", KubeletAction::FillDisk))
-    .eventually(acting(), all([asked("md-a-1"), asked("md-a-2")]))
+    .eventually(
+        acting(),
+        all([remediation_exists("md-a-1"), remediation_exists("md-a-2")]),
+    )
     .step(kubelet("md-a-1", KubeletAction::FreeDisk))
     .step(kubelet("md-a-2", KubeletAction::FreeDisk))
-    .eventually(2 * joining(), all([not(asked("md-a-1")), not(asked("md-a-2"))]))
+    .eventually(
+        2 * joining(),
+        all([not(remediation_exists("md-a-1")), not(remediation_exists("md-a-2"))]),
+    )
     .eventually(2 * slack(), recovered(3))
 }
 
@@ -118,9 +97,9 @@ fn escalates() -> Scenario {
         full_disk(json!({ "remediationTemplate": reference("repair") })),
     )
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), asked("md-a-1"))
+    .eventually(acting(), remediation_exists("md-a-1"))
     .eventually(4 * joining(), machine_gone("md-a-1"))
-    .eventually(2 * slack(), not(asked("md-a-1")))
+    .eventually(2 * slack(), not(remediation_exists("md-a-1")))
     .eventually(joining() + slack(), recovered(2))
 }
 
@@ -142,11 +121,11 @@ fn missing_template() -> Scenario {
                 "RemediationTemplateNotFound",
             ),
         )
-        .never(slack(), asked("md-a-1"))
+        .never(slack(), remediation_exists("md-a-1"))
         .may_miss()
         .step(template("missing", &spec))
-        .eventually(2 * slack(), asked("md-a-1"))
-        .eventually(2 * joining(), not(asked("md-a-1")))
+        .eventually(2 * slack(), remediation_exists("md-a-1"))
+        .eventually(2 * joining(), not(remediation_exists("md-a-1")))
         .eventually(2 * slack(), recovered(2))
 }
 
@@ -174,10 +153,10 @@ fn next_template() -> Scenario {
     )
     .throughout(not(requested("md-a-1")))
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), asked("md-a-1"))
+    .eventually(acting(), remediation_exists("md-a-1"))
     .always(seconds(540), failed("md-a-1"))
     .eventually(seconds(600) + 2 * joining(), passed("md-a-1"))
-    .eventually(2 * slack(), all([not(asked("md-a-1")), recovered(2)]))
+    .eventually(2 * slack(), all([not(remediation_exists("md-a-1")), recovered(2)]))
     .eventually(slack(), phase("md-a-1", Phase::Running))
 }
 
@@ -196,12 +175,15 @@ fn cancelled() -> Scenario {
         two_templates(),
     )
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), asked("md-a-1"))
+    .eventually(acting(), remediation_exists("md-a-1"))
     .step(wait(seconds(540)))
     .step(mcm(ProcessAction::Restart))
     .step(wait(seconds(240)))
     .step(kubelet("md-a-1", KubeletAction::FreeDisk))
-    .eventually(2 * joining(), all([passed("md-a-1"), not(asked("md-a-1"))]))
+    .eventually(
+        2 * joining(),
+        all([passed("md-a-1"), not(remediation_exists("md-a-1"))]),
+    )
     .eventually(2 * slack(), recovered(2))
 }
 
@@ -219,13 +201,13 @@ fn template_edited() -> Scenario {
         full_disk(json!({ "remediationTemplate": reference("repair") })),
     )
     .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), asked("md-a-1"))
+    .eventually(acting(), remediation_exists("md-a-1"))
     .step(merge(
         "MachineHealthCheck",
-        super::health_check_steps::CHECK,
+        crate::regressions::health_check_steps::CHECK,
         json!({ "spec": { "remediationTemplate": null } }),
     ))
-    .eventually(2 * joining(), not(asked("md-a-1")))
+    .eventually(2 * joining(), not(remediation_exists("md-a-1")))
     .eventually(2 * joining(), machine_gone("md-a-1"))
     .eventually(joining() + slack(), healthy(2, 2))
 }

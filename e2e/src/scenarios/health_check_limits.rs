@@ -10,12 +10,12 @@ use scenario::step::{Client, KubeletAction};
 use scenario::{HealthChecks, Scenario, StageKind, Step};
 use serde_json::json;
 
-use super::health_check_steps::{
+use super::joining;
+use crate::regressions::POOL;
+use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_named, check_status, checked, checked_pool, failed, healthy,
     not_ready, recovered, requested,
 };
-use super::joining;
-use crate::regressions::POOL;
 use crate::regressions::worlds::{Pool, merge, pool, settled};
 
 pub(super) fn scenarios() -> Vec<Scenario> {

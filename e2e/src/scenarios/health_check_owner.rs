@@ -9,11 +9,11 @@ use scenario::step::{KubeletAction, ProcessAction};
 use scenario::{HealthChecks, Scenario, StageKind};
 use serde_json::json;
 
-use super::health_check_steps::{
-    acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
-};
 use super::joining;
 use crate::regressions::POOL;
+use crate::regressions::health_check_steps::{
+    acting, check, checked, checked_pool, failed, healthy, machine_reason, recovered, requested,
+};
 use crate::regressions::worlds::{Pool, class, merge, pool, rolling, settled, status, to_class};
 
 pub(super) fn scenarios() -> Vec<Scenario> {

@@ -2,40 +2,9 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::{Deserialize, Serialize};
 
-use super::objects::{Request, Status};
+use super::objects::{Phase, Request, Status, Strategy};
 use super::vms::VmState;
-
-/// How a VM is repaired.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Strategy {
-    /// It is power-cycled.
-    #[default]
-    Reboot,
-    /// Its disk is written anew: it is stopped, cleaned and started.
-    Rebuild,
-    /// Its machine is deleted.
-    Delete,
-    /// It is power-cycled; after the last retry its machine is deleted.
-    Escalate,
-}
-
-/// The progress of a remediation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
-    /// Nothing has been done.
-    #[default]
-    New,
-    /// An attempt was made, and the machine may recover.
-    Waiting,
-    /// The VM is stopped and will be cleaned.
-    Rebuilding,
-    /// The machine is deleted.
-    Deleting,
-    /// All attempts were made.
-    Exhausted,
-}
 
 /// One action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

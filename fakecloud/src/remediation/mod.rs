@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::command::RemediateCommand;
 use self::decide::{Action, decide};
-pub use self::decide::{Phase, Strategy};
 pub use self::objects::{FINALIZER, GROUP, KIND, VERSION};
+pub use self::objects::{Phase, Strategy};
 use self::objects::{Request, resource};
 pub use self::vms::{ControlledVms, VmError, VmState, Vms};
 

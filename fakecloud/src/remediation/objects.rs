@@ -8,8 +8,6 @@ use kube::core::GroupVersionKind;
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
-use super::decide::{Phase, Strategy};
-
 /// The API group of requests.
 pub const GROUP: &str = "remediation.fakecloud.drydock.dev";
 /// Their version.
@@ -26,6 +24,36 @@ const TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(super) fn resource() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, VERSION, KIND), "fakecloudremediations")
+}
+
+/// How a VM is repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Strategy {
+    /// It is power-cycled.
+    #[default]
+    Reboot,
+    /// Its disk is written anew: it is stopped, cleaned and started.
+    Rebuild,
+    /// Its machine is deleted.
+    Delete,
+    /// It is power-cycled; after the last retry its machine is deleted.
+    Escalate,
+}
+
+/// The progress of a remediation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Nothing has been done.
+    #[default]
+    New,
+    /// An attempt was made, and the machine may recover.
+    Waiting,
+    /// The VM is stopped and will be cleaned.
+    Rebuilding,
+    /// The machine is deleted.
+    Deleting,
+    /// All attempts were made.
+    Exhausted,
 }
 
 /// The spec of a request.

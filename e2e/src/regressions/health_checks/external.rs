@@ -12,8 +12,8 @@ use serde_json::json;
 use super::super::worlds::{case, merge};
 use super::super::{joining, story};
 use super::{entry, fill, free, full_disk, patient};
-use crate::scenarios::health_check_external::{asked, reference, repaired, template};
-use crate::scenarios::health_check_steps::{
+use crate::regressions::external_remediation::{reference, remediation_exists, repaired, template};
+use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_named, checked_pool, failed, healthy, not_ready, passed, recovered,
 };
 
@@ -99,10 +99,13 @@ fn second_machine() -> Scenario {
     );
     rebooting(story, 3, by_template())
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(wait(seconds(60)))
         .step(fill("md-a-2"))
-        .eventually(acting(), all([asked("md-a-1"), asked("md-a-2")]))
+        .eventually(
+            acting(),
+            all([remediation_exists("md-a-1"), remediation_exists("md-a-2")]),
+        )
         .steps([free("md-a-1"), free("md-a-2")])
         .eventually(2 * joining(), recovered(3))
 }
@@ -133,10 +136,13 @@ fn condition_switch() -> Scenario {
     let check = json!({ "remediationTemplate": reference("repair"), "unhealthyConditions": rules });
     rebooting(story, 2, check)
         .steps([fill("md-a-1"), kubelet("md-a-1", KubeletAction::Stop)])
-        .eventually(acting(), asked("md-a-1"))
-        .always(seconds(600), all([failed("md-a-1"), asked("md-a-1")]))
+        .eventually(acting(), remediation_exists("md-a-1"))
+        .always(seconds(600), all([failed("md-a-1"), remediation_exists("md-a-1")]))
         .step(free("md-a-1"))
-        .eventually(2 * joining(), all([passed("md-a-1"), not(asked("md-a-1"))]))
+        .eventually(
+            2 * joining(),
+            all([passed("md-a-1"), not(remediation_exists("md-a-1"))]),
+        )
 }
 
 fn two_checks() -> Scenario {
@@ -174,7 +180,7 @@ fn held_request() -> Scenario {
     let ours = "remediation.fakecloud.drydock.dev/vm";
     rebooting(story, 2, by_template())
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(wait(seconds(180)))
         .step(hold(&[ours, "example.com/hold"]))
         .step(free("md-a-1"))
@@ -183,9 +189,9 @@ fn held_request() -> Scenario {
         .step(wait(seconds(120)))
         .step(hold(&[]))
         .step(wait(seconds(5)))
-        .eventually(seconds(60), asked("md-a-1"))
+        .eventually(seconds(60), remediation_exists("md-a-1"))
         .step(free("md-a-1"))
-        .eventually(2 * joining(), all([not(asked("md-a-1")), recovered(2)]))
+        .eventually(2 * joining(), all([not(remediation_exists("md-a-1")), recovered(2)]))
 }
 
 fn orphan_request() -> Scenario {
@@ -195,13 +201,13 @@ fn orphan_request() -> Scenario {
     );
     rebooting(story, 2, by_template())
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(merge(
             "MachineHealthCheck",
             CHECK,
             json!({ "spec": { "selector": { "matchLabels": { "name": "others" } } } }),
         ))
-        .eventually(2 * joining(), not(asked("md-a-1")))
+        .eventually(2 * joining(), not(remediation_exists("md-a-1")))
         .step(free("md-a-1"))
 }
 
@@ -228,7 +234,7 @@ fn request_gone() -> Scenario {
     check["maxInFlight"] = json!(1);
     rebooting(story, 3, check)
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(fill("md-a-2"))
         .eventually(acting(), failed("md-a-2"))
         .step(wait(seconds(240)))
@@ -236,7 +242,7 @@ fn request_gone() -> Scenario {
         .step(free("md-a-1"))
         .step(wait(seconds(40)))
         .step(delete("FakeCloudRemediation", "md-a-1"))
-        .eventually(acting(), asked("md-a-2"))
+        .eventually(acting(), remediation_exists("md-a-2"))
         .step(lift_api_fault("late"))
         .step(free("md-a-2"))
         .eventually(4 * joining(), recovered(3))
@@ -249,13 +255,13 @@ fn template_edited() -> Scenario {
     );
     rebooting(story, 2, by_template())
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(merge(
             "MachineHealthCheck",
             CHECK,
             json!({ "spec": { "remediationTemplate": null, "maxUnhealthy": 0 } }),
         ))
-        .eventually(2 * joining(), not(asked("md-a-1")))
+        .eventually(2 * joining(), not(remediation_exists("md-a-1")))
         .step(free("md-a-1"))
         .eventually(2 * slack(), recovered(2))
 }
@@ -308,7 +314,7 @@ fn unreadable_requests() -> Scenario {
         .step(fill("md-a-1"))
         .step(wait(seconds(600)))
         .step(lift_api_fault("refused"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(free("md-a-1"))
         .eventually(2 * joining(), healthy(2, 2))
 }

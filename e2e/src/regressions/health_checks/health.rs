@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::worlds::{case, pool, settled};
 use super::super::{joining, story};
 use super::{entry, fill, free, patient, without_validation};
-use crate::scenarios::health_check_steps::{
+use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, checked, checked_pool, failed, healthy, passed, recovered, requested,
 };
 

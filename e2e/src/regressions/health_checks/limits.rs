@@ -10,8 +10,8 @@ use serde_json::json;
 use super::super::worlds::case;
 use super::super::{joining, story};
 use super::{entry, fill, free, full_disk, patient, start, stop, without_validation};
-use crate::scenarios::health_check_external::{asked, reference, repaired};
-use crate::scenarios::health_check_steps::{
+use crate::regressions::external_remediation::{reference, remediation_exists, repaired};
+use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_status, checked, checked_pool, failed, healthy, not_ready, recovered,
     requested,
 };
@@ -72,10 +72,10 @@ fn reboots_the_pool() -> Scenario {
     let check = full_disk(json!({ "remediationTemplate": reference("repair"), "maxUnhealthy": 1 }));
     repaired(story, 4, &spec, check)
         .step(fill("md-a-1"))
-        .eventually(acting(), asked("md-a-1"))
+        .eventually(acting(), remediation_exists("md-a-1"))
         .step(fill("md-a-2"))
         .eventually(acting(), failed("md-a-2"))
-        .never(seconds(300), asked("md-a-2"))
+        .never(seconds(300), remediation_exists("md-a-2"))
         .may_miss()
         .steps([free("md-a-1"), free("md-a-2")])
         .eventually(2 * joining(), recovered(4))
