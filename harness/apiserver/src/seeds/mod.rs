@@ -38,7 +38,9 @@ pub(crate) fn all<'a>(
 }
 
 fn api_services<'a>(resources: impl Iterator<Item = &'a Resource>, now: &str) -> Vec<Value> {
+    // The group of API services has none itself.
     let mut versions: Vec<(&str, &str)> = resources
+        .filter(|resource| resource.group != "apiregistration.k8s.io")
         .map(|resource| (resource.group.as_str(), resource.version.as_str()))
         .collect();
     versions.sort_unstable();
