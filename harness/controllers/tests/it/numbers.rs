@@ -27,14 +27,14 @@ fn extremes() -> Vec<Value> {
 
 fn pod_spec() -> Value {
     let resources = json!({ "requests": { "cpu": 1, "memory": 1, "example.com/gpu": 1 }, "limits": { "cpu": 1, "memory": 1, "example.com/gpu": 1 } });
-    let container = |name: &str| json!({ "name": name, "image": "i", "resources": resources, "ports": [{ "containerPort": 80, "hostPort": 8080 }] });
+    let container = |name: &str, port: u16| json!({ "name": name, "image": "i", "resources": resources, "ports": [{ "containerPort": 80, "hostPort": port }] });
     let selector =
         json!({ "labelSelector": { "matchLabels": { "app": "a" } }, "topologyKey": "kubernetes.io/hostname" });
     json!({
         "terminationGracePeriodSeconds": 1,
         "activeDeadlineSeconds": 100,
         "overhead": { "cpu": 1 },
-        "containers": [container("a"), container("b")],
+        "containers": [container("a", 8080), container("b", 8081)],
         "initContainers": [{ "name": "i", "image": "i", "resources": resources }],
         "tolerations": [{ "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1 }],
         "affinity": {
