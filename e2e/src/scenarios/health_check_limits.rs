@@ -77,7 +77,7 @@ fn limit() -> Scenario {
         )
         .never(slack(), any(["md-a-1", "md-a-2", "md-a-3"].map(requested)))
         .step(start("md-a-3"))
-        .eventually(2 * slack(), all(["md-a-1", "md-a-2"].map(requested)))
+        .eventually(4 * slack(), all(["md-a-1", "md-a-2"].map(requested)))
         .eventually(4 * joining(), all([machine_gone("md-a-1"), machine_gone("md-a-2")]))
         .eventually(joining() + slack(), recovered(5))
         .only_on([StageKind::Sim], SIMULTANEOUS)

@@ -218,7 +218,8 @@ impl<'a> Pass<'a> {
             return false;
         }
         draft.status.cooldown_until = None;
-        if let Some(until) = self.observed_enough_at() {
+        // Without an unhealthy machine a start of the process changes nothing.
+        if let Some(until) = self.observed_enough_at().filter(|_| unhealthy) {
             let message = format!(
                 "{}; the machines are observed since a moment ago, so that remediation waits until {}",
                 answer.message,
