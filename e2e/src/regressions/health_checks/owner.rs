@@ -63,7 +63,7 @@ pub(super) fn entries() -> Vec<Entry> {
 fn dying() -> Scenario {
     let story = story(
         "r87-dying",
-        "The disk of a machine that is being deleted is full: its owner is not remediation_exists to replace it.",
+        "The disk of a machine that is being deleted is full: its owner is not asked to replace it.",
     );
     checked_pool(story, &patient(2), full_disk(json!({})))
         .step(drains_take_long())
