@@ -636,6 +636,6 @@ fn machine_and_node_name_the_same_vm(#[case] time: Duration, #[case] violated: O
 #[test]
 fn every_invariant_has_its_own_name() {
     let names: Vec<&str> = ALL.iter().map(|invariant| invariant.name).collect();
-    let expected: Vec<String> = (1..=22).map(|number| format!("I{number}")).collect();
+    let expected: Vec<String> = (1..=25).map(|number| format!("I{number}")).collect();
     assert_eq!(names, expected);
 }
