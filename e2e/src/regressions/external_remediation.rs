@@ -38,3 +38,20 @@ pub(crate) fn repaired(story: Scenario, machines: u32, spec: &Value, check: Valu
     };
     checked_pool(story.remediation().step(template("repair", spec)), &patient, check)
 }
+
+/// The same pool with power-cycles, which do not free a disk.
+pub(crate) fn rebooting(story: Scenario, machines: u32, check: Value) -> Scenario {
+    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
+    repaired(story, machines, &spec, check)
+}
+
+/// The spec of a check for full disks that uses the template.
+pub(crate) fn by_template() -> Value {
+    full_disk(json!({ "remediationTemplate": reference("repair") }))
+}
+
+/// The spec of a check to which a machine with a full disk is unhealthy after two seconds.
+pub(crate) fn full_disk(mut spec: Value) -> Value {
+    spec["unhealthyConditions"] = json!([{ "type": "DiskPressure", "status": "True", "timeout": "2s" }]);
+    spec
+}

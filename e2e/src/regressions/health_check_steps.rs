@@ -96,7 +96,7 @@ pub(crate) fn machine_reason(machine: &str, type_: &str, is: &str, reason: &str)
     )
 }
 
-/// The machine's owner was asked to replace it.
+/// The replacement of the machine by its owner is requested.
 pub(crate) fn requested(machine: &str) -> Condition {
     machine_condition(machine, keys::OWNER_REMEDIATED, "False")
 }

@@ -7,7 +7,9 @@ use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::joining;
-use crate::regressions::external_remediation::{reference, remediation_exists, repaired, template};
+use crate::regressions::external_remediation::{
+    by_template, full_disk, rebooting, reference, remediation_exists, repaired, template,
+};
 use crate::regressions::health_check_steps::{acting, failed, healthy, machine_reason, passed, recovered, requested};
 use crate::regressions::worlds::merge;
 
@@ -21,12 +23,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         cancelled(),
         template_edited(),
     ]
-}
-
-/// A full disk is unhealthy after two seconds. A power-cycle does not free it.
-fn full_disk(mut spec: Value) -> Value {
-    spec["unhealthyConditions"] = json!([{ "type": "DiskPressure", "status": "True", "timeout": "2s" }]);
-    spec
 }
 
 /// M12.
@@ -60,27 +56,21 @@ fn two_requests() -> Scenario {
         "health_check_two_requests",
         "Two machines are unhealthy at different times: each gets a request.",
     );
-    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
-    repaired(
-        story,
-        3,
-        &spec,
-        full_disk(json!({ "remediationTemplate": reference("repair") })),
-    )
-    .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), remediation_exists("md-a-1"))
-    .step(kubelet("md-a-2", KubeletAction::FillDisk))
-    .eventually(
-        acting(),
-        all([remediation_exists("md-a-1"), remediation_exists("md-a-2")]),
-    )
-    .step(kubelet("md-a-1", KubeletAction::FreeDisk))
-    .step(kubelet("md-a-2", KubeletAction::FreeDisk))
-    .eventually(
-        2 * joining(),
-        all([not(remediation_exists("md-a-1")), not(remediation_exists("md-a-2"))]),
-    )
-    .eventually(2 * slack(), recovered(3))
+    rebooting(story, 3, by_template())
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .eventually(acting(), remediation_exists("md-a-1"))
+        .step(kubelet("md-a-2", KubeletAction::FillDisk))
+        .eventually(
+            acting(),
+            all([remediation_exists("md-a-1"), remediation_exists("md-a-2")]),
+        )
+        .step(kubelet("md-a-1", KubeletAction::FreeDisk))
+        .step(kubelet("md-a-2", KubeletAction::FreeDisk))
+        .eventually(
+            2 * joining(),
+            all([not(remediation_exists("md-a-1")), not(remediation_exists("md-a-2"))]),
+        )
+        .eventually(2 * slack(), recovered(3))
 }
 
 /// M12: power-cycles do not help, and the machine is deleted.
@@ -90,17 +80,12 @@ fn escalates() -> Scenario {
         "Power-cycles do not help a machine whose disk is full: after the last retry it is deleted and replaced.",
     );
     let spec = json!({ "strategy": "Escalate", "retryLimit": 2, "timeout": "5s" });
-    repaired(
-        story,
-        2,
-        &spec,
-        full_disk(json!({ "remediationTemplate": reference("repair") })),
-    )
-    .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), remediation_exists("md-a-1"))
-    .eventually(4 * joining(), machine_gone("md-a-1"))
-    .eventually(2 * slack(), not(remediation_exists("md-a-1")))
-    .eventually(joining() + slack(), recovered(2))
+    repaired(story, 2, &spec, by_template())
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .eventually(acting(), remediation_exists("md-a-1"))
+        .eventually(4 * joining(), machine_gone("md-a-1"))
+        .eventually(2 * slack(), not(remediation_exists("md-a-1")))
+        .eventually(joining() + slack(), recovered(2))
 }
 
 /// Bad input: a template that does not exist.
@@ -193,21 +178,15 @@ fn template_edited() -> Scenario {
         "health_check_template_edited",
         "A check returns to replacement by the owner while a request exists: the request is deleted, and the owner replaces.",
     );
-    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
-    repaired(
-        story,
-        2,
-        &spec,
-        full_disk(json!({ "remediationTemplate": reference("repair") })),
-    )
-    .step(kubelet("md-a-1", KubeletAction::FillDisk))
-    .eventually(acting(), remediation_exists("md-a-1"))
-    .step(merge(
-        "MachineHealthCheck",
-        crate::regressions::health_check_steps::CHECK,
-        json!({ "spec": { "remediationTemplate": null } }),
-    ))
-    .eventually(2 * joining(), not(remediation_exists("md-a-1")))
-    .eventually(2 * joining(), machine_gone("md-a-1"))
-    .eventually(joining() + slack(), healthy(2, 2))
+    rebooting(story, 2, by_template())
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .eventually(acting(), remediation_exists("md-a-1"))
+        .step(merge(
+            "MachineHealthCheck",
+            crate::regressions::health_check_steps::CHECK,
+            json!({ "spec": { "remediationTemplate": null } }),
+        ))
+        .eventually(2 * joining(), not(remediation_exists("md-a-1")))
+        .eventually(2 * joining(), machine_gone("md-a-1"))
+        .eventually(joining() + slack(), healthy(2, 2))
 }

@@ -189,9 +189,9 @@ fn storm(cooldown: bool) -> Scenario {
         .step(wait(seconds(1200)))
         .eventually(slack(), healthy(5, 2));
     if cooldown {
-        let nobody = not(any(["md-a-1", "md-a-2", "md-a-3"].map(requested)));
+        let none_requested = not(any(["md-a-1", "md-a-2", "md-a-3"].map(requested)));
         return story
-            .throughout(nobody)
+            .throughout(none_requested)
             .step(start("md-a-1"))
             .step(wait(seconds(90)))
             .step(start("md-a-2"))

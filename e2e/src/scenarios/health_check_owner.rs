@@ -142,7 +142,7 @@ fn preserved_automatically() -> Scenario {
 fn own_role() -> Scenario {
     let story = Scenario::new(
         "health_check_own_role",
-        "Health checks run in a process of their own, whose role permits no deletion of machines: a machine is replaced.",
+        "Health checks run in a separate process, whose role permits no deletion of machines: a machine is replaced.",
     )
     .with_health_checks(HealthChecks::Separate);
     settled(story, &[pool(2)])

@@ -271,7 +271,7 @@ defects! {
     MissingConditionIsBad = "R93",
     /// A machine that boots counts as one whose Node was deleted.
     NewbornCountsAsDeleted = "R93/b",
-    /// After a request to delete a remediation request, nobody looks whether it is gone.
+    /// After the controller has requested the deletion of a remediation request, it does not check that it is gone.
     FinalizerHidesEnd = "R94",
     /// Remediation requests of machines that are not selected any more stay.
     OrphanRequestStays = "R95",

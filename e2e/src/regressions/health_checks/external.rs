@@ -11,8 +11,10 @@ use serde_json::json;
 
 use super::super::worlds::{case, merge};
 use super::super::{joining, story};
-use super::{entry, fill, free, full_disk, patient};
-use crate::regressions::external_remediation::{reference, remediation_exists, repaired, template};
+use super::{entry, fill, free, patient};
+use crate::regressions::external_remediation::{
+    by_template, full_disk, rebooting, reference, remediation_exists, template,
+};
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_named, checked_pool, failed, healthy, not_ready, passed, recovered,
 };
@@ -80,16 +82,6 @@ pub(super) fn entries() -> Vec<Entry> {
             vec![case("R107", unreadable_requests(), &["I18"])],
         ),
     ]
-}
-
-/// Power-cycles, which do not free a disk.
-fn rebooting(story: Scenario, machines: u32, check: serde_json::Value) -> Scenario {
-    let spec = json!({ "strategy": "Reboot", "retryLimit": 9, "timeout": "10m" });
-    repaired(story, machines, &spec, check)
-}
-
-fn by_template() -> serde_json::Value {
-    full_disk(json!({ "remediationTemplate": reference("repair") }))
 }
 
 fn second_machine() -> Scenario {

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::super::worlds::{case, pool, settled};
 use super::super::{joining, story};
 use super::{entry, fill, free, patient, without_validation};
+use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, checked, checked_pool, failed, healthy, passed, recovered, requested,
 };
@@ -154,7 +155,7 @@ fn annotation_false() -> Scenario {
         "r104-annotation-false",
         "A machine has the annotation that excludes it from remediation with the value false: it is remediated.",
     );
-    checked_pool(story, &patient(2), super::full_disk(json!({})))
+    checked_pool(story, &patient(2), full_disk(json!({})))
         .step(annotate(
             "Machine",
             "md-a-1",

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::super::worlds::case;
 use super::super::{joining, story};
-use super::{entry, fill, free, full_disk, patient, start, stop, without_validation};
-use crate::regressions::external_remediation::{reference, remediation_exists, repaired};
+use super::{entry, fill, free, patient, start, stop, without_validation};
+use crate::regressions::external_remediation::{full_disk, reference, remediation_exists, repaired};
 use crate::regressions::health_check_steps::{
     CHECK, acting, check, check_condition, check_status, checked, checked_pool, failed, healthy, not_ready, recovered,
     requested,

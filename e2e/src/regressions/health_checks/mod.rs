@@ -10,7 +10,7 @@ use mcm_api::crd;
 use scenario::builder::{apply, kubelet};
 use scenario::step::KubeletAction;
 use scenario::{Scenario, Step};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::worlds::{Pool, pool};
 
@@ -44,12 +44,6 @@ fn patient(machines: u32) -> Pool {
         patient: true,
         ..pool(machines)
     }
-}
-
-/// The rule of a full disk, which lasts longer than two seconds.
-fn full_disk(mut spec: Value) -> Value {
-    spec["unhealthyConditions"] = json!([{ "type": "DiskPressure", "status": "True", "timeout": "2s" }]);
-    spec
 }
 
 fn fill(machine: &str) -> Step {

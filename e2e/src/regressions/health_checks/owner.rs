@@ -16,7 +16,8 @@ use super::super::worlds::{
     Pool, case, class, drains_end, drains_take_long, merge, rolling, settled, status, to_class,
 };
 use super::super::{POOL, joining, story};
-use super::{entry, fill, free, full_disk, patient};
+use super::{entry, fill, free, patient};
+use crate::regressions::external_remediation::full_disk;
 use crate::regressions::health_check_steps::{acting, check, checked_pool, healthy, not_ready, recovered, requested};
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -63,7 +64,7 @@ pub(super) fn entries() -> Vec<Entry> {
 fn dying() -> Scenario {
     let story = story(
         "r87-dying",
-        "The disk of a machine that is being deleted is full: its owner is not asked to replace it.",
+        "The disk of a machine that is being deleted is full: its replacement is not requested.",
     );
     checked_pool(story, &patient(2), full_disk(json!({})))
         .step(drains_take_long())
@@ -109,7 +110,7 @@ fn old_set() -> Scenario {
 fn paused() -> Scenario {
     let story = story(
         "r101-paused",
-        "A machine with the annotation that pauses it is unhealthy: nobody replaces it.",
+        "A machine with the annotation that pauses it is unhealthy: it is not replaced.",
     );
     checked_pool(story, &patient(2), full_disk(json!({})))
         .step(annotate("Machine", "md-a-1", keys::PAUSED_ANNOTATION, "true"))

@@ -121,10 +121,9 @@ fn merged(
 fn conflicts(managers: &Managers, changes: &Changes) -> Vec<Conflict> {
     let of_manager = |(manager, owned): (&Manager, &Owned)| {
         let paths = changes.taken_from(owned).paths();
-        let (manager, version) = (manager.clone(), owned.version.clone());
+        let manager = manager.clone();
         paths.into_iter().map(move |path| Conflict {
             manager: manager.clone(),
-            version: version.clone(),
             path,
         })
     };

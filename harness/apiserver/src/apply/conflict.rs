@@ -12,8 +12,6 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(super) manager: Manager,
-    /// The `apiVersion` in which the manager owns the field.
-    pub(super) version: String,
     pub(super) path: Vec<Element>,
 }
 

@@ -312,7 +312,7 @@ impl<'a> Kind<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Whether the items have managers of their own.
+    /// Whether each item has managers.
     pub(crate) fn is_associative(&self) -> bool {
         self.identity != Identity::Whole
     }

@@ -48,7 +48,6 @@ pub(crate) fn apply_scale(mut managers: Managers, write: ScaleWrite<'_>, force: 
         let conflicts: Vec<Conflict> = others
             .map(|(other, _)| Conflict {
                 manager: other.clone(),
-                version: write.api_version.to_owned(),
                 path: self::path(".spec.replicas"),
             })
             .collect();

@@ -51,6 +51,7 @@ use crate::inner::Inner;
 use crate::life::Disconnected;
 use crate::observe::RequestRecord;
 use crate::registry::WriteOptions;
+use crate::resource::Shape;
 use crate::status::ApiError;
 use crate::table::Include;
 
@@ -266,9 +267,9 @@ impl Inner {
         };
         let catalog = self.registry.catalog();
         let entry = catalog.find(&target.group, &target.version, &target.plural);
-        let in_protobuf = entry.is_none_or(|entry| {
-            let has_type = crate::types::name_of(&entry.resource.api_version(), &entry.resource.kind).is_some();
-            !entry.resource.is_custom() && has_type
+        let in_protobuf = entry.is_none_or(|entry| match &entry.resource.shape {
+            Shape::BuiltIn(name) => crate::types::is_known(name),
+            Shape::Custom(_) => false,
         });
         if in_protobuf { Offer::BuiltIn } else { Offer::Objects }
     }

@@ -375,9 +375,6 @@ fn may_create(exchange: &Exchange<'_>, entry: &Entry, key: &Key) -> Result<(), A
         name: key.name.clone(),
     });
     let server = exchange.server;
-    if !server.authorizer.is_rbac() {
-        return Ok(());
-    }
     let decision = server
         .authorizer
         .check(server.registry.store(), exchange.caller, &action);

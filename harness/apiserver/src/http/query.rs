@@ -321,7 +321,7 @@ fn check_manager(manager: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Whether Go prints the character as it is.
+/// Whether Go's `unicode.IsPrint` accepts the character.
 fn is_printable(letter: char) -> bool {
     letter == ' ' || !(letter.is_control() || letter.is_whitespace())
 }

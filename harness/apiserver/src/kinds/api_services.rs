@@ -29,7 +29,7 @@ pub(super) fn resources() -> Vec<Resource> {
     ]
 }
 
-/// The registration of a group version that the server serves itself. `label` tells who manages it.
+/// The registration of a group version that the server serves itself. `label` names its manager.
 pub(crate) fn local(group: &str, version: &str, priorities: (u32, u32), label: &str) -> Value {
     let (group_priority, version_priority) = priorities;
     let mut spec = json!({

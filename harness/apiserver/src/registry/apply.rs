@@ -29,7 +29,10 @@ impl Registry {
         let resource = &entry.resource;
         let storage = entry.storage();
         let (configuration, repeated) = parse(body)?;
-        check_configuration(resource, &configuration)?;
+        check_type(&configuration, &resource.api_version(), &resource.kind)?;
+        if super::owners::encoded(&configuration).is_some_and(|managers| !managers.is_null()) {
+            return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+        }
         loop {
             let current = match self.get(&storage, key) {
                 Ok(current) => Some(current),
@@ -69,8 +72,8 @@ impl Registry {
                         );
                         return Err(ApiError::conflict(resource, &key.name, &why));
                     }
-                    self.admit(entry, &mut new, options).map_err(unconverted)?;
-                    match self.create_owned(entry, &key.namespace, new, options, owners) {
+                    let created = self.create_owned(entry, &key.namespace, new, options, owners);
+                    match created.map_err(unconverted) {
                         // Another client created it meanwhile.
                         Err(error) if error.reason == "AlreadyExists" => {}
                         Ok(mut written) => {
@@ -114,7 +117,10 @@ impl Registry {
 }
 
 /// Parses a configuration; also returns its first repeated key. Most clients send JSON, which is read faster than YAML.
-fn parse(body: &[u8]) -> Result<(Value, Option<String>), ApiError> {
+///
+/// # Errors
+/// 400.
+pub(super) fn parse(body: &[u8]) -> Result<(Value, Option<String>), ApiError> {
     if body.trim_ascii_start().starts_with(b"{")
         && let Ok(configuration) = json::parse(body)
         && types::duplicate_fields(body).is_empty()
@@ -189,21 +195,22 @@ fn repeated_keys(repeated: Option<&str>, options: &WriteOptions) -> Result<Vec<S
     }
 }
 
-fn check_configuration(resource: &Resource, configuration: &Value) -> Result<(), ApiError> {
+/// A configuration must name its type.
+///
+/// # Errors
+/// 400.
+pub(super) fn check_type(configuration: &Value, api_version: &str, kind: &str) -> Result<(), ApiError> {
     let text = |name: &str| configuration.get(name).and_then(Value::as_str).unwrap_or_default();
-    if text("apiVersion") != resource.api_version() || text("kind") != resource.kind {
-        let version = match text("apiVersion") {
-            "" => "/".to_owned(),
-            version if version.contains('/') => version.to_owned(),
-            version => format!("/{version}"),
-        };
-        let kind = text("kind");
-        return Err(ApiError::bad_request(format!(
-            "invalid object type: {version}, Kind={kind}"
-        )));
+    if text("apiVersion") == api_version && text("kind") == kind {
+        return Ok(());
     }
-    if super::owners::encoded(configuration).is_some_and(|managers| !managers.is_null()) {
-        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
-    }
-    Ok(())
+    let version = match text("apiVersion") {
+        "" => "/".to_owned(),
+        version if version.contains('/') => version.to_owned(),
+        version => format!("/{version}"),
+    };
+    let kind = text("kind");
+    Err(ApiError::bad_request(format!(
+        "invalid object type: {version}, Kind={kind}"
+    )))
 }

@@ -82,7 +82,7 @@ impl Registry {
         self.sync_api_services(group)
     }
 
-    /// Establishes the definitions of a group that waited for names which are free now; leaves the changed one as it is.
+    /// Establishes the definitions of a group whose names have become free, except for the changed one.
     pub(super) fn accept_free_names(&self, entry: &Entry, group: &str, changed: Option<&str>) -> Result<(), ApiError> {
         let _names = self.naming.lock();
         for (object, old) in self.definitions_of(group)? {

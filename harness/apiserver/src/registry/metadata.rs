@@ -90,7 +90,7 @@ pub fn carry_over(new: &mut Value, old: &Value) -> Option<Value> {
     metadata.remove("managedFields")
 }
 
-/// The name of a patched object must be that of the URL.
+/// The name of an object must be that of the URL.
 ///
 /// # Errors
 /// 400.

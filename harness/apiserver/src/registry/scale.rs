@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::apply::{check_type, parse};
 use super::owners::Owners;
 use super::patch::unreadable;
 use super::update::Change;
 use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
 use crate::apply::{self, Managers, NotApplied, ScaleWrite};
-use crate::json;
 use crate::patch;
 use crate::resource::{Resource, Shape, Subresource};
 use crate::selector::text_of;
@@ -88,15 +88,8 @@ impl Registry {
         body: &[u8],
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let applied =
-            json::parse_yaml(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-        let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
-        if text("apiVersion") != "autoscaling/v1" || text("kind") != "Scale" {
-            let (version, kind) = (text("apiVersion"), text("kind"));
-            return Err(ApiError::bad_request(format!(
-                "invalid object type: {version}, Kind={kind}"
-            )));
-        }
+        let (applied, _) = parse(body)?;
+        check_type(&applied, "autoscaling/v1", "Scale")?;
         let states_replicas = apply::stated_replicas(&applied).is_some();
         let recording = if states_replicas {
             Recording::Applied
@@ -143,11 +136,8 @@ impl Registry {
             let current = self.get(entry, key)?;
             let scale = change(view(resource, &current)?)?;
             let name = metadata::text(&scale, "name");
-            if !name.is_empty() && name != key.name {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    key.name
-                )));
+            if !name.is_empty() {
+                metadata::check_name(&scale, &key.name)?;
             }
             let invalid = |value: Value, detail: &str| {
                 let error = FieldError::invalid("spec.replicas", value, detail);

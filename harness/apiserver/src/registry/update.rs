@@ -59,11 +59,8 @@ impl Registry {
             let error = FieldError::required("metadata.name", "name or generateName is required");
             return Err(ApiError::invalid(&resource.group, &resource.kind, "", &[error]));
         }
-        if !name.is_empty() && name != key.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                key.name
-            )));
+        if !name.is_empty() {
+            metadata::check_name(&value, &key.name)?;
         }
         create::check_namespace(resource, &key.namespace, &value)?;
         let conditional = !metadata::text(&value, "resourceVersion").is_empty();

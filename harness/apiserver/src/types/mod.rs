@@ -15,6 +15,11 @@ pub use self::check::check;
 pub use self::duplicates::duplicate_fields;
 pub use self::openapi::{definition, names_in};
 
+/// Whether the table has a type of that name.
+pub fn is_known(type_name: &str) -> bool {
+    table::table().find(type_name).is_some()
+}
+
 /// The OpenAPI name of the type of a kind's objects: `io.k8s.api.apps.v1.Deployment` for `apps/v1` and `Deployment`.
 pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     table::table().of_kind(api_version, kind).map(|type_| type_.name)

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::machine::{
     HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, failed_machines, preservations, selector_that_names_labels, template,
 };
-use super::schema::{Refine, boolean, count, count_or_percentage, list_of, object, revision, string, time};
+use super::schema::{Refine, boolean, count, count_or_percentage, list_of, object, revision, root, string, time};
 use super::{Parts, age, column, status_and_scale};
 
 pub(super) fn definition() -> CustomResourceDefinition {
@@ -38,21 +38,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             age(),
         ],
         subresources: Some(status_and_scale()),
-        schema: object([
-            ("apiVersion", string()),
-            ("kind", string()),
-            (
-                "metadata",
-                JSONSchemaProps {
-                    type_: Some("object".to_owned()),
-                    ..JSONSchemaProps::default()
-                },
-            ),
-            ("spec", spec()),
-            ("status", status()),
-        ])
-        .required(&["spec"])
-        .described("Machines, and how they are replaced when their template changes."),
+        schema: root(spec(), status()).described("Machines, and how they are replaced when their template changes."),
     }
     .definition()
 }

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::schema::{
-    Refine, bounded_text, count, count_or_percentage, duration, list_of, map_of, object, revision, string, time,
+    Refine, bounded_text, count, count_or_percentage, duration, list_of, map_of, object, revision, root, string, time,
 };
 use super::{Parts, age, column, status_only};
 use crate::health_check::MachineHealthCheckStatus;
@@ -61,21 +61,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             age(),
         ],
         subresources: Some(status_only()),
-        schema: object([
-            ("apiVersion", string()),
-            ("kind", string()),
-            (
-                "metadata",
-                JSONSchemaProps {
-                    type_: Some("object".to_owned()),
-                    ..JSONSchemaProps::default()
-                },
-            ),
-            ("spec", spec()),
-            ("status", status()),
-        ])
-        .required(&["spec"])
-        .described(
+        schema: root(spec(), status()).described(
             "Health rules for a group of machines, a limit for simultaneous failures, and how machines are remediated.",
         ),
     }

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps,
 };
 
-use super::schema::{Refine, boolean, count, duration, list_of, map_of, object, string, template_metadata, time};
+use super::schema::{Refine, boolean, count, duration, list_of, map_of, object, root, string, template_metadata, time};
 use super::{Parts, age, column, status_only};
 use crate::{MAX_LABEL_VALUE, keys};
 
@@ -28,20 +28,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             },
         ],
         subresources: Some(status_only()),
-        schema: object([
-            ("apiVersion", string()),
-            ("kind", string()),
-            (
-                "metadata",
-                JSONSchemaProps {
-                    type_: Some("object".to_owned()),
-                    ..JSONSchemaProps::default()
-                },
-            ),
-            ("spec", machine_spec()),
-            ("status", status()),
-        ])
-        .required(&["spec"])
+        schema: root(machine_spec(), status())
         .rule(
             // Status is written by the controller, so a new machine has none. One of an older release can be changed.
             &format!("size(self.metadata.name) <= {MAX_LABEL_VALUE} || has(self.status)"),

@@ -41,6 +41,18 @@ pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JS
     }
 }
 
+/// The schema of a kind with a spec, which is required, and a status.
+pub(super) fn root(spec: JSONSchemaProps, status: JSONSchemaProps) -> JSONSchemaProps {
+    object([
+        ("apiVersion", string()),
+        ("kind", string()),
+        ("metadata", typed("object")),
+        ("spec", spec),
+        ("status", status),
+    ])
+    .required(&["spec"])
+}
+
 /// An object with arbitrary content.
 pub(super) fn any_object() -> JSONSchemaProps {
     JSONSchemaProps {

@@ -6,7 +6,7 @@ use super::machine::{
     HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, class_spec, failed_machines, last_operation, preservations,
     selector_that_names_labels, template,
 };
-use super::schema::{Refine, count, list_of, object, revision, string, time};
+use super::schema::{Refine, count, list_of, object, revision, root, string, time};
 use super::{Parts, age, column, status_and_scale};
 
 pub(super) fn definition() -> CustomResourceDefinition {
@@ -27,21 +27,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             age(),
         ],
         subresources: Some(status_and_scale()),
-        schema: object([
-            ("apiVersion", string()),
-            ("kind", string()),
-            (
-                "metadata",
-                JSONSchemaProps {
-                    type_: Some("object".to_owned()),
-                    ..JSONSchemaProps::default()
-                },
-            ),
-            ("spec", spec()),
-            ("status", status()),
-        ])
-        .required(&["spec"])
-        .described("A number of machines of one template."),
+        schema: root(spec(), status()).described("A number of machines of one template."),
     }
     .definition()
 }

@@ -75,7 +75,7 @@ pub(crate) fn set_condition(
     }
 }
 
-/// Whether a check asked the owner of the machine to replace it, and the owner has not reported that it is done.
+/// Whether a check requests that the owner replaces the machine, and the owner has not reported completion.
 pub(super) fn is_with_owner(machine: &Machine) -> bool {
     let condition = machine.status.condition(keys::OWNER_REMEDIATED);
     condition.is_some_and(|condition| condition.status == "False")

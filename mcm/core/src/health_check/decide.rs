@@ -492,6 +492,6 @@ fn without_owner(machine: &str) -> Action {
         about: About::Machine(machine.to_owned()),
         type_: EventType::Warning,
         reason: "NoOwner",
-        message: "The machine is unhealthy and no MachineSet controls it: nobody replaces it".to_owned(),
+        message: "The machine is unhealthy and no MachineSet controls it, so it is not replaced".to_owned(),
     }
 }

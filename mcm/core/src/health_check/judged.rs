@@ -15,7 +15,7 @@ pub(super) struct Judged<'a> {
     pub target: &'a Target,
     pub health: Health,
     pub in_hand: InHand<'a>,
-    /// Whether its owner was asked to replace it.
+    /// Whether its replacement by the owner is requested.
     pub with_owner: bool,
     /// When the check acts or decides again.
     pub next: Option<Timestamp>,
@@ -23,7 +23,7 @@ pub(super) struct Judged<'a> {
     pub text: String,
     /// What becomes of its requests.
     pub step: Step,
-    /// Whether its owner is asked in this pass.
+    /// Whether this pass requests it.
     pub asks_owner: bool,
 }
 
@@ -54,7 +54,7 @@ impl Judged<'_> {
 }
 
 impl Judged<'_> {
-    /// Asks the owner to replace the machine, unless it is asked already.
+    /// Requests that the owner replaces the machine, unless that is requested already.
     pub fn ask_owner(&mut self, may_begin: bool) {
         let deleting = self.target.machine.metadata.deletion_timestamp.is_some();
         if self.with_owner {

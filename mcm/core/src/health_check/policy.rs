@@ -21,7 +21,7 @@ pub struct Policy {
     pub limit: Limit,
     /// Who remediates.
     pub remediation: Remediation,
-    /// How many machines are remediated at the same time; `None`: no limit of its own.
+    /// How many machines are remediated at the same time; `None`: the check has no limit.
     pub max_in_flight: Option<Amount>,
     /// How long no remediation begins after too many machines were unhealthy.
     pub storm_cooldown: Duration,

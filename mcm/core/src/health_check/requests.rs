@@ -25,7 +25,7 @@ pub(super) struct InHand<'a> {
     pub entry: Option<RequestedRemediation>,
     /// The requests that the check created.
     pub own: Vec<&'a Request>,
-    /// Whether somebody else created a request for the machine.
+    /// Whether another controller or a user created a request for the machine.
     pub foreign: bool,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn go_on(
         return Step {
             entry,
             waits: true,
-            text: "somebody else's request for the machine exists".to_owned(),
+            text: "a request for the machine exists that the check did not create".to_owned(),
             ..Step::default()
         };
     }

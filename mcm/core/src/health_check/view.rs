@@ -136,7 +136,7 @@ pub struct Request {
     pub created: Option<Timestamp>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The health check that created it; `None`: somebody else did.
+    /// The health check that created it; `None`: another controller or a user did.
     pub check: Option<String>,
     /// The name of the template that it was created from; empty: unknown.
     pub template: String,

@@ -1,5 +1,5 @@
 //! What the owner of a machine does when a health check requests its replacement: the machine becomes Failed, by the same
-//! rules as after a health timeout, and its set replaces it. The condition `OwnerRemediated` tells how far that is.
+//! rules as after a health timeout, and its set replaces it. The condition `OwnerRemediated` reports the progress.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::remediation_rank::{CANNOT, Rank};
 use super::{Plan, Reason, health};
 use crate::health_check::{is_skipped, set_condition};
 
-/// The machine waits for its turn, or must not be deleted now.
+/// Other machines are replaced first, or the machine must not be deleted now.
 const DEFERRED: &str = "RemediationDeferred";
 /// The machine is Failed, and its set deletes it.
 const DELETING: &str = "MachineDeleting";
 
-/// How the request stands.
+/// The progress of a requested replacement.
 #[derive(Debug, PartialEq, Eq)]
 enum Stand {
     /// There is none.
@@ -33,7 +33,7 @@ enum Stand {
     Deleting,
 }
 
-/// The plan that makes a machine Failed whose turn it is.
+/// The plan that makes the machine Failed, if it is the next one to be replaced.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let status = &pass.machine().status;
     if stand(pass, status) != Stand::Due {
@@ -86,7 +86,7 @@ pub(super) fn report(pass: &Pass, mut plan: Plan) -> Plan {
     }
 }
 
-/// Changes the condition; returns when the machine's turn may have come, if no change of the machine tells.
+/// Changes the condition; returns when to decide again, if no change of the machine triggers that.
 fn change(conditions: &mut Vec<NodeCondition>, stand: &Stand, pass: &Pass) -> Option<Duration> {
     let mut set = |reason: &str, message: &str| {
         set_condition(
@@ -130,8 +130,8 @@ fn stand(pass: &Pass, status: &MachineStatus) -> Stand {
                 .condition(type_)
                 .is_some_and(|condition| condition.status == "False")
         };
-        let asked = is_false(keys::OWNER_REMEDIATED) && !is_failed && phase != Some(&Phase::Terminating);
-        return if asked { Stand::Withdrawn } else { Stand::None };
+        let was_requested = is_false(keys::OWNER_REMEDIATED) && !is_failed && phase != Some(&Phase::Terminating);
+        return if was_requested { Stand::Withdrawn } else { Stand::None };
     }
     if crate::ownership::controller(&machine.metadata).is_none() || phase == Some(&Phase::Terminating) {
         return Stand::None;
@@ -156,7 +156,7 @@ fn stand(pass: &Pass, status: &MachineStatus) -> Stand {
     turn(pass)
 }
 
-/// Whether the machine's turn has come among the machines of its deployment.
+/// Whether the machine is among the next ones of its deployment to be replaced.
 fn turn(pass: &Pass) -> Stand {
     let replaced = health::replaced_siblings(pass);
     let limit = pass.view.standing.max_in_flight;

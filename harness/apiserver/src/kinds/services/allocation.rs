@@ -87,7 +87,7 @@ pub(crate) fn ports(service: &Value) -> Vec<(i64, String)> {
     ports
 }
 
-/// Sets the missing node ports to free ones; `is_free` tells whether no service has a port. Returns false if none is
+/// Sets the missing node ports to free ones; `is_free` returns whether no service has a port. Returns false if none is
 /// left.
 pub(crate) fn missing_ports(service: &mut Value, is_free: &dyn Fn(i64) -> bool) -> bool {
     if !needs_ports(service) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::Site;
+use super::site::{Site, with};
 use super::tables::table;
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -12,15 +12,6 @@ fn rule() -> Value {
     json!({
         "operations": ["CREATE"], "apiGroups": ["{group}"], "apiVersions": ["v1"], "resources": ["widgets"],
     })
-}
-
-fn with(base: &Value, change: Value) -> Value {
-    let mut object = base.clone();
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(change.as_object().unwrap().clone());
-    object
 }
 
 fn hook() -> Value {

@@ -3,20 +3,11 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::Site;
+use super::site::{Site, with};
 use super::tables::table;
 
 const FLOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-
-fn with(base: &Value, change: Value) -> Value {
-    let mut object = base.clone();
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(change.as_object().unwrap().clone());
-    object
-}
 
 fn level(spec: Value) -> Value {
     json!({ "metadata": { "name": "{ns}" }, "spec": spec })

@@ -375,6 +375,37 @@ impl Site {
         self.transcript.borrow_mut().request(text);
     }
 
+    /// Sends a request and records the code and the causes of the response, without messages, which contain the object.
+    pub async fn causes(&self, what: &str, method: &str, path: &str, body: Value) {
+        let headers = match method {
+            "PATCH" => vec![("content-type", "application/merge-patch+json")],
+            _ => Vec::new(),
+        };
+        let answer = self.quietly(method, path, &headers, body).await;
+        self.note(&format!(
+            "{what}: {method} {path} -> {} {}",
+            answer.code, answer.body["reason"]
+        ));
+        let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
+        // Upstream checks maps in any order.
+        let mut lines: Vec<String> = causes
+            .map(|cause| {
+                let message = cause["message"].as_str().unwrap_or_default();
+                // Values of structs are written in Go's notation.
+                let message = match message.rsplit_once("}: ") {
+                    Some((_, detail)) => format!("Invalid value: ...: {detail}"),
+                    None => message.lines().next().unwrap_or_default().to_owned(),
+                };
+                format!("  {} {}: {message}", cause["reason"], cause["field"])
+            })
+            .collect();
+        lines.sort();
+        lines.dedup();
+        for line in lines {
+            self.note(&line);
+        }
+    }
+
     /// Creates a config map with that value.
     pub async fn config_map(&self, name: &str, value: &str) -> TestResponse {
         let map = json!({ "metadata": { "name": name, "labels": { "value": value } }, "data": { "key": value } });
@@ -436,6 +467,16 @@ impl Site {
             rest: Vec::new(),
         }
     }
+}
+
+/// The object with these members.
+pub fn with(base: &Value, change: Value) -> Value {
+    let mut object = base.clone();
+    object
+        .as_object_mut()
+        .unwrap()
+        .extend(change.as_object().unwrap().clone());
+    object
 }
 
 /// The path with another query parameter.

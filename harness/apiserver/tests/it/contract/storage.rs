@@ -3,51 +3,11 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::Site;
+use super::site::{Site, with};
 
 const CLAIMS: &str = "/api/v1/namespaces/{ns}/persistentvolumeclaims";
 const STORAGE: &str = "/apis/storage.k8s.io/v1";
 const NETWORKING: &str = "/apis/networking.k8s.io/v1";
-
-fn with(base: &Value, change: Value) -> Value {
-    let mut object = base.clone();
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(change.as_object().unwrap().clone());
-    object
-}
-
-/// Records the code and the causes of a response.
-async fn causes(site: &Site, what: &str, method: &str, path: &str, body: Value) {
-    let headers = match method {
-        "PATCH" => vec![("content-type", "application/merge-patch+json")],
-        _ => Vec::new(),
-    };
-    let answer = site.quietly(method, path, &headers, body).await;
-    site.note(&format!(
-        "{what}: {method} {path} -> {} {}",
-        answer.code, answer.body["reason"]
-    ));
-    let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-    // Upstream checks maps in any order.
-    let mut lines: Vec<String> = causes
-        .map(|cause| {
-            let message = cause["message"].as_str().unwrap_or_default();
-            // Values of structs are written in Go's notation.
-            let message = match message.rsplit_once("}: ") {
-                Some((_, detail)) => format!("Invalid value: ...: {detail}"),
-                None => message.lines().next().unwrap_or_default().to_owned(),
-            };
-            format!("  {} {}: {message}", cause["reason"], cause["field"])
-        })
-        .collect();
-    lines.sort();
-    lines.dedup();
-    for line in lines {
-        site.note(&line);
-    }
-}
 
 fn claim(spec: Value) -> Value {
     let whole = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "2Gi" } } });
@@ -73,24 +33,23 @@ fn a_claim_grows_after_it_is_bound() {
         site.quietly("POST", CLAIMS, &[], claim(json!({ "storageClassName": "{ns}" })))
             .await;
         let path = format!("{CLAIMS}/a");
-        causes(site, "unbound", "PATCH", &path, storage("3Gi")).await;
-        causes(site, "bind", "PATCH", &path, json!({ "spec": { "volumeName": "v" } })).await;
+        site.causes("unbound", "PATCH", &path, storage("3Gi")).await;
+        site.causes("bind", "PATCH", &path, json!({ "spec": { "volumeName": "v" } }))
+            .await;
         let bound = json!({ "status": { "phase": "Bound", "capacity": { "storage": "2Gi" } } });
-        causes(site, "bound", "PATCH", &format!("{path}/status"), bound).await;
-        causes(site, "more", "PATCH", &path, storage("4Gi")).await;
-        causes(site, "back", "PATCH", &path, storage("3Gi")).await;
-        causes(site, "to the capacity", "PATCH", &path, storage("2Gi")).await;
-        causes(site, "below it", "PATCH", &path, storage("1Gi")).await;
-        causes(
-            site,
+        site.causes("bound", "PATCH", &format!("{path}/status"), bound).await;
+        site.causes("more", "PATCH", &path, storage("4Gi")).await;
+        site.causes("back", "PATCH", &path, storage("3Gi")).await;
+        site.causes("to the capacity", "PATCH", &path, storage("2Gi")).await;
+        site.causes("below it", "PATCH", &path, storage("1Gi")).await;
+        site.causes(
             "modes",
             "PATCH",
             &path,
             json!({ "spec": { "accessModes": ["ReadOnlyMany"] } }),
         )
         .await;
-        causes(
-            site,
+        site.causes(
             "another volume",
             "PATCH",
             &path,
@@ -145,7 +104,7 @@ fn a_claim_is_checked() {
                 json!({ "selector": { "matchExpressions": [{ "key": "a", "operator": "Odd" }] } }),
             ),
         ] {
-            causes(site, what, "POST", &path, claim(spec)).await;
+            site.causes(what, "POST", &path, claim(spec)).await;
         }
     });
 }
@@ -181,7 +140,8 @@ fn a_volume_is_checked() {
             ("local", json!({ "hostPath": null, "local": { "path": "/p" } })),
             ("class", json!({ "storageClassName": "Odd_" })),
         ] {
-            causes(site, what, "POST", "/api/v1/persistentvolumes?dryRun=All", volume(spec)).await;
+            site.causes(what, "POST", "/api/v1/persistentvolumes?dryRun=All", volume(spec))
+                .await;
         }
     });
 }
@@ -193,7 +153,7 @@ fn a_node_with_a_negative_capacity() {
         site.post("/api/v1/nodes", node).await;
         let taints = json!([{ "key": "a b", "value": "c d", "effect": "" }]);
         let node = json!({ "metadata": { "name": "{ns}" }, "spec": { "taints": taints, "podCIDR": "here" } });
-        causes(site, "taints", "POST", "/api/v1/nodes?dryRun=All", node).await;
+        site.causes("taints", "POST", "/api/v1/nodes?dryRun=All", node).await;
     });
 }
 
@@ -212,14 +172,8 @@ fn a_storage_class_is_checked() {
                 json!({ "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "a", "values": [] }] }] }),
             ),
         ] {
-            causes(
-                site,
-                what,
-                "POST",
-                &format!("{classes}?dryRun=All"),
-                with(&class, change),
-            )
-            .await;
+            site.causes(what, "POST", &format!("{classes}?dryRun=All"), with(&class, change))
+                .await;
         }
         site.quietly("POST", &classes, &[], class).await;
         let path = format!("{classes}/{{ns}}");
@@ -230,7 +184,7 @@ fn a_storage_class_is_checked() {
             ("mode", json!({ "volumeBindingMode": "WaitForFirstConsumer" })),
             ("expansion", json!({ "allowVolumeExpansion": true })),
         ] {
-            causes(site, what, "PATCH", &path, change).await;
+            site.causes(what, "PATCH", &path, change).await;
         }
         site.quietly("DELETE", &path, &[], Value::Null).await;
     });
@@ -250,11 +204,12 @@ fn a_driver_is_checked() {
             ("capacity", json!({ "spec": { "storageCapacity": true } })),
             ("policy", json!({ "spec": { "fsGroupPolicy": "Odd" } })),
         ] {
-            causes(site, what, "PATCH", &path, change).await;
+            site.causes(what, "PATCH", &path, change).await;
         }
         site.quietly("DELETE", &path, &[], Value::Null).await;
         let odd = json!({ "metadata": { "name": "{ns}" }, "spec": { "volumeLifecycleModes": ["Odd"] } });
-        causes(site, "odd mode", "POST", &format!("{drivers}?dryRun=All"), odd).await;
+        site.causes("odd mode", "POST", &format!("{drivers}?dryRun=All"), odd)
+            .await;
     });
 }
 
@@ -307,7 +262,7 @@ fn a_network_policy_is_checked() {
             ("end of a name", port(json!({ "port": "http", "endPort": 79 }))),
             ("types", json!({ "policyTypes": ["Ingress", "Egress", "Ingress"] })),
         ] {
-            causes(site, what, "POST", &policies, policy(spec)).await;
+            site.causes(what, "POST", &policies, policy(spec)).await;
         }
     });
 }
@@ -351,7 +306,7 @@ fn an_ingress_is_checked() {
             ),
         ] {
             let ingress = json!({ "metadata": { "name": "a" }, "spec": spec });
-            causes(site, what, "POST", &ingresses, ingress).await;
+            site.causes(what, "POST", &ingresses, ingress).await;
         }
     });
 }
@@ -381,7 +336,7 @@ fn an_endpoint_slice_is_checked() {
             ("port", json!({ "ports": [{ "port": 70_000 }] })),
             ("protocol", json!({ "ports": [{ "port": 80, "protocol": "ICMP" }] })),
         ] {
-            causes(site, what, "POST", slices, slice(change)).await;
+            site.causes(what, "POST", slices, slice(change)).await;
         }
     });
 }

@@ -3,21 +3,12 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::Site;
+use super::site::{Site, with};
 use super::tables::table;
 
 const CORE: &str = "/api/v1/namespaces/{ns}/events";
 const NEWER: &str = "/apis/events.k8s.io/v1/namespaces/{ns}/events";
 const TIME: &str = "2026-01-31T12:00:00.123456Z";
-
-fn with(base: &Value, change: Value) -> Value {
-    let mut object = base.clone();
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(change.as_object().unwrap().clone());
-    object
-}
 
 fn regarding() -> Value {
     json!({ "kind": "Pod", "namespace": "{ns}", "name": "p" })

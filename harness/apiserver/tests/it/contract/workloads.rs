@@ -3,20 +3,11 @@
 use serde_json::{Value, json};
 
 use super::contract;
-use super::site::Site;
+use super::site::{Site, with};
 
 const APPS: &str = "/apis/apps/v1/namespaces/{ns}";
 const BATCH: &str = "/apis/batch/v1/namespaces/{ns}";
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
-
-fn with(base: &Value, change: Value) -> Value {
-    let mut object = base.clone();
-    object
-        .as_object_mut()
-        .unwrap()
-        .extend(change.as_object().unwrap().clone());
-    object
-}
 
 fn containers() -> Value {
     json!([{ "name": "c", "image": "i:1" }])
@@ -29,37 +20,6 @@ fn template(spec: Value) -> Value {
 fn workload(spec: Value) -> Value {
     let whole = json!({ "selector": { "matchLabels": { "app": "web" } }, "template": template(json!({})) });
     json!({ "metadata": { "name": "a" }, "spec": with(&whole, spec) })
-}
-
-/// Records the code and the causes of a response: messages contain the whole object.
-async fn causes(site: &Site, what: &str, method: &str, path: &str, body: Value) {
-    let headers = match method {
-        "PATCH" => vec![("content-type", "application/merge-patch+json")],
-        _ => Vec::new(),
-    };
-    let answer = site.quietly(method, path, &headers, body).await;
-    site.note(&format!(
-        "{what}: {method} {path} -> {} {}",
-        answer.code, answer.body["reason"]
-    ));
-    let causes = answer.body["details"]["causes"].as_array().into_iter().flatten();
-    // Upstream checks maps in any order.
-    let mut lines: Vec<String> = causes
-        .map(|cause| {
-            let message = cause["message"].as_str().unwrap_or_default();
-            // Values of structs are written in Go's notation.
-            let message = match message.rsplit_once("}: ") {
-                Some((_, detail)) => format!("Invalid value: ...: {detail}"),
-                None => message.lines().next().unwrap_or_default().to_owned(),
-            };
-            format!("  {} {}: {message}", cause["reason"], cause["field"])
-        })
-        .collect();
-    lines.sort();
-    lines.dedup();
-    for line in lines {
-        site.note(&line);
-    }
 }
 
 fn job(spec: Value) -> Value {
@@ -92,7 +52,7 @@ fn the_template_of_a_job_is_immutable() {
             ("per index", json!({ "spec": { "backoffLimitPerIndex": 1 } })),
             ("suspended", json!({ "spec": { "suspend": true } })),
         ] {
-            causes(site, what, "PATCH", &path, change).await;
+            site.causes(what, "PATCH", &path, change).await;
         }
     });
 }
@@ -103,9 +63,10 @@ fn a_suspended_job_can_be_scheduled_elsewhere() {
         let jobs = format!("{BATCH}/jobs");
         site.quietly("POST", &jobs, &[], job(json!({ "suspend": true }))).await;
         let change = json!({ "spec": { "template": { "spec": { "nodeSelector": { "a": "b" } } } } });
-        causes(site, "selector of nodes", "PATCH", &format!("{jobs}/a"), change).await;
+        site.causes("selector of nodes", "PATCH", &format!("{jobs}/a"), change)
+            .await;
         let change = json!({ "spec": { "template": { "spec": { "restartPolicy": "OnFailure" } } } });
-        causes(site, "policy", "PATCH", &format!("{jobs}/a"), change).await;
+        site.causes("policy", "PATCH", &format!("{jobs}/a"), change).await;
     });
 }
 
@@ -130,7 +91,7 @@ fn a_job_is_checked() {
                 json!({ "manualSelector": true, "selector": { "matchLabels": { "a": "b" } } }),
             ),
         ] {
-            causes(site, what, "POST", &jobs, job(spec)).await;
+            site.causes(what, "POST", &jobs, job(spec)).await;
         }
     });
 }
@@ -193,10 +154,11 @@ fn a_cron_job_is_checked() {
             ),
         ] {
             let object = json!({ "metadata": { "name": "a" }, "spec": with(&spec, change) });
-            causes(site, what, "POST", &format!("{jobs}?dryRun=All"), object).await;
+            site.causes(what, "POST", &format!("{jobs}?dryRun=All"), object).await;
         }
         let long = json!({ "metadata": { "name": "a".repeat(53) }, "spec": spec });
-        causes(site, "long name", "POST", &format!("{jobs}?dryRun=All"), long).await;
+        site.causes("long name", "POST", &format!("{jobs}?dryRun=All"), long)
+            .await;
     });
 }
 
@@ -240,7 +202,7 @@ fn a_deployment_is_checked() {
                 json!({ "selector": { "matchExpressions": [{ "key": "app", "operator": "Odd" }] } }),
             ),
         ] {
-            causes(site, what, "POST", &deployments, workload(spec)).await;
+            site.causes(what, "POST", &deployments, workload(spec)).await;
         }
     });
 }
@@ -260,7 +222,8 @@ fn the_selectors_of_workloads_are_immutable() {
         ] {
             site.quietly("POST", &format!("{APPS}/{plural}"), &[], workload(spec))
                 .await;
-            causes(site, plural, "PATCH", &format!("{APPS}/{plural}/a"), change.clone()).await;
+            site.causes(plural, "PATCH", &format!("{APPS}/{plural}/a"), change.clone())
+                .await;
         }
     });
 }
@@ -287,7 +250,8 @@ fn a_stateful_set_is_checked() {
             ),
             ("negative", json!({ "replicas": -1, "minReadySeconds": -1 })),
         ] {
-            causes(site, what, "POST", &format!("{sets}?dryRun=All"), workload(spec)).await;
+            site.causes(what, "POST", &format!("{sets}?dryRun=All"), workload(spec))
+                .await;
         }
         site.quietly("POST", &sets, &[], workload(json!({ "serviceName": "s" })))
             .await;
@@ -296,7 +260,8 @@ fn a_stateful_set_is_checked() {
             ("management", json!({ "podManagementPolicy": "Parallel" })),
             ("replicas", json!({ "replicas": 3, "minReadySeconds": 5 })),
         ] {
-            causes(site, what, "PATCH", &format!("{sets}/a"), json!({ "spec": change })).await;
+            site.causes(what, "PATCH", &format!("{sets}/a"), json!({ "spec": change }))
+                .await;
         }
     });
 }
@@ -321,7 +286,7 @@ fn a_daemon_set_is_checked() {
                 json!({ "template": template(json!({ "restartPolicy": "Never" })) }),
             ),
         ] {
-            causes(site, what, "POST", &sets, workload(spec)).await;
+            site.causes(what, "POST", &sets, workload(spec)).await;
         }
     });
 }
@@ -332,26 +297,19 @@ fn a_controller_revision_is_immutable() {
         let revisions = format!("{APPS}/controllerrevisions");
         let revision = json!({ "metadata": { "name": "a" }, "data": { "a": 1 }, "revision": 1 });
         site.post(&revisions, revision).await;
-        causes(
-            site,
+        site.causes(
             "data",
             "PATCH",
             &format!("{revisions}/a"),
             json!({ "data": { "a": 2 } }),
         )
         .await;
-        causes(
-            site,
-            "revision",
-            "PATCH",
-            &format!("{revisions}/a"),
-            json!({ "revision": 2 }),
-        )
-        .await;
+        site.causes("revision", "PATCH", &format!("{revisions}/a"), json!({ "revision": 2 }))
+            .await;
         let negative = json!({ "metadata": { "name": "b" }, "data": { "a": 1 }, "revision": -1 });
-        causes(site, "negative", "POST", &revisions, negative).await;
+        site.causes("negative", "POST", &revisions, negative).await;
         let empty = json!({ "metadata": { "name": "b" }, "revision": 1 });
-        causes(site, "no data", "POST", &revisions, empty).await;
+        site.causes("no data", "POST", &revisions, empty).await;
     });
 }
 
@@ -414,8 +372,7 @@ fn a_template_with_the_host_network() {
             "hostNetwork": true,
             "containers": [{ "name": "c", "image": "i:1", "ports": [{ "containerPort": 80, "hostPort": 81 }] }],
         });
-        causes(
-            site,
+        site.causes(
             "other port",
             "POST",
             &format!("{APPS}/deployments?dryRun=All"),
@@ -466,7 +423,8 @@ fn ports_of_a_pod() {
             ("protocol", json!([{ "containerPort": 80, "protocol": "ICMP" }])),
             ("host port", json!([{ "containerPort": 80, "hostPort": 70_000 }])),
         ] {
-            causes(site, what, "POST", &format!("{PODS}?dryRun=All"), pod(ports)).await;
+            site.causes(what, "POST", &format!("{PODS}?dryRun=All"), pod(ports))
+                .await;
         }
     });
 }
@@ -520,7 +478,8 @@ fn a_container_is_checked() {
                 json!({ "lifecycle": { "preStop": { "exec": { "command": [] } } } }),
             ),
         ] {
-            causes(site, what, "POST", &format!("{PODS}?dryRun=All"), pod(container)).await;
+            site.causes(what, "POST", &format!("{PODS}?dryRun=All"), pod(container))
+                .await;
         }
     });
 }
@@ -577,7 +536,8 @@ fn a_pod_spec_is_checked() {
                 json!({ "ephemeralContainers": [{ "name": "e", "image": "i" }] }),
             ),
         ] {
-            causes(site, what, "POST", &format!("{PODS}?dryRun=All"), pod(spec)).await;
+            site.causes(what, "POST", &format!("{PODS}?dryRun=All"), pod(spec))
+                .await;
         }
     });
 }
