@@ -2,7 +2,7 @@
 //!
 //! A request, of kind `FakeCloudRemediation`, has the name of a machine. Its creation and deletion are the only signals: the
 //! controller works until it is deleted, and holds it with a finalizer while a VM is between two states. The rules are in
-//! [`decide`]; this module holds the loop that lists requests, passes them to the decision and performs the result. It is a
+//! `decide`; this module holds the loop that lists requests, passes them to the decision and performs the result. It is a
 //! separate process (`fakecloud remediate`), which reaches the cloud by its control API.
 
 mod command;

@@ -183,6 +183,8 @@ pub(crate) fn is_expected_error(answer: &Value) -> bool {
     let known = [
         "resourceVersion should not be set on objects to be created",
         "does not contain declared merge key",
+        "failed to create typed patch object",
+        "failed to convert new object",
         "resourceVersion: Invalid value",
     ];
     let message = answer["message"].as_str().unwrap_or_default();

@@ -22,12 +22,9 @@ pub(crate) struct Comparison {
 impl Comparison {
     /// Compares two objects of a type.
     pub(crate) fn of(kind: Kind<'_>, old: &Value, new: &Value) -> Self {
-        let mut walk = Walk {
-            path: Vec::new(),
-            found: Self::default(),
-        };
-        walk.values(kind, Some(old), Some(new));
-        walk.found
+        let mut difference = Difference::default();
+        difference.values(kind, Some(old), Some(new));
+        difference.below
     }
 
     /// Ignores fields with all fields below them.
@@ -51,9 +48,13 @@ impl Comparison {
     }
 }
 
-struct Walk {
-    path: Vec<Element>,
-    found: Comparison,
+/// How two values differ: the values themselves, and the fields below them.
+#[derive(Debug, Default)]
+struct Difference {
+    is_added: bool,
+    is_modified: bool,
+    is_removed: bool,
+    below: Comparison,
 }
 
 /// Whether a value was compared as a whole.
@@ -63,7 +64,7 @@ enum Compared {
     ByParts,
 }
 
-impl Walk {
+impl Difference {
     fn values(&mut self, kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>) {
         if old == new {
             return;
@@ -81,11 +82,8 @@ impl Walk {
             }
         };
         if compared == Compared::ByParts {
-            if old.is_none() {
-                self.found.added.insert(&self.path);
-            } else if new.is_none() {
-                self.found.removed.insert(&self.path);
-            }
+            self.is_added |= old.is_none();
+            self.is_removed |= old.is_some() && new.is_none();
         }
     }
 
@@ -107,23 +105,12 @@ impl Walk {
             }
             Structure::Scalar(_) | Structure::Object(..) | Structure::List(_) => {}
         }
-        self.whole(old, new);
-        Compared::AsWhole
-    }
-
-    fn whole(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
-            (None, _) => self.found.added.insert(&self.path),
-            (_, None) => self.found.removed.insert(&self.path),
-            (Some(old), Some(new)) if !same(old, new) => self.found.modified.insert(&self.path),
-            _ => {}
+            (None, _) => self.is_added = true,
+            (_, None) => self.is_removed = true,
+            (Some(old), Some(new)) => self.is_modified |= !same(old, new),
         }
-    }
-
-    fn below(&mut self, element: Element, kind: Kind<'_>, old: Option<&Value>, new: Option<&Value>) {
-        self.path.push(element);
-        self.values(kind, old, new);
-        self.path.pop();
+        Compared::AsWhole
     }
 
     fn members(&mut self, kind: Kind<'_>, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>) {
@@ -135,9 +122,9 @@ impl Walk {
             let member = kind.member(name).map_or(Kind::Deduced, |(member, _)| member);
             let old = old.and_then(|members| members.get(name).or_else(|| kind.absent(name)));
             let new = new.and_then(|members| members.get(name).or_else(|| kind.absent(name)));
-            if old != new {
-                self.below(Element::Field(name.to_owned()), member, old, new);
-            }
+            let mut difference = Self::default();
+            difference.values(member, old, new);
+            self.include(&Element::Field(name.to_owned()), difference);
         }
     }
 
@@ -147,36 +134,40 @@ impl Walk {
         for element in elements {
             let old = old.get(element).map(Vec::as_slice).unwrap_or_default();
             let new = new.get(element).map(Vec::as_slice).unwrap_or_default();
+            let mut difference = Self::default();
             match (old, new) {
-                ([] | [_], [] | [_]) => {
-                    let (old, new) = (old.first().copied(), new.first().copied());
-                    self.below(element.clone(), items.kind, old, new);
-                }
+                ([] | [_], [] | [_]) => difference.values(items.kind, old.first().copied(), new.first().copied()),
                 ([_, _, ..], [_, _, ..]) => {
-                    if old.len() != new.len() || !old.iter().zip(new).all(|(old, new)| same(old, new)) {
-                        self.mark(element, |found| &mut found.modified);
-                    }
+                    let are_same = old.len() == new.len() && old.iter().zip(new).all(|(old, new)| same(old, new));
+                    difference.is_modified = !are_same;
                 }
                 ([_, _, ..], _) => {
                     if let Some(new) = new.first() {
-                        self.below(element.clone(), items.kind, None, Some(new));
+                        difference.values(items.kind, None, Some(new));
                     }
-                    self.mark(element, |found| &mut found.removed);
+                    difference.is_removed = true;
                 }
                 _ => {
                     if let Some(old) = old.first() {
-                        self.below(element.clone(), items.kind, Some(old), None);
+                        difference.values(items.kind, Some(old), None);
                     }
-                    self.mark(element, |found| &mut found.added);
+                    difference.is_added = true;
                 }
             }
+            self.include(element, difference);
         }
     }
 
-    fn mark(&mut self, element: &Element, set: impl Fn(&mut Comparison) -> &mut FieldSet) {
-        self.path.push(element.clone());
-        set(&mut self.found).insert(&self.path);
-        self.path.pop();
+    /// Adds the difference of a member or item.
+    fn include(&mut self, element: &Element, part: Self) {
+        let Comparison {
+            added,
+            modified,
+            removed,
+        } = part.below;
+        self.below.added.insert_below(element, part.is_added, added);
+        self.below.modified.insert_below(element, part.is_modified, modified);
+        self.below.removed.insert_below(element, part.is_removed, removed);
     }
 }
 

@@ -56,7 +56,10 @@ pub(crate) fn apply(
             let mine = last_applied::unchanged_fields(kind, &live, write.api_version);
             let others: Vec<Conflict> = conflicts
                 .into_iter()
-                .filter(|conflict| !mine.contains(&conflict.path))
+                .filter_map(|Conflict { manager, mut fields }| {
+                    fields.subtract(&mine);
+                    (!fields.is_empty()).then_some(Conflict { manager, fields })
+                })
                 .collect();
             if !others.is_empty() {
                 return Err(NotApplied::Conflicts(others));
@@ -120,14 +123,13 @@ fn merged(
 
 fn conflicts(managers: &Managers, changes: &Changes) -> Vec<Conflict> {
     let of_manager = |(manager, owned): (&Manager, &Owned)| {
-        let paths = changes.taken_from(owned).paths();
-        let manager = manager.clone();
-        paths.into_iter().map(move |path| Conflict {
+        let fields = changes.taken_from(owned);
+        (!fields.is_empty()).then(|| Conflict {
             manager: manager.clone(),
-            path,
+            fields,
         })
     };
-    managers.iter().flat_map(of_manager).collect()
+    managers.iter().filter_map(of_manager).collect()
 }
 
 /// Removes the fields that the manager applied last time, not this time, and that no other manager owns.

@@ -1,34 +1,31 @@
 //! Conflicts of an applied configuration with other managers.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::managers::{Manager, Operation};
-use super::path::Element;
+use super::set::FieldSet;
 use crate::status::ApiError;
+use crate::types::paths::Paths;
 
-/// A field that a configuration changes and another manager owns.
+/// The maximum number of conflicts that an error lists for a manager.
+const MAX_LISTED: usize = 1_000;
+
+/// The fields of one manager that a configuration of another changes. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(super) manager: Manager,
-    pub(super) path: Vec<Element>,
+    pub(super) fields: FieldSet,
 }
 
 /// A configuration that is not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotApplied {
+    /// With one conflict for each manager.
     #[error("the configuration conflicts with other managers")]
     Conflicts(Vec<Conflict>),
     /// With the violations.
     #[error("failed to create typed patch object")]
     Mistyped(Vec<String>),
-}
-
-impl Conflict {
-    fn field(&self) -> String {
-        self.path.iter().map(ToString::to_string).collect()
-    }
 }
 
 /// The manager as upstream names it in conflicts.
@@ -45,40 +42,49 @@ fn title(manager: &Manager) -> String {
 
 /// The 409 of conflicts.
 pub(crate) fn error(conflicts: &[Conflict]) -> ApiError {
-    let causes: Vec<Value> = conflicts
+    let listed: Vec<(&Manager, Vec<String>)> = conflicts
         .iter()
-        .map(|conflict| {
-            json!({
-                "reason": "FieldManagerConflict",
-                "message": format!("conflict with {}", title(&conflict.manager)),
-                "field": conflict.field(),
-            })
+        .map(|conflict| (&conflict.manager, texts(&conflict.fields)))
+        .collect();
+    let causes: Vec<Value> = listed
+        .iter()
+        .flat_map(|(manager, fields)| {
+            let message = format!("conflict with {}", title(manager));
+            fields
+                .iter()
+                .map(move |field| json!({ "reason": "FieldManagerConflict", "message": message, "field": field }))
         })
         .collect();
+    let count = conflicts
+        .iter()
+        .fold(0_usize, |count, conflict| count.saturating_add(conflict.fields.len()));
     ApiError {
         details: Some(json!({ "causes": causes })),
-        ..ApiError::new(409, "Conflict", message(conflicts))
+        ..ApiError::new(409, "Conflict", message(count, listed))
     }
 }
 
-fn message(conflicts: &[Conflict]) -> String {
-    if let [conflict] = conflicts {
+fn texts(fields: &FieldSet) -> Vec<String> {
+    let mut paths = Paths::at_most(MAX_LISTED);
+    fields.collect_paths(&mut paths);
+    paths.into_texts()
+}
+
+fn message(count: usize, mut listed: Vec<(&Manager, Vec<String>)>) -> String {
+    if let [(manager, fields)] = listed.as_slice()
+        && let [field] = fields.as_slice()
+        && count == 1
+    {
         return format!(
-            "Apply failed with 1 conflict: conflict with {}: {}",
-            title(&conflict.manager),
-            conflict.field()
+            "Apply failed with 1 conflict: conflict with {}: {field}",
+            title(manager)
         );
     }
-    let mut of_managers: BTreeMap<&Manager, Vec<&Conflict>> = BTreeMap::new();
-    for conflict in conflicts {
-        of_managers.entry(&conflict.manager).or_default().push(conflict);
-    }
-    let mut managers: Vec<_> = of_managers.into_iter().collect();
-    managers.sort_by_key(|(manager, _)| (&manager.name, manager.operation, &manager.version));
+    listed.sort_by_key(|(manager, _)| (&manager.name, manager.operation, &manager.version));
     let mut lines = Vec::new();
-    for (manager, conflicts) in managers {
+    for (manager, fields) in listed {
         lines.push(format!("conflicts with {}:", title(manager)));
-        lines.extend(conflicts.iter().map(|conflict| format!("- {}", conflict.field())));
+        lines.extend(fields.iter().map(|field| format!("- {field}")));
     }
-    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+    format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
 }

@@ -5,34 +5,35 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::kind::{Kind, Scalar, Structure};
-use super::path::Element;
+use super::path::{Element, Position};
+use crate::types::paths::Paths;
 
-/// The violations of a configuration, each with its path, in upstream's words.
+/// The first hundred violations of a configuration, each with its path, in upstream's words.
 pub(crate) fn violations(kind: Kind<'_>, value: &Value) -> Vec<String> {
-    let mut found = Vec::new();
-    check(kind, value, "", &mut found);
-    found
+    let mut found = Paths::default();
+    check(kind, value, Position::Root, &mut found);
+    found.into_texts()
 }
 
-fn check(kind: Kind<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
-    let report = |found: &mut Vec<String>, what: String| {
-        let separator = if path.is_empty() { "" } else { ": " };
-        found.push(format!("{path}{separator}{what}"));
+fn check(kind: Kind<'_>, value: &Value, position: Position<'_>, found: &mut Paths) {
+    let report = |found: &mut Paths, what: &str| {
+        let separator = if matches!(position, Position::Root) { "" } else { ": " };
+        found.push(format_args!("{position}{separator}{what}"));
     };
     match (kind.structure(Some(value)), value) {
         (_, Value::Null) => {}
         (Structure::Scalar(scalar), value) => {
             if let Some(what) = mismatch(scalar, value) {
-                report(found, what);
+                report(found, &what);
             }
         }
         (Structure::Object(kind, _), Value::Object(members)) => {
             for (name, member) in members {
-                let path = format!("{path}.{name}");
+                let below = Position::Field(&position, name);
                 match kind.member(name) {
-                    Some((kind, _)) => check(kind, member, &path, found),
+                    Some((kind, _)) => check(kind, member, below, found),
                     None => {
-                        found.push(format!("{path}: field not declared in schema"));
+                        found.push(format_args!("{below}: field not declared in schema"));
                         return;
                     }
                 }
@@ -44,20 +45,19 @@ fn check(kind: Kind<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
                 let element = if items.is_associative() {
                     match items.element(item) {
                         Ok(element) => element,
-                        Err(why) => return report(found, format!("element {index}: {why}")),
+                        Err(why) => return report(found, &format!("element {index}: {why}")),
                     }
                 } else {
                     Element::Index(index)
                 };
-                let below = format!("{path}{element}");
                 if items.is_associative() && !seen.insert(element.clone()) {
-                    report(found, format!("duplicate entries for key {element}"));
+                    report(found, &format!("duplicate entries for key {element}"));
                 }
-                check(items.kind, item, &below, found);
+                check(items.kind, item, Position::Element(&position, &element), found);
             }
         }
-        (Structure::Object(..), value) => report(found, format!("expected map, got {}", shown(value))),
-        (Structure::List(_), value) => report(found, format!("expected list, got {}", shown(value))),
+        (Structure::Object(..), value) => report(found, &format!("expected map, got {}", shown(value))),
+        (Structure::List(_), value) => report(found, &format!("expected list, got {}", shown(value))),
     }
 }
 

@@ -25,7 +25,7 @@ fn below(kind: Kind<'_>, value: &Value) -> (bool, FieldSet) {
                 let (is_field, children) = below(kind, member);
                 let is_empty = member.is_null() || member.as_object().is_some_and(serde_json::Map::is_empty);
                 let is_field = is_field || is_empty || !declared;
-                fields.insert_below(Element::Field(name.clone()), is_field, children);
+                fields.insert_below(&Element::Field(name.clone()), is_field, children);
             }
         }
         (Structure::List(items), Value::Array(list)) => {
@@ -43,7 +43,7 @@ fn below(kind: Kind<'_>, value: &Value) -> (bool, FieldSet) {
                 } else {
                     below(items.kind, item).1
                 };
-                fields.insert_below(element.clone(), true, children);
+                fields.insert_below(element, true, children);
             }
         }
         (Structure::Object(..) | Structure::List(_), _) => {}
@@ -63,7 +63,7 @@ pub(crate) fn with_declared_parents(kind: Kind<'_>, fields: &FieldSet) -> FieldS
             },
         };
         let is_member = is_member || (declared && !children.is_empty());
-        result.insert_below(element.clone(), is_member, with_declared_parents(below, children));
+        result.insert_below(element, is_member, with_declared_parents(below, children));
     }
     result
 }

@@ -74,6 +74,27 @@ impl fmt::Display for Element {
     }
 }
 
+/// The position of a walk through an object, kept on the stack and formatted only for messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Position<'a> {
+    /// The object itself.
+    Root,
+    /// A member of an object.
+    Field(&'a Position<'a>, &'a str),
+    /// A member or an item.
+    Element(&'a Position<'a>, &'a Element),
+}
+
+impl fmt::Display for Position<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(above, name) => write!(f, "{above}.{name}"),
+            Self::Element(above, element) => write!(f, "{above}{element}"),
+        }
+    }
+}
+
 impl From<Value> for Scalar {
     fn from(value: Value) -> Self {
         Self(value)

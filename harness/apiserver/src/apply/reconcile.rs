@@ -26,13 +26,13 @@ fn joined(kind: Kind<'_>, fields: &FieldSet) -> FieldSet {
     let mut result = FieldSet::default();
     for (element, is_member, below) in fields.elements() {
         let Some(kind) = kind_below(kind, element) else {
-            result.insert_below(element.clone(), is_member, below.clone());
+            result.insert_below(element, is_member, below.clone());
             continue;
         };
         if !below.is_empty() && is_whole(kind) {
-            result.insert_below(element.clone(), true, FieldSet::default());
+            result.insert_below(element, true, FieldSet::default());
         } else {
-            result.insert_below(element.clone(), is_member, joined(kind, below));
+            result.insert_below(element, is_member, joined(kind, below));
         }
     }
     result

@@ -48,7 +48,7 @@ pub(crate) fn apply_scale(mut managers: Managers, write: ScaleWrite<'_>, force: 
         let conflicts: Vec<Conflict> = others
             .map(|(other, _)| Conflict {
                 manager: other.clone(),
-                path: self::path(".spec.replicas"),
+                fields: FieldSet::of_fields(&[&["spec", "replicas"]]),
             })
             .collect();
         if !conflicts.is_empty() {

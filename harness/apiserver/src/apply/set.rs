@@ -5,7 +5,8 @@ use std::collections::btree_map::Entry;
 
 use serde_json::{Map, Value};
 
-use super::path::{Element, InvalidElement};
+use super::path::{Element, InvalidElement, Position};
+use crate::types::paths::Paths;
 
 /// A set of fields and list items. A set contains a field independently of the fields below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,18 +48,15 @@ impl FieldSet {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
-        let node = self.nodes.entry(first.clone()).or_default();
-        if rest.is_empty() {
-            node.member = true;
-        } else {
-            node.children.insert(rest);
-        }
+        let mut children = Self::default();
+        children.insert(rest);
+        self.insert_below(first, rest.is_empty(), children);
     }
 
     /// Adds the fields of another set below an element, and the element itself if it is a member.
-    pub(crate) fn insert_below(&mut self, element: Element, member: bool, children: Self) {
+    pub(crate) fn insert_below(&mut self, element: &Element, member: bool, children: Self) {
         if member || !children.is_empty() {
-            let node = self.nodes.entry(element).or_default();
+            let node = self.nodes.entry(element.clone()).or_default();
             node.member |= member;
             node.children.extend(children);
         }
@@ -92,6 +90,10 @@ impl FieldSet {
 
     /// Adds all fields of another set.
     pub(crate) fn extend(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
         for (element, node) in other.nodes {
             match self.nodes.entry(element) {
                 Entry::Vacant(entry) => {
@@ -147,23 +149,25 @@ impl FieldSet {
         });
     }
 
-    /// The paths of all fields, those of a level before those below it.
-    pub(crate) fn paths(&self) -> Vec<Vec<Element>> {
-        let mut paths = Vec::new();
-        self.collect_paths(&mut Vec::new(), &mut paths);
-        paths
+    /// The number of fields.
+    pub(crate) fn len(&self) -> usize {
+        let counts = self
+            .elements()
+            .map(|(_, is_member, children)| usize::from(is_member).saturating_add(children.len()));
+        counts.fold(0, usize::saturating_add)
     }
 
-    fn collect_paths(&self, prefix: &mut Vec<Element>, paths: &mut Vec<Vec<Element>>) {
-        for (element, _, _) in self.elements().filter(|(_, member, _)| *member) {
-            let mut path = prefix.clone();
-            path.push(element.clone());
-            paths.push(path);
+    /// Collects the paths of the fields, those of a level before those below it.
+    pub(crate) fn collect_paths(&self, paths: &mut Paths) {
+        self.collect_below(Position::Root, paths);
+    }
+
+    fn collect_below(&self, position: Position<'_>, paths: &mut Paths) {
+        for (element, _, _) in self.elements().filter(|(_, is_member, _)| *is_member) {
+            paths.push(Position::Element(&position, element));
         }
         for (element, _, children) in self.elements() {
-            prefix.push(element.clone());
-            children.collect_paths(prefix, paths);
-            prefix.pop();
+            children.collect_below(Position::Element(&position, element), paths);
         }
     }
 
@@ -179,7 +183,7 @@ impl FieldSet {
             }
             let children = Self::parse(below)?;
             let member = below.get(".").is_some() || children.is_empty();
-            set.insert_below(Element::parse(name)?, member, children);
+            set.insert_below(&Element::parse(name)?, member, children);
         }
         Ok(set)
     }
@@ -202,6 +206,8 @@ impl FieldSet {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -234,31 +240,42 @@ mod tests {
     #[test]
     fn paths_of_a_level_come_first() {
         let fields = set(json!({ "f:a": { ".": {}, "f:z": {} }, "f:b": {} }));
-        let texts: Vec<String> = fields
-            .paths()
-            .iter()
-            .map(|path| path.iter().map(ToString::to_string).collect())
-            .collect();
-        assert_eq!(texts, [".a", ".b", ".a.z"]);
+        let mut paths = Paths::default();
+        fields.collect_paths(&mut paths);
+        assert_eq!(paths.into_texts(), [".a", ".b", ".a.z"]);
+        assert_eq!(fields.len(), 3);
+    }
+
+    fn set_of(paths: &[Vec<Element>]) -> FieldSet {
+        let mut set = FieldSet::default();
+        paths.iter().for_each(|path| set.insert(path));
+        set
     }
 
     fn any_set() -> impl Strategy<Value = FieldSet> {
+        any_paths().prop_map(|paths| set_of(&paths))
+    }
+
+    fn any_paths() -> impl Strategy<Value = Vec<Vec<Element>>> {
         let element = prop_oneof![
             prop::sample::select(vec!["a", "b", "c"]).prop_map(|name| Element::Field(name.to_owned())),
             (0..3).prop_map(|number| Element::Item(Value::from(number).into())),
             (0..2).prop_map(|number| Element::Key([("name".to_owned(), Value::from(number).into())].into())),
         ];
-        prop::collection::vec(prop::collection::vec(element, 1..4), 0..8).prop_map(|paths| {
-            let mut set = FieldSet::default();
-            paths.iter().for_each(|path| set.insert(path));
-            set
-        })
+        prop::collection::vec(prop::collection::vec(element, 1..4), 0..8)
     }
 
     proptest! {
         #[test]
         fn a_set_keeps_its_encoding(set in any_set()) {
             prop_assert_eq!(FieldSet::parse(&set.encode()).unwrap(), set);
+        }
+
+        #[test]
+        fn a_set_contains_what_was_inserted(paths in any_paths()) {
+            let set = set_of(&paths);
+            prop_assert!(paths.iter().all(|path| set.contains(path)));
+            prop_assert_eq!(set.len(), paths.iter().collect::<BTreeSet<_>>().len());
         }
 
         #[test]
@@ -271,9 +288,7 @@ mod tests {
             let mut joined = rest;
             joined.extend(common);
             prop_assert_eq!(&joined, &one);
-            for path in one.paths() {
-                prop_assert!(one.contains(&path));
-            }
+            prop_assert_eq!(joined.len(), one.len());
         }
     }
 }

@@ -246,3 +246,23 @@ fn managers_that_cannot_be_decoded_count_as_none() {
     let names: Vec<&Value> = managers.iter().map(|entry| &entry["manager"]).collect();
     assert_eq!(names, ["new", "before-first-apply"]);
 }
+
+/// An object in whose field `open` a key of 100,000 bytes holds 1,000 members.
+fn with_long_key(value: &str) -> Value {
+    let members: serde_json::Map<String, Value> =
+        (0..1_000).map(|number| (format!("m{number}"), value.into())).collect();
+    json!({ "open": { "k".repeat(100_000): members } })
+}
+
+#[test]
+fn an_error_does_not_repeat_a_long_key_for_each_field_below_it() {
+    let live = applied(&empty(), "old", &with_long_key("a"), false).unwrap();
+    let Err(NotApplied::Conflicts(conflicts)) = applied(&live, "new", &with_long_key("b"), false) else {
+        panic!("expected conflicts");
+    };
+    let error = super::conflict_error(&conflicts);
+    let start = "Apply failed with 1000 conflicts: conflicts with \"old\":\n- .spec.open.kkk";
+    assert!(error.message.starts_with(start));
+    assert!(error.message.len() < 200_000);
+    assert!(error.details.unwrap().to_string().len() < 200_000);
+}

@@ -1,11 +1,13 @@
 //! Workloads of the group apps. Resources, defaults and checks only: the server runs no controllers.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
+use super::fields::{default, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
-use super::syntax;
+use super::{claims, syntax};
 use crate::resource::{Generation, Printer, Resource};
 use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
@@ -109,7 +111,7 @@ fn prepare_stateful_set(new: &mut Value, _old: Option<&Value>) {
         default(new, "/spec/persistentVolumeClaimRetentionPolicy", occasion, "Retain");
     }
     for claim in super::fields::items_mut(new, "/spec/volumeClaimTemplates") {
-        default_within(claim, "/spec", "volumeMode", "Filesystem");
+        default(claim, "/spec", "volumeMode", "Filesystem");
         default(claim, "", "apiVersion", "v1");
         default(claim, "", "kind", "PersistentVolumeClaim");
         default(claim, "/status", "phase", "Pending");
@@ -253,6 +255,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     ];
     let mut errors = Vec::new();
     validate_workload(&mut errors, &with_volumes_of_claims(new), None, "statefulset");
+    validate_claim_templates(&mut errors, new);
     validate_set_policies(&mut errors, new);
     let Some(old) = old else { return errors };
     let fixed = |set: &Value| {
@@ -313,11 +316,19 @@ fn validate_set_policies(errors: &mut Vec<FieldError>, new: &Value) {
     }
 }
 
+/// Checks the claims that the set creates for each pod.
+fn validate_claim_templates(errors: &mut Vec<FieldError>, set: &Value) {
+    for (position, claim) in items(set, "/spec/volumeClaimTemplates").iter().enumerate() {
+        let path = format!("spec.volumeClaimTemplates[{position}].spec");
+        claims::validate_spec(errors, claim.get("spec").unwrap_or(&Value::Null), &path);
+    }
+}
+
 /// The set as its pods will see it: each claim adds a volume, replacing one of the same name.
 fn with_volumes_of_claims(set: &Value) -> Value {
     let mut set = set.clone();
     let claims = items(&set, "/spec/volumeClaimTemplates").iter();
-    let names: Vec<String> = claims.map(|claim| text(claim, "/metadata/name").to_owned()).collect();
+    let names: BTreeSet<String> = claims.map(|claim| text(claim, "/metadata/name").to_owned()).collect();
     if names.is_empty() {
         return set;
     }
@@ -325,8 +336,12 @@ fn with_volumes_of_claims(set: &Value) -> Value {
         .pointer(TEMPLATE)
         .map(|template| items(template, "/volumes").to_vec())
         .unwrap_or_default();
-    volumes.retain(|volume| !names.iter().any(|name| text(volume, "/name") == name));
-    volumes.extend(names.iter().map(|name| json!({ "name": name, "emptyDir": {} })));
+    volumes.retain(|volume| !names.contains(text(volume, "/name")));
+    volumes.extend(
+        names
+            .iter()
+            .map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } })),
+    );
     if let Some(template) = set.pointer_mut(TEMPLATE).and_then(Value::as_object_mut) {
         template.insert("volumes".to_owned(), volumes.into());
     }
@@ -487,7 +502,9 @@ mod tests {
     #[case::its_own("data", &[])]
     #[case::of_no_claim("other", &[r#"spec.template.spec.containers[0].volumeMounts[0].name: Not found: "other""#])]
     fn pods_of_a_stateful_set_mount_volumes_of_their_claims(#[case] mounted: &str, #[case] expected: &[&str]) {
-        let mut set = workload(json!({ "volumeClaimTemplates": [{ "metadata": { "name": "data" } }] }));
+        let storage = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
+        let claim = json!({ "metadata": { "name": "data" }, "spec": storage });
+        let mut set = workload(json!({ "volumeClaimTemplates": [claim] }));
         let mount = json!([{ "name": mounted, "mountPath": "/data" }]);
         set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mount;
         prepare_stateful_set(&mut set, None);

@@ -50,6 +50,13 @@ pub(super) fn dns_label(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     }
 }
 
+/// Checks a DNS subdomain if there is one.
+pub(super) fn optional_dns_subdomain(errors: &mut Vec<FieldError>, path: &str, text: &str) {
+    if !text.is_empty() {
+        dns_subdomain(errors, path, text);
+    }
+}
+
 /// A name such as that of an object.
 pub(super) fn dns_subdomain(errors: &mut Vec<FieldError>, path: &str, text: &str) {
     check(errors, path, text, is_dns_subdomain(text), DNS_SUBDOMAIN);

@@ -1,17 +1,15 @@
-//! PersistentVolumes and PersistentVolumeClaims.
+//! PersistentVolumes; [`claims`](super::claims) has the checks of claims.
 
-use quantity::Quantity;
 use serde_json::Value;
 
 use super::builder::ResourceBuilder;
-use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
+use super::fields::{default, immutable, members, one_of, same, text};
 use super::pods::sources;
-use super::syntax;
+use super::{claims, syntax};
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
 
-const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 /// The volume types: the spec sets exactly one of these members.
 const SOURCES: [&str; 22] = [
     "awsElasticBlockStore",
@@ -64,8 +62,8 @@ pub(super) fn resources() -> Vec<Resource> {
         .status()
         .returns_deleted()
         .printer(printers::claims())
-        .prepare(prepare_claim)
-        .validate(validate_claim)
+        .prepare(claims::prepare)
+        .validate(claims::validate)
         .build(),
     ]
 }
@@ -76,33 +74,7 @@ fn prepare_volume(new: &mut Value, old: Option<&Value>) {
     sources::prepare(new, "/spec");
     default(new, "/status", "phase", "Pending");
     if old.is_none() {
-        protect(new, "kubernetes.io/pv-protection");
-    }
-}
-
-/// Protects a new object from deletion while it is in use, as upstream's admission plugin StorageObjectInUse does.
-fn protect(new: &mut Value, finalizer: &str) {
-    if items(new, "/metadata/finalizers")
-        .iter()
-        .any(|known| known == finalizer)
-    {
-        return;
-    }
-    let Some(metadata) = object(new, "/metadata") else {
-        return;
-    };
-    match metadata.entry("finalizers").or_insert(Value::Null) {
-        Value::Array(finalizers) => finalizers.push(finalizer.into()),
-        empty @ Value::Null => *empty = serde_json::json!([finalizer]),
-        _ => {}
-    }
-}
-
-fn prepare_claim(new: &mut Value, old: Option<&Value>) {
-    default(new, "/spec", "volumeMode", "Filesystem");
-    default(new, "/status", "phase", "Pending");
-    if old.is_none() {
-        protect(new, "kubernetes.io/pvc-protection");
+        claims::protect(new, "kubernetes.io/pv-protection");
     }
 }
 
@@ -114,7 +86,8 @@ fn sources(volume: &Value) -> Vec<(&str, &Value)> {
 
 fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    validate_access_modes(&mut errors, new, "");
+    let spec = new.get("spec").unwrap_or(&Value::Null);
+    claims::validate_access_modes(&mut errors, spec, "spec", "");
     let capacity = new.pointer("/spec/capacity");
     if same(capacity, None) {
         errors.push(FieldError::required("spec.capacity", ""));
@@ -127,9 +100,8 @@ fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         ));
     }
     validate_capacity(&mut errors, new);
-    let spec = new.get("spec").unwrap_or(&Value::Null);
     sources::validate(&mut errors, spec, "spec");
-    sources::validate_class(&mut errors, text(spec, "/storageClassName"), "spec.storageClassName");
+    syntax::optional_dns_subdomain(&mut errors, "spec.storageClassName", text(spec, "/storageClassName"));
     validate_source(&mut errors, spec);
     match sources(new).as_slice() {
         [] => errors.push(FieldError::required("spec", "must specify a volume type")),
@@ -166,7 +138,9 @@ fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
 fn validate_capacity(errors: &mut Vec<FieldError>, new: &Value) {
     const PATH: &str = "spec.capacity[storage]";
     let value = new.pointer("/spec/capacity/storage");
-    let Some(storage) = storage_of(value) else { return };
+    let Some(storage) = claims::storage_of(value) else {
+        return;
+    };
     if storage.value() < 0 {
         let number = i64::try_from(storage.value()).unwrap_or(i64::MIN);
         errors.push(FieldError::invalid(PATH, number, "must be a valid resource quantity"));
@@ -198,143 +172,11 @@ fn validate_source(errors: &mut Vec<FieldError>, spec: &Value) {
     }
 }
 
-fn validate_access_modes(errors: &mut Vec<FieldError>, object: &Value, if_none: &str) {
-    let modes = items(object, "/spec/accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required("spec.accessModes", if_none));
-    }
-    if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
-        let why = "may not use ReadWriteOncePod with other access modes";
-        errors.push(FieldError::forbidden("spec.accessModes", why));
-    }
-    for mode in modes
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|mode| !ACCESS_MODES.contains(mode))
-    {
-        errors.push(FieldError::not_supported("spec.accessModes", mode, &ACCESS_MODES));
-    }
-}
-
-fn validate_claim(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    validate_access_modes(&mut errors, new, "at least 1 access mode is required");
-    sources::validate_class(
-        &mut errors,
-        text(new, "/spec/storageClassName"),
-        "spec.storageClassName",
-    );
-    let selector = new.pointer("/spec/selector").unwrap_or(&Value::Null);
-    syntax::label_selector(&mut errors, selector, "spec.selector");
-    match new
-        .pointer("/spec/resources/requests/storage")
-        .filter(|storage| is_set(Some(storage)))
-    {
-        None => errors.push(FieldError::required("spec.resources[storage]", "")),
-        Some(storage) => {
-            if storage_of(Some(storage)).is_some_and(|storage| storage.value() <= 0) {
-                let path = "spec.resources[storage]";
-                errors.push(FieldError::invalid(path, storage.clone(), "must be greater than zero"));
-            }
-        }
-    }
-    one_of(
-        &mut errors,
-        new,
-        "/spec/volumeMode",
-        "spec.volumeMode",
-        &["Block", "Filesystem"],
-    );
-    if let Some(old) = old {
-        validate_claim_update(&mut errors, new, old);
-    }
-    errors
-}
-
-fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
-    let is_bound = text(new, "/status/phase") == "Bound";
-    let fixed = |claim: &Value| {
-        let mut spec = claim.get("spec").cloned().unwrap_or_default();
-        if let Some(spec) = spec.as_object_mut() {
-            if text(old, "/spec/volumeName").is_empty() {
-                spec.remove("volumeName");
-            }
-            if old.pointer("/spec/storageClassName").is_none_or(Value::is_null) {
-                spec.remove("storageClassName");
-            }
-            // Only a bound claim can grow, or get other attributes.
-            if is_bound {
-                spec.remove("volumeAttributesClassName");
-                if let Some(requests) = spec
-                    .get_mut("resources")
-                    .and_then(|resources| resources.get_mut("requests"))
-                    .and_then(Value::as_object_mut)
-                {
-                    requests.remove("storage");
-                }
-            }
-        }
-        spec
-    };
-    if !same(Some(&fixed(new)), Some(&fixed(old))) {
-        let why =
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        errors.push(FieldError::forbidden("spec", why));
-    }
-    let requested = |claim: &Value| storage_of(claim.pointer("/spec/resources/requests/storage"));
-    let (Some(wanted), Some(before)) = (requested(new), requested(old)) else {
-        return;
-    };
-    let held = storage_of(old.pointer("/status/capacity/storage"));
-    // A failed expansion can be taken back, but never to what the volume has.
-    if wanted.compare(&before).is_lt() && held.is_some_and(|held| wanted.compare(&held).is_le()) {
-        let why = "field can not be less than status.capacity";
-        errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
-    }
-}
-
-fn storage_of(value: Option<&Value>) -> Option<Quantity> {
-    value?.as_str()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
-
-    fn claim(storage: &str, volume: &str) -> Value {
-        json!({ "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": { "requests": { "storage": storage } },
-            "volumeName": volume,
-        } })
-    }
-
-    fn bound(mut claim: Value) -> Value {
-        claim["status"] = json!({ "phase": "Bound", "capacity": { "storage": "1Gi" } });
-        claim
-    }
-
-    fn of_class(class: &str) -> Value {
-        let mut claim = claim("1Gi", "");
-        claim["spec"]["storageClassName"] = json!(class);
-        claim
-    }
-
-    #[rstest]
-    #[case(claim("1Gi", ""), claim("1Gi", "pv"), 0)]
-    #[case(claim("1Gi", "pv"), claim("2Gi", "pv"), 1)]
-    #[case(bound(claim("1Gi", "pv")), bound(claim("2Gi", "pv")), 0)]
-    #[case(bound(claim("3Gi", "pv")), bound(claim("2Gi", "pv")), 0)]
-    #[case(bound(claim("3Gi", "pv")), bound(claim("1Gi", "pv")), 1)]
-    #[case(claim("1Gi", "pv"), claim("1Gi", "other"), 1)]
-    #[case(claim("1Gi", ""), of_class("a"), 0)]
-    #[case(of_class("a"), of_class("b"), 1)]
-    fn a_claim_binds_once_and_only_grows(#[case] old: Value, #[case] new: Value, #[case] expected: usize) {
-        assert_eq!(validate_claim(&new, Some(&old)).len(), expected);
-    }
 
     #[test]
     fn a_volume_has_one_immutable_source() {

@@ -3,22 +3,38 @@
 
 use std::fmt::Display;
 
-/// The maximum number of paths: that of upstream's decoder.
+/// The maximum number of paths, unless stated otherwise: that of upstream's decoder.
 const MAX_COUNT: usize = 100;
 /// The maximum size of all paths but the last, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// A bounded list of paths.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Paths {
     texts: Vec<String>,
     bytes: usize,
+    max_count: usize,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self::at_most(MAX_COUNT)
+    }
 }
 
 impl Paths {
+    /// An empty list for this number of paths.
+    pub(crate) fn at_most(max_count: usize) -> Self {
+        Self {
+            texts: Vec::new(),
+            bytes: 0,
+            max_count,
+        }
+    }
+
     /// Adds a path, unless there are too many.
     pub(crate) fn push(&mut self, path: impl Display) {
-        if self.texts.len() < MAX_COUNT && self.bytes < MAX_BYTES {
+        if self.texts.len() < self.max_count && self.bytes < MAX_BYTES {
             let text = path.to_string();
             self.bytes = self.bytes.saturating_add(text.len());
             self.texts.push(text);

@@ -53,7 +53,12 @@ fn pod_spec() -> Value {
 
 /// Path, object and status.
 fn objects() -> Vec<(String, Value, Value)> {
-    let template = json!({ "metadata": { "labels": { "app": "a" } }, "spec": pod_spec() });
+    let mut template = json!({ "metadata": { "labels": { "app": "a" } }, "spec": pod_spec() });
+    // Pods of a workload must not end by themselves.
+    template["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("activeDeadlineSeconds");
     let selector = json!({ "matchLabels": { "app": "a" } });
     let annotations = json!({
         "deployment.kubernetes.io/revision": 1, "deployment.kubernetes.io/desired-replicas": 1,

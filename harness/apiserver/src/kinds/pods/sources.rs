@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::fields::{default, default_within, items, items_mut, text};
-use crate::kinds::syntax;
+use crate::kinds::claims;
+use crate::kinds::fields::{default, default_within, is_set, items, items_mut, members, text};
 use crate::status::FieldError;
 
 /// Sets the defaults of sources that pods and persistent volumes have; `parent` is the pointer to the source's object.
@@ -44,12 +44,17 @@ pub(super) fn prepare_volume(volume: &mut Value) {
     let policy = if is_latest { "Always" } else { "IfNotPresent" };
     default_within(volume, "/image", "pullPolicy", policy);
     default_within(volume, "/ephemeral/volumeClaimTemplate", "metadata", json!({}));
-    default_within(
-        volume,
-        "/ephemeral/volumeClaimTemplate/spec",
-        "volumeMode",
-        "Filesystem",
-    );
+    if volume
+        .pointer("/ephemeral/volumeClaimTemplate")
+        .is_some_and(Value::is_object)
+    {
+        default(
+            volume,
+            "/ephemeral/volumeClaimTemplate/spec",
+            "volumeMode",
+            "Filesystem",
+        );
+    }
     for item in items_mut(volume, "/downwardAPI/items") {
         default_within(item, "/fieldRef", "apiVersion", "v1");
     }
@@ -101,9 +106,33 @@ pub(in crate::kinds) fn validate(errors: &mut Vec<FieldError>, volume: &Value, p
     required(errors, "vsphereVolume", &["volumePath"]);
 }
 
+/// Checks the template of the claim that a pod's ephemeral volume creates.
+fn validate_claim_template(errors: &mut Vec<FieldError>, template: &Value, path: &str) {
+    for (field, value) in members(template, "/metadata") {
+        if !matches!(field, "labels" | "annotations") && is_set(Some(value)) {
+            errors.push(FieldError::forbidden(
+                format!("{path}.metadata.{field}"),
+                "cannot be set",
+            ));
+        }
+    }
+    let spec = template.get("spec").unwrap_or(&Value::Null);
+    claims::validate_spec(errors, spec, &format!("{path}.spec"));
+}
+
 /// Checks a pod's volume.
 pub(super) fn validate_volume(errors: &mut Vec<FieldError>, volume: &Value, path: &str) {
     validate(errors, volume, path);
+    if let Some(ephemeral) = volume.get("ephemeral").filter(|source| source.is_object()) {
+        let path = format!("{path}.ephemeral.volumeClaimTemplate");
+        match ephemeral
+            .get("volumeClaimTemplate")
+            .filter(|template| template.is_object())
+        {
+            Some(template) => validate_claim_template(errors, template, &path),
+            None => errors.push(FieldError::required(path, "")),
+        }
+    }
     let has = |source: &str| volume.get(source).is_some_and(Value::is_object);
     for (source, field) in [
         ("secret", "secretName"),
@@ -139,12 +168,5 @@ pub(super) fn validate_volume(errors: &mut Vec<FieldError>, volume: &Value, path
 fn no_backsteps(errors: &mut Vec<FieldError>, place: &str, path: &str) {
     if place.split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, place, "must not contain '..'"));
-    }
-}
-
-/// Checks the name of a storage class, which may be missing.
-pub(in crate::kinds) fn validate_class(errors: &mut Vec<FieldError>, class: &str, path: &str) {
-    if !class.is_empty() {
-        syntax::dns_subdomain(errors, path, class);
     }
 }

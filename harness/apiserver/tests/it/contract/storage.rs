@@ -374,3 +374,59 @@ fn deprecated_kinds_have_a_warning() {
         site.step("DELETE", &format!("{endpoints}/a"), Value::Null).await;
     });
 }
+
+#[test]
+fn a_data_source_of_a_claim() {
+    contract!(async |site: &Site| {
+        let snapshot = json!({ "apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "a" });
+        let other = json!({ "kind": "PersistentVolumeClaim", "name": "a" });
+        let elsewhere = with(&snapshot, json!({ "namespace": "other" }));
+        for (what, sources) in [
+            ("empty", json!({ "dataSource": {}, "dataSourceRef": {} })),
+            ("kind", json!({ "dataSource": { "kind": "Odd", "name": "a" } })),
+            (
+                "kind of a reference",
+                json!({ "dataSourceRef": { "kind": "Odd", "name": "a" } }),
+            ),
+            (
+                "group",
+                json!({ "dataSource": with(&snapshot, json!({ "apiGroup": "A_b" })) }),
+            ),
+            (
+                "group of a reference",
+                json!({ "dataSourceRef": with(&snapshot, json!({ "apiGroup": "A_b" })) }),
+            ),
+            ("others", json!({ "dataSource": snapshot, "dataSourceRef": other })),
+            (
+                "namespace",
+                json!({ "dataSource": snapshot, "dataSourceRef": elsewhere }),
+            ),
+            (
+                "bad namespace",
+                json!({ "dataSourceRef": with(&snapshot, json!({ "namespace": "A_b" })) }),
+            ),
+        ] {
+            site.causes(what, "POST", &format!("{CLAIMS}?dryRun=All"), claim(sources))
+                .await;
+        }
+        for (what, sources) in [
+            ("source", json!({ "dataSource": snapshot })),
+            (
+                "other kind of source",
+                json!({ "dataSource": { "apiGroup": "example.com", "kind": "Odd", "name": "a" } }),
+            ),
+            ("reference", json!({ "dataSourceRef": other })),
+            (
+                "other kind of reference",
+                json!({ "dataSourceRef": { "apiGroup": "example.com", "kind": "Odd", "name": "a" } }),
+            ),
+            ("reference elsewhere", json!({ "dataSourceRef": elsewhere })),
+        ] {
+            let created = site
+                .quietly("POST", &format!("{CLAIMS}?dryRun=All"), &[], claim(sources))
+                .await;
+            let kinds = ["dataSource", "dataSourceRef"].map(|field| &created.body["spec"][field]["kind"]);
+            site.note(&format!("{what}: {} {} {}", created.code, kinds[0], kinds[1]));
+        }
+    });
+}

@@ -398,6 +398,79 @@ fn a_claim_template_of_a_stateful_set() {
 }
 
 #[test]
+fn claim_templates_of_a_stateful_set_are_checked() {
+    contract!(async |site: &Site| {
+        let storage = json!({ "requests": { "storage": "1Gi" } });
+        let good = json!({ "accessModes": ["ReadWriteOnce"], "resources": storage });
+        let claim = |name: &str, spec: &Value| json!({ "metadata": { "name": name }, "spec": spec });
+        for (what, claims) in [
+            ("empty", json!([{}])),
+            ("no spec", json!([{ "metadata": { "name": "data" } }])),
+            ("no name", json!([{ "spec": good }])),
+            ("name", json!([claim("A_name", &good)])),
+            ("doubled name", json!([claim("data", &good), claim("data", &good)])),
+            ("two without a name", json!([claim("", &good), claim("", &good)])),
+            (
+                "access mode",
+                json!([claim("data", &with(&good, json!({ "accessModes": ["Odd"] })))]),
+            ),
+            (
+                "storage",
+                json!([claim(
+                    "data",
+                    &with(&good, json!({ "resources": { "requests": { "storage": "0" } } }))
+                )]),
+            ),
+            (
+                "others",
+                json!([claim(
+                    "data",
+                    &with(
+                        &good,
+                        json!({
+                            "storageClassName": "A_class",
+                            "volumeMode": "Odd",
+                            "selector": { "matchLabels": { "a": "-" } },
+                            "dataSource": { "kind": "Odd", "name": "" },
+                        })
+                    )
+                )]),
+            ),
+        ] {
+            let spec = json!({ "serviceName": "s", "volumeClaimTemplates": claims });
+            site.causes(what, "POST", &format!("{APPS}/statefulsets?dryRun=All"), workload(spec))
+                .await;
+        }
+    });
+}
+
+#[test]
+fn a_claim_template_of_a_pod_is_checked() {
+    contract!(async |site: &Site| {
+        for (what, template) in [
+            ("none", json!(null)),
+            ("empty", json!({})),
+            ("no spec", json!({ "metadata": { "labels": { "a": "b" } } })),
+            ("empty spec", json!({ "spec": {} })),
+            (
+                "name",
+                json!({ "metadata": { "name": "a" }, "spec": { "accessModes": ["ReadWriteOnce"] } }),
+            ),
+            (
+                "others",
+                json!({ "spec": { "accessModes": ["Odd"], "volumeMode": "Odd", "storageClassName": "A_class" } }),
+            ),
+        ] {
+            let pod = json!({ "metadata": { "name": "a" }, "spec": {
+                "containers": [{ "name": "c", "image": "i:1" }],
+                "volumes": [{ "name": "data", "ephemeral": { "volumeClaimTemplate": template } }],
+            } });
+            site.causes(what, "POST", &format!("{PODS}?dryRun=All"), pod).await;
+        }
+    });
+}
+
+#[test]
 fn ports_of_a_pod() {
     contract!(async |site: &Site| {
         let pod = |ports: Value| json!({ "metadata": { "name": "a" }, "spec": { "containers": [{ "name": "c", "image": "i:1", "ports": ports }] } });

@@ -104,13 +104,10 @@ fn the_fields_must_have_the_types_of_the_kind() {
         ] {
             brief(site, &path, "one", deployment(spec)).await;
         }
-        brief(
-            site,
-            &format!("{MAPS}/a"),
-            "one",
-            map(json!({ "k": 5, "l": true, "m": {}, "n": [] })),
-        )
-        .await;
+        // Upstream lists several violations of a map in any order.
+        for value in [json!(5), json!(true), json!({}), json!([])] {
+            brief(site, &format!("{MAPS}/a"), "one", map(json!({ "k": value }))).await;
+        }
         brief(site, &format!("{MAPS}/a"), "one", map(json!("text"))).await;
     });
 }
