@@ -147,7 +147,12 @@ fn annotations() -> Scenario {
         "health_check_annotations",
         "Annotations exclude machines, pause a check, and request a replacement; the value false does not.",
     );
-    checked(story, 3, json!({}))
+    // mcm itself does not replace the machine that the check excludes.
+    let patient = Pool {
+        patient: true,
+        ..pool(3)
+    };
+    checked_pool(story, &patient, json!({}))
         .step(annotate("Machine", "md-a-1", keys::SKIP_REMEDIATION_ANNOTATION, "true"))
         .eventually(slack(), healthy(2, 2))
         .step(kubelet("md-a-1", KubeletAction::Partition))

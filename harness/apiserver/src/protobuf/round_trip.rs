@@ -159,7 +159,9 @@ proptest! {
         for value in [&mut canonical, &mut expected] {
             types::canonicalise(name, value);
         }
-        let twice = round_trip(&canonical);
+        let mut twice = round_trip(&canonical);
+        // Decoding drops zeros, which the server adds again.
+        types::canonicalise(name, &mut twice);
         prop_assert_eq!(&twice, &canonical);
         prop_assert!(contains(&trimmed(&canonical), &trimmed(&expected)), "{} lacks parts of {}", canonical, expected);
     }
