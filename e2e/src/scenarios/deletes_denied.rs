@@ -1,10 +1,10 @@
-//! An admission policy denies deletions of Machines: like `deletes_refused`, but on an external API server.
+//! An admission policy denies deletions of Machines: like `deletes_refused`, where a fault does.
 
 use mcm_api::{Phase, keys};
 use scenario::builder::{
     all, annotate, apply, creation_timeout, delete, deletion_forbidden, exists, phase, slack, vm_count,
 };
-use scenario::{Scenario, StageKind, fixtures};
+use scenario::{Scenario, fixtures};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};
@@ -19,10 +19,6 @@ pub(super) fn scenario() -> Scenario {
         "deletes_denied",
         "An admission policy denies machine deletions that users request through Nodes: mcm retries them until they \
          succeed.",
-    )
-    .only_on(
-        [StageKind::Envtest, StageKind::Kind],
-        "it needs cluster-wide admission policies; deletes_refused does the same without them",
     )
     .step(apply(policy()))
     .step(apply(binding()))

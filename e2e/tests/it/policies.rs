@@ -1,5 +1,5 @@
-//! The admission policies of `deploy/rbac` for accounts with fixed tasks: operators of preservations, and mcm in kube-system. Needs the
-//! real API server, because the embedded one has no admission policies; skipped if its programs are not available.
+//! The admission policies of `deploy/rbac` for accounts with fixed tasks: operators of preservations, and mcm in kube-system. On the
+//! embedded server, and on a real one if its programs are available.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,6 +37,16 @@ const BOOTSTRAP_TOKENS: File = (
 
 const MACHINE: &str = "m-1";
 const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
+
+/// An administrator of an embedded server with roles.
+pub(crate) fn embedded() -> kube::Client {
+    let options = apiserver::Options {
+        authorization: apiserver::Authorization::Rbac,
+        ..apiserver::Options::new(Clock::wall(), clock::Seed::new(1))
+    };
+    let server = apiserver::Server::new(options).unwrap();
+    kube::Client::new(server.service(apiserver::Identity::admin()), "default")
+}
 
 /// Creates the policies of a file.
 pub(crate) async fn install_policies(client: &kube::Client, (file, content): File) {
@@ -229,7 +239,15 @@ async fn bind_operator(client: &kube::Client) {
 #[ignore = "long: a real control plane"]
 async fn operators_change_only_preservations_of_a_machine_on_a_real_control_plane() {
     let Some(cluster) = Cluster::start().await else { return };
-    let administrator = &cluster.client;
+    operators_change_only_preservations(&cluster.client).await;
+}
+
+#[tokio::test]
+async fn operators_change_only_preservations_of_a_machine() {
+    operators_change_only_preservations(&embedded()).await;
+}
+
+async fn operators_change_only_preservations(administrator: &kube::Client) {
     Role::Both.install(administrator, NAMESPACE).await.unwrap();
     bind_operator(administrator).await;
     create_machine(administrator).await;
@@ -305,7 +323,15 @@ fn secret(name: &str, secret_type: &str) -> Secret {
 #[ignore = "long: a real control plane"]
 async fn mcm_creates_and_deletes_only_bootstrap_tokens_on_a_real_control_plane() {
     let Some(cluster) = Cluster::start().await else { return };
-    let administrator = &cluster.client;
+    mcm_writes_only_bootstrap_tokens(&cluster.client).await;
+}
+
+#[tokio::test]
+async fn mcm_creates_and_deletes_only_bootstrap_tokens() {
+    mcm_writes_only_bootstrap_tokens(&embedded()).await;
+}
+
+async fn mcm_writes_only_bootstrap_tokens(administrator: &kube::Client) {
     Role::Both.install(administrator, NAMESPACE).await.unwrap();
     let secrets = |client: &kube::Client| Api::<Secret>::namespaced(client.clone(), "kube-system");
     let (own, of_administrator) = (

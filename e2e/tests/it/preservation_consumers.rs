@@ -1,6 +1,5 @@
 //! Consumers, which may only request preservations: what `deploy/rbac/preservation-admission.yaml` denies them
-//! and nobody else. Needs the real API server, because the embedded one has no admission policies; skipped if
-//! its programs are not available.
+//! and no other accounts. On the embedded server, and on a real one if its programs are available.
 
 use clock::Clock;
 use k8s_openapi::api::core::v1::Node;
@@ -11,7 +10,7 @@ use stage::role::Role;
 use stage::{NAMESPACE, deploy};
 
 use crate::existing::Cluster;
-use crate::policies::{HEEDED, PRESERVATION, PROBE, account, acting_as, install_policies};
+use crate::policies::{HEEDED, PRESERVATION, PROBE, account, acting_as, embedded, install_policies};
 
 const NODE: &str = "m-1";
 /// A consumer that may also update Nodes.
@@ -170,9 +169,17 @@ async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> boo
 
 #[tokio::test]
 #[ignore = "long: a real control plane"]
-async fn consumers_change_only_preservation_requests_of_a_node() {
+async fn consumers_change_only_preservation_requests_of_a_node_on_a_real_control_plane() {
     let Some(cluster) = Cluster::start().await else { return };
-    let administrator = &cluster.client;
+    consumers_change_only_requests(&cluster.client).await;
+}
+
+#[tokio::test]
+async fn consumers_change_only_preservation_requests_of_a_node() {
+    consumers_change_only_requests(&embedded()).await;
+}
+
+async fn consumers_change_only_requests(administrator: &kube::Client) {
     Role::Both.install(administrator, NAMESPACE).await.unwrap();
     deploy::apply(administrator, &rights()).await.unwrap();
     let nodes: Api<Node> = Api::all(administrator.clone());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
@@ -62,6 +63,18 @@ impl Identity {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self
+    }
+
+    /// The user as in reviews.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({ "username": self.user, "groups": self.groups });
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     /// The user with all permissions.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clock::Stream;
 use parking_lot::Mutex;
 
+use crate::admission::{self, Admission};
 use crate::authority::Authority;
 use crate::authorization::Authorizer;
 use crate::data::Data;
@@ -29,6 +30,8 @@ pub(crate) struct Inner {
     pub(crate) authority: Option<Authority>,
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
+    /// The policies that decide about writes.
+    pub(crate) admission: Admission,
     pub(crate) faults: Faults,
     /// The bodies of requests in progress.
     pub(crate) in_flight: InFlight,
@@ -60,5 +63,15 @@ impl Inner {
     /// A random timeout between `least` and twice that.
     pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
         least.saturating_add(self.lifetimes.lock().below(least))
+    }
+}
+
+impl admission::Context for Inner {
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
     }
 }

@@ -13,6 +13,7 @@
 // Numbers come from users: arithmetic saturates, or is checked. An exception states why it cannot overflow.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
+mod admission;
 mod apply;
 pub mod authority;
 pub mod authorization;
@@ -37,9 +38,11 @@ pub mod metrics;
 pub mod observe;
 pub mod openapi;
 pub mod patch;
+mod policies;
 pub mod protobuf;
 pub mod registry;
 pub mod resource;
+pub mod reviewer;
 pub mod schema;
 pub mod seeds;
 pub mod selector;

@@ -16,6 +16,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::admission::Admission;
 use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
 use crate::data::{Data, DataError, Opened};
@@ -224,6 +225,7 @@ impl Server {
         }
         registry.seed_cluster(&mut seed.stream("apiserver cluster ids"), loaded.is_some())?;
         let authorizer = Authorizer::new(authorization, registry.store());
+        let admission = Admission::new(registry.store());
         let inner = Inner {
             registry,
             observer,
@@ -231,6 +233,7 @@ impl Server {
             authority,
             tokens: Mutex::new(tokens),
             authorizer,
+            admission,
             faults,
             in_flight: InFlight::default(),
             metrics: Metrics::new(metrics),

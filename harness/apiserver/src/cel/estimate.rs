@@ -25,6 +25,8 @@ pub(crate) struct Problem(String);
 pub(crate) struct Environment {
     text: Vec<char>,
     variables: Vec<(String, Type)>,
+    /// The functions of natives among the variables.
+    natives: &'static [(&'static str, Type)],
 }
 
 impl Environment {
@@ -32,7 +34,14 @@ impl Environment {
         Self {
             text: text.chars().collect(),
             variables,
+            natives: &[],
         }
+    }
+
+    /// Declares functions of natives, with the types of their results.
+    pub(crate) fn with_functions(mut self, natives: &'static [(&'static str, Type)]) -> Self {
+        self.natives = natives;
+        self
     }
 
     /// The estimate of an expression.
@@ -275,6 +284,12 @@ impl Environment {
             let part = self.estimate(part)?;
             cost = cost.saturating_add(part.cost);
             types.push(part.type_);
+        }
+        if let Some((_, result)) = self.natives.iter().find(|(own, _)| *own == function) {
+            return Ok(Estimate {
+                cost: cost.saturating_add(1),
+                type_: result.clone(),
+            });
         }
         if !functions::is_known(function) {
             return Err(self.problem(at, &format!("undeclared reference to '{function}' (in container '')")));

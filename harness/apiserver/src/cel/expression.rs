@@ -138,6 +138,31 @@ pub(super) enum ComprehensionKind {
 }
 
 impl Expression {
+    /// How deeply the expression is nested.
+    pub(crate) fn height(&self) -> usize {
+        self.height
+    }
+
+    /// Whether the expression is a variable or a part of one, without operators and functions, or can be one.
+    pub(crate) fn is_part(&self) -> bool {
+        match &self.kind {
+            Kind::Name(_) | Kind::Select { .. } | Kind::Index { .. } => true,
+            Kind::Conditional { yes, no, .. } => yes.is_part() || no.is_part(),
+            _ => false,
+        }
+    }
+
+    /// Whether the expression uses the member of a variable.
+    pub(crate) fn uses_member(&self, variable: &str, member: &str) -> bool {
+        let is_it = match &self.kind {
+            Kind::Select { operand, field } => {
+                field == member && matches!(&operand.kind, Kind::Name(own) if own == variable)
+            }
+            _ => false,
+        };
+        is_it || self.kind.parts().iter().any(|part| part.uses_member(variable, member))
+    }
+
     /// Whether the expression uses a variable.
     pub(crate) fn uses(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Name(own) if own == name) || self.kind.parts().iter().any(|part| part.uses(name))

@@ -257,6 +257,8 @@ pub(crate) fn call(function: &str, target: Option<Value>, arguments: Vec<Value>)
     if let Some(found) = own(function, target.as_ref(), &arguments) {
         return found;
     }
+    let is_conversion =
+        matches!(function, "int" | "uint" | "double") && matches!(arguments.as_slice(), [Value::String(_)]);
     let called = AssertUnwindSafe(|| {
         LIBRARY.with(|library| {
             let mut scope = library.new_inner_scope();
@@ -282,6 +284,7 @@ pub(crate) fn call(function: &str, target: Option<Value>, arguments: Vec<Value>)
     });
     match catch_unwind(called) {
         Ok(Ok(value)) => Ok(value),
+        Ok(Err(_)) if is_conversion => Err(format!("type conversion error from 'string' to '{function}'")),
         Ok(Err(error)) => Err(message(&error)),
         Err(_) => Err(format!("the function {function} failed")),
     }
@@ -355,6 +358,12 @@ fn own(function: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Re
             Some(items.iter().cloned().fold(Ok(zero), sum))
         }
         ("dyn", None, [value]) => Some(Ok(value.clone())),
+        ("string", None, [Value::Bool(value)]) => Some(Ok(value.to_string().into())),
+        ("split", Some(Value::String(text)), [Value::String(separator), rest @ ..]) => match rest {
+            [] => Some(Ok(split(text, separator, -1))),
+            [Value::Int(most)] => Some(Ok(split(text, separator, *most))),
+            _ => None,
+        },
         ("bool", None, [value @ Value::Bool(_)]) => Some(Ok(value.clone())),
         ("bool", None, [Value::String(text)]) => Some(match text.as_str() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
@@ -365,6 +374,25 @@ fn own(function: &str, target: Option<&Value>, arguments: &[Value]) -> Option<Re
         ("type", None, [value]) => type_of(value).map(Ok),
         _ => None,
     }
+}
+
+/// Splits a text as Go does: an empty separator splits it into characters; a negative limit is none.
+fn split(text: &str, separator: &str, most: i64) -> Value {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let parts: Vec<&str> = if separator.is_empty() {
+        let starts = text.char_indices().map(|(start, _)| start).take(most);
+        let starts: Vec<usize> = starts.collect();
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        starts
+            .iter()
+            .zip(ends)
+            .filter_map(|(start, end)| text.get(*start..end))
+            .collect()
+    } else {
+        text.splitn(most, separator).collect()
+    };
+    let parts: Vec<Value> = parts.into_iter().map(Value::from).collect();
+    Value::List(parts.into())
 }
 
 /// The type of a value, as a value.
@@ -448,6 +476,25 @@ mod tests {
         "semver",
         "url",
     ];
+
+    #[rstest::rstest]
+    #[case("a,b,c", ",", -1, &["a", "b", "c"])]
+    #[case("a,b,c", ",", 2, &["a", "b,c"])]
+    #[case("a,b,c", ",", 0, &[])]
+    #[case("äbc", "", -1, &["ä", "b", "c"])]
+    #[case("äbc", "", 2, &["ä", "bc"])]
+    #[case("abc", "", 0, &[])]
+    #[case("", "", -1, &[])]
+    #[case("", ",", -1, &[""])]
+    fn texts_are_split_as_go_does(
+        #[case] text: &str,
+        #[case] separator: &str,
+        #[case] most: i64,
+        #[case] expected: &[&str],
+    ) {
+        let expected: Vec<Value> = expected.iter().map(|part| Value::from(*part)).collect();
+        assert_eq!(split(text, separator, most), Value::List(expected.into()));
+    }
 
     #[test]
     fn all_other_known_functions_exist() {

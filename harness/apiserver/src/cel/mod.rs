@@ -11,7 +11,9 @@ mod evaluate;
 mod expression;
 mod format;
 mod functions;
+mod json;
 mod lexer;
+mod native;
 mod parser;
 mod types;
 
@@ -19,11 +21,13 @@ mod types;
 mod tests;
 
 pub(crate) use estimate::{Environment, Estimate};
-pub(crate) use evaluate::{Budget, Failure, evaluate, optional};
+pub(crate) use evaluate::{Budget, Failure, Lazy, evaluate, evaluate_with, optional};
 pub(crate) use expression::Expression;
 pub(crate) use functions::call;
+pub(crate) use json::from_json;
 pub(crate) use kube_cel::cel::Value;
 pub(crate) use kube_cel::cel::objects::{Key, Map};
+pub(crate) use native::{Native, native};
 pub(crate) use parser::parse;
 pub(crate) use types::{Type, escape, least_size};
 

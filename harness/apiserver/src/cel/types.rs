@@ -100,7 +100,7 @@ impl Type {
     }
 
     /// The type of a text without further limits.
-    pub(crate) fn any_text() -> Self {
+    pub(crate) const fn any_text() -> Self {
         Self::Text {
             most: MAX_REQUEST.saturating_sub(2),
         }
@@ -166,7 +166,7 @@ impl Type {
     }
 
     /// As in error messages of upstream.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Dynamic => "dyn".to_owned(),
             Self::Null => "null".to_owned(),

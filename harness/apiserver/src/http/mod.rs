@@ -18,6 +18,7 @@ mod path;
 mod protobuf;
 mod query;
 mod render;
+mod review;
 mod reviews;
 mod usage;
 mod version;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::body::{decode, media_type};
 use super::path::Target;
 use super::query::WriteVerb;
+use super::review;
 use super::watch::Feed;
 use super::{
     Body, Exchange, components, encoded_response, kubelet, method_not_allowed, no_such_path, text_response, usage,
@@ -20,8 +21,10 @@ use crate::faults::OpenWatch;
 use crate::kinds;
 use crate::registry::{
     DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
+    let_perform,
 };
 use crate::resource::{Endpoint, Subresource};
+use crate::reviewer::{Operation, Subject};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
 use crate::types::time::after;
@@ -66,7 +69,7 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         }
         let namespace = target.namespace.as_deref().unwrap_or_default();
         if resource.kind == "Binding" {
-            return bind(exchange, namespace);
+            return bind(exchange, entry, namespace);
         }
         let review = super::reviews::answer(exchange, entry, namespace)?;
         return Ok(encoded_response(201, exchange.presentation.value(&review)));
@@ -125,7 +128,7 @@ async fn collection(
                 return Err(method_not_allowed());
             }
             let namespace = namespace.unwrap_or_default();
-            let mut options = write_options(exchange, entry, namespace, WriteVerb::Create)?;
+            let mut options = review::write_options(exchange, entry, namespace, WriteVerb::Create)?;
             let mut body = decode(
                 exchange.headers,
                 exchange.body,
@@ -133,7 +136,7 @@ async fn collection(
                 Some(&mut options),
             )?;
             if entry.resource.kind == "CertificateSigningRequest" {
-                kinds::set_requester(&mut body, &super::reviews::user_info(exchange.caller));
+                kinds::set_requester(&mut body, &exchange.caller.info());
             }
             written(exchange, entry, registry.create(entry, namespace, body, &options)?)
         }
@@ -143,11 +146,11 @@ async fn collection(
                 return Err(method_not_allowed());
             }
             let list = exchange.query.list(entry)?;
-            let page = registry.delete_collection(entry, namespace, &list, &delete_options(exchange)?)?;
-            Ok(encoded_response(
-                200,
-                exchange.presentation.list(entry, &page, exchange.now)?,
-            ))
+            let (page, warnings) =
+                registry.delete_collection(entry, namespace, &list, &delete_options(exchange, entry)?)?;
+            let mut response = encoded_response(200, exchange.presentation.list(entry, &page, exchange.now)?);
+            warn(&mut response, warnings);
+            Ok(response)
         }
         _ => Err(method_not_allowed()),
     }
@@ -205,7 +208,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
         }
         "update" | "patch" => change(exchange, entry, key, Part::Main, verb),
         "delete" => {
-            let options = delete_options(exchange)?;
+            let options = delete_options(exchange, entry)?;
             written(exchange, entry, registry.delete(&entry.storage(), key, &options)?)
         }
         _ => Err(method_not_allowed()),
@@ -220,6 +223,7 @@ fn subresource(
     verb: &str,
 ) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
+    let write_options = |verb| review::write_options(exchange, entry, &key.namespace, verb);
     match (subresource, verb) {
         (
             Subresource::Status | Subresource::Approval | Subresource::EphemeralContainers | Subresource::Resize,
@@ -243,13 +247,13 @@ fn subresource(
             exchange.presentation.value(&registry.scale(entry, key)?),
         )),
         (Subresource::Scale { .. }, "update") => {
-            let mut options = exchange.write_options(WriteVerb::Update)?;
+            let mut options = write_options(WriteVerb::Update)?;
             let scale = decode(exchange.headers, exchange.body, false, Some(&mut options))?;
             written(exchange, entry, registry.update_scale(entry, key, &scale, &options)?)
         }
         (Subresource::Scale { .. }, "patch") => {
             if media_type(exchange.headers) == APPLY {
-                let options = exchange.write_options(WriteVerb::Apply)?;
+                let options = write_options(WriteVerb::Apply)?;
                 return written(
                     exchange,
                     entry,
@@ -258,7 +262,7 @@ fn subresource(
             }
             let body = patch_body(exchange)?;
             let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
-            let options = exchange.write_options(WriteVerb::Patch)?;
+            let options = write_options(WriteVerb::Patch)?;
             written(
                 exchange,
                 entry,
@@ -266,18 +270,28 @@ fn subresource(
             )
         }
         (Subresource::Eviction, "create") => {
-            let options = exchange.write_options(WriteVerb::Create)?;
-            let eviction = decode(exchange.headers, exchange.body, false, None)?;
-            written(exchange, entry, registry.evict(entry, key, &eviction, options.dry_run)?)
+            let options = write_options(WriteVerb::Create)?;
+            let mut eviction = decode(exchange.headers, exchange.body, false, None)?;
+            let warnings = perform(key, ("policy/v1", "Eviction"), &mut eviction, &options)?;
+            let done = registry.evict(entry, key, &eviction, options.dry_run)?;
+            written(exchange, entry, done.with_warnings(warnings))
         }
         (Subresource::Binding, "create") => {
-            let options = exchange.write_options(WriteVerb::Create)?;
-            let binding = decode(exchange.headers, exchange.body, false, None)?;
-            written(exchange, entry, registry.bind(entry, key, &binding, &options)?)
+            let options = write_options(WriteVerb::Create)?;
+            let mut binding = decode(exchange.headers, exchange.body, false, None)?;
+            let warnings = perform(key, ("v1", "Binding"), &mut binding, &options)?;
+            let done = registry.bind(entry, key, &binding, &options)?;
+            written(exchange, entry, done.with_warnings(warnings))
         }
         (Subresource::Token, "create") => {
-            let options = exchange.write_options(WriteVerb::Create)?;
-            let request = decode(exchange.headers, exchange.body, false, None)?;
+            let options = write_options(WriteVerb::Create)?;
+            let mut request = decode(exchange.headers, exchange.body, false, None)?;
+            perform(
+                key,
+                ("authentication.k8s.io/v1", "TokenRequest"),
+                &mut request,
+                &options,
+            )?;
             let token = exchange.server.request_token(key, request, options.dry_run)?;
             Ok(encoded_response(201, exchange.presentation.value(&token)))
         }
@@ -299,19 +313,42 @@ fn subresource(
     }
 }
 
+/// Lets policies and webhooks decide about an object of a subresource, which has that version and kind.
+fn perform(
+    key: &Key,
+    (version, kind): (&str, &str),
+    value: &mut Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, ApiError> {
+    if let Some(object) = value.as_object_mut() {
+        object.entry("apiVersion").or_insert_with(|| version.into());
+        object.entry("kind").or_insert_with(|| kind.into());
+    }
+    let subject = Subject {
+        operation: Operation::Create,
+        namespace: &key.namespace,
+        name: &key.name,
+        new: None,
+        old: None,
+    };
+    let_perform(subject, value, options)
+}
+
 /// Binds the pod that a Binding names.
-fn bind(exchange: &Exchange<'_>, namespace: &str) -> Result<Response<Body>, ApiError> {
+fn bind(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
     let catalog = registry.catalog();
     let pods = catalog.find("", "v1", "pods").ok_or_else(no_such_path)?;
-    let options = exchange.write_options(WriteVerb::Create)?;
-    let binding = decode(exchange.headers, exchange.body, false, None)?;
+    let options = review::write_options(exchange, entry, namespace, WriteVerb::Create)?;
+    let mut binding = decode(exchange.headers, exchange.body, false, None)?;
     let name = binding
         .pointer("/metadata/name")
         .and_then(Value::as_str)
         .unwrap_or_default();
     let key = Key::new(namespace, name);
-    written(exchange, pods, registry.bind(pods, &key, &binding, &options)?)
+    let warnings = perform(&key, ("v1", "Binding"), &mut binding, &options)?;
+    let done = registry.bind(pods, &key, &binding, &options)?;
+    written(exchange, pods, done.with_warnings(warnings))
 }
 
 /// The events about a pod.
@@ -341,7 +378,7 @@ fn change(
     verb: &str,
 ) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
-    let write_options = |verb| write_options(exchange, entry, &key.namespace, verb);
+    let write_options = |verb| review::write_options(exchange, entry, &key.namespace, verb);
     let done = if verb == "patch" && media_type(exchange.headers) == APPLY {
         let options = write_options(WriteVerb::Apply)?;
         registry.apply(entry, key, part, exchange.body, &options, || {
@@ -384,21 +421,6 @@ fn may_create(exchange: &Exchange<'_>, entry: &Entry, key: &Key) -> Result<(), A
     Err(action.refusal(&exchange.caller.user, &decision.reason))
 }
 
-/// The options of a write, including the escalation check of the caller.
-fn write_options(
-    exchange: &Exchange<'_>,
-    entry: &Entry,
-    namespace: &str,
-    verb: WriteVerb,
-) -> Result<WriteOptions, ApiError> {
-    let server = exchange.server;
-    let mut options = exchange.write_options(verb)?;
-    options.guard = server
-        .authorizer
-        .guard(server.registry.store(), exchange.caller, &entry.resource, namespace);
-    Ok(options)
-}
-
 fn patch_body(exchange: &Exchange<'_>) -> Result<Bytes, ApiError> {
     if exchange.body.is_empty() {
         return Err(ApiError::bad_request("error decoding patch: the body is empty"));
@@ -406,13 +428,14 @@ fn patch_body(exchange: &Exchange<'_>) -> Result<Bytes, ApiError> {
     Ok(exchange.body.clone())
 }
 
-fn delete_options(exchange: &Exchange<'_>) -> Result<DeleteOptions, ApiError> {
+fn delete_options(exchange: &Exchange<'_>, entry: &Entry) -> Result<DeleteOptions, ApiError> {
     let options = if exchange.body.is_empty() {
         DeleteOptions::default()
     } else {
         DeleteOptions::from_value(&decode(exchange.headers, exchange.body, false, None)?)?
     };
-    exchange.query.delete(options)
+    let options = exchange.query.delete(options)?;
+    Ok(review::delete_options(exchange, entry, options))
 }
 
 fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<Response<Body>, ApiError> {
@@ -421,7 +444,12 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
         Payload::Value(value) => exchange.presentation.value(value),
     };
     let mut response = encoded_response(written.code, bytes);
-    let mut texts = written.warnings;
+    warn(&mut response, written.warnings);
+    Ok(response)
+}
+
+/// Adds warnings to a response.
+fn warn(response: &mut Response<Body>, mut texts: Vec<String>) {
     texts.sort();
     texts.dedup();
     for text in shortened(texts) {
@@ -430,7 +458,6 @@ fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<R
             response.headers_mut().append(http::header::WARNING, value);
         }
     }
-    Ok(response)
 }
 
 /// Shortens warnings that together are too long for a response, as upstream does.

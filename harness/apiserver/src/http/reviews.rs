@@ -32,7 +32,7 @@ pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) ->
     let status = match kind {
         "SelfSubjectReview" => {
             metadata = json!({ "creationTimestamp": time_text(exchange.now) });
-            json!({ "userInfo": user_info(exchange.caller) })
+            json!({ "userInfo": exchange.caller.info() })
         }
         "TokenReview" => review_token(exchange, spec)?,
         "SelfSubjectRulesReview" => {
@@ -63,17 +63,6 @@ pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) ->
     Ok(answer)
 }
 
-pub(super) fn user_info(who: &Identity) -> Value {
-    let mut info = json!({ "username": who.user, "groups": who.groups });
-    if !who.uid.is_empty() {
-        info["uid"] = who.uid.as_str().into();
-    }
-    if !who.extra.is_empty() {
-        info["extra"] = json!(who.extra);
-    }
-    info
-}
-
 fn review_token(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError> {
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {
@@ -83,7 +72,7 @@ fn review_token(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError
     }
     Ok(match exchange.server.owner(token, &texts(&spec["audiences"])) {
         Ok(owner) => json!({
-            "authenticated": true, "user": user_info(&owner.identity), "audiences": owner.audiences,
+            "authenticated": true, "user": owner.identity.info(), "audiences": owner.audiences,
         }),
         Err(why) => json!({ "user": {}, "error": why }),
     })

@@ -7,7 +7,9 @@ use serde_json::Value;
 use super::attempt::refusal;
 use super::definitions::is_definition;
 use super::owners::{Owners, Sent, set_by_server};
-use super::{Entry, Part, Payload, Registry, WriteOptions, Written, addresses, metadata, namespaces, roles, tree};
+use super::{
+    Entry, Part, Payload, Registry, WriteOptions, Written, addresses, metadata, namespaces, review, roles, tree,
+};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
@@ -61,14 +63,17 @@ impl Registry {
             ));
         }
         check_namespace(resource, namespace, &value)?;
-        let _names = is_definition(resource).then(|| self.naming.lock());
-        let _allocations = addresses::is_service(resource).then(|| self.allocations.lock());
+        let given_name = metadata::text(&value, "name").to_owned();
+        if options.reviewer.is_some() && resource.namespaced {
+            self.live_namespace(resource, namespace, &given_name)?;
+        }
         let sent = Sent {
             managers: self.begin(resource, namespace, &mut value),
             by_server: set_by_server(resource, &value),
             version,
         };
         self.stamp(entry, &mut value, None);
+        warnings.extend(self.let_mutate(entry, (namespace, &given_name), (&mut value, None), options)?);
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         // Defaults, such as the labels of a job's pods, can depend on the name.
         let nameless = generated.then(|| value.clone());
@@ -79,19 +84,14 @@ impl Registry {
                 let name = self.generate(metadata::text(&value, "generateName"));
                 metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
             }
-            self.complete(entry, &mut value, None)?;
-            if let Some(guard) = &options.guard {
-                guard.check(&value, None)?;
+            if options.reviewer.is_some() {
+                let mut shown = value.clone();
+                self.prepare_new(entry, namespace, &mut shown, (&owners, &sent), options)?;
+                warnings.extend(review::let_validate((namespace, &shown), None, options)?);
             }
-            match &owners {
-                Owners::Writer => self.own(entry, Part::Main, (None, &mut value), &sent, options),
-                Owners::Given(managers) => {
-                    metadata::put(metadata::of_mut(&mut value), "managedFields", managers.clone())
-                }
-            }
-            self.admit_account(entry, namespace, &mut value)?;
-            self.admit_references(entry, &mut value)?;
-            self.validate(entry, &value, None, Vec::new())?;
+            let _names = is_definition(resource).then(|| self.naming.lock());
+            let _allocations = addresses::is_service(resource).then(|| self.allocations.lock());
+            self.prepare_new(entry, namespace, &mut value, (&owners, &sent), options)?;
             if addresses::is_service(resource) {
                 self.allocate(entry, &mut value, None)?;
             }
@@ -115,6 +115,28 @@ impl Registry {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Completes and checks a new object.
+    fn prepare_new(
+        &self,
+        entry: &Entry,
+        namespace: &str,
+        value: &mut Value,
+        (owners, sent): (&Owners, &Sent),
+        options: &WriteOptions,
+    ) -> Result<(), ApiError> {
+        self.complete(entry, value, None)?;
+        if let Some(guard) = &options.guard {
+            guard.check(value, None)?;
+        }
+        match owners {
+            Owners::Writer => self.own(entry, Part::Main, (None, value), sent, options),
+            Owners::Given(managers) => metadata::put(metadata::of_mut(value), "managedFields", managers.clone()),
+        }
+        self.admit_account(entry, namespace, value)?;
+        self.admit_references(entry, value)?;
+        self.validate(entry, value, None, Vec::new())
     }
 
     /// Sets the initial metadata and status of a new object. Returns `managedFields` as the client sent it.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written,
     attempt::{Attempt, refusal},
-    definitions, metadata, namespaces, success, time_text, tree,
+    definitions, metadata, namespaces, review, success, time_text, tree,
 };
 use crate::resource::Resource;
 use crate::status::ApiError;
@@ -42,35 +42,44 @@ impl Registry {
             let current = self.get(entry, key)?;
             check_preconditions(resource, &current, options)?;
             namespaces::check_deletable(resource, &key.name)?;
-            if definitions::is_definition(resource) && !current.meta.deleting {
-                match self.end_definition(entry, &current, options.dry_run)? {
-                    Some(written) => return Ok(written),
-                    None => continue,
-                }
-            }
             let old = tree(&current)?;
-            match self.plan(resource, &old, options) {
-                Plan::Nothing => return Ok(kept(current)),
-                Plan::Keep(new) => match self.replace(entry, &current, new, options.dry_run, Vec::new())? {
-                    Attempt::Done(written) => {
-                        if namespaces::is_namespace(resource) && !options.dry_run {
-                            self.empty_namespace(&key.name)?;
-                        }
-                        return Ok(written);
+            let warnings = review::let_delete(&key.namespace, &old, options.reviewer.as_deref())?;
+            if let Some(mut written) = self.attempt_deletion(entry, (current, old), options)? {
+                written.warnings.extend(warnings);
+                return Ok(written);
+            }
+        }
+    }
+
+    /// Deletes the current object or starts its deletion; `None` after a concurrent write.
+    fn attempt_deletion(
+        &self,
+        entry: &Entry,
+        (current, old): (Arc<Object>, Value),
+        options: &DeleteOptions,
+    ) -> Result<Option<Written>, ApiError> {
+        let resource = &entry.resource;
+        if definitions::is_definition(resource) && !current.meta.deleting {
+            return self.end_definition(entry, &current, options.dry_run);
+        }
+        match self.plan(resource, &old, options) {
+            Plan::Nothing => Ok(Some(kept(current))),
+            Plan::Keep(new) => match self.replace(entry, &current, new, options.dry_run, Vec::new())? {
+                Attempt::Done(written) => {
+                    if namespaces::is_namespace(resource) && !options.dry_run {
+                        self.empty_namespace(&current.key.name)?;
                     }
-                    Attempt::Raced => {}
-                },
-                Plan::MarkAndRemove(marked) if !options.dry_run => {
-                    if let Some(marked) = self.mark(entry, &current, marked)? {
-                        let last = self.remove_marked(entry, marked)?;
-                        return Ok(removal(resource, last));
-                    }
+                    Ok(Some(written))
                 }
-                Plan::Remove | Plan::MarkAndRemove(_) => {
-                    if let Some(last) = self.take(entry, &current, old, options.dry_run)? {
-                        return Ok(removal(resource, last));
-                    }
-                }
+                Attempt::Raced => Ok(None),
+            },
+            Plan::MarkAndRemove(marked) if !options.dry_run => match self.mark(entry, &current, marked)? {
+                Some(marked) => Ok(Some(removal(resource, self.remove_marked(entry, marked)?))),
+                None => Ok(None),
+            },
+            Plan::Remove | Plan::MarkAndRemove(_) => {
+                let last = self.take(entry, &current, old, options.dry_run)?;
+                Ok(last.map(|last| removal(resource, last)))
             }
         }
     }
@@ -118,7 +127,7 @@ impl Registry {
         }
     }
 
-    /// Deletes all objects that a list would return; returns that list.
+    /// Deletes all objects that a list would return; returns that list, and warnings.
     ///
     /// # Errors
     /// The first error other than 404.
@@ -128,15 +137,17 @@ impl Registry {
         namespace: Option<&str>,
         list: &ListOptions,
         options: &DeleteOptions,
-    ) -> Result<Page, ApiError> {
+    ) -> Result<(Page, Vec<String>), ApiError> {
         let page = self.list(entry, namespace, list)?;
+        let mut warnings = Vec::new();
         for object in &page.objects {
             match self.delete(entry, &object.key, options) {
+                Ok(written) => warnings.extend(written.warnings),
                 Err(error) if error.code != 404 => return Err(error),
-                _ => {}
+                Err(_) => {}
             }
         }
-        Ok(page)
+        Ok((page, warnings))
     }
 
     fn plan(&self, resource: &Resource, old: &Value, options: &DeleteOptions) -> Plan {

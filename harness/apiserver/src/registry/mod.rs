@@ -24,6 +24,7 @@ mod patch;
 mod pods;
 mod references;
 mod restore;
+mod review;
 mod roles;
 mod scale;
 mod seeds;
@@ -49,6 +50,7 @@ pub use options::{
 pub use owners::FieldManagers;
 pub use part::Part;
 pub use patch::PatchKind;
+pub(crate) use review::let_perform;
 pub use watch::{Event, Watch};
 pub use write::check_review;
 
@@ -66,6 +68,14 @@ pub struct Written {
     pub payload: Payload,
     /// The texts of `Warning` headers.
     pub warnings: Vec<String>,
+}
+
+impl Written {
+    /// Adds warnings.
+    pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {
+        self.warnings.extend(warnings);
+        self
+    }
 }
 
 /// The body of a response.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::FieldSelector;
 use crate::guard::Guard;
+use crate::reviewer::Reviewer;
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, FieldError};
 
@@ -36,6 +37,8 @@ pub struct WriteOptions {
     pub manager: Option<String>,
     /// Whether an applied configuration takes fields from other managers.
     pub force: bool,
+    /// Policies and webhooks that decide about the write.
+    pub reviewer: Option<Arc<dyn Reviewer>>,
 }
 
 /// The revision of a list.
@@ -106,6 +109,8 @@ pub struct DeleteOptions {
     pub revision: Option<String>,
     /// Validate without deleting.
     pub dry_run: bool,
+    /// Policies and webhooks that decide about the deletion.
+    pub reviewer: Option<Arc<dyn Reviewer>>,
 }
 
 impl DeleteOptions {

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::apply::{check_type, parse};
 use super::owners::Owners;
 use super::patch::unreadable;
+use super::review::let_perform;
 use super::update::Change;
 use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
 use crate::apply::{self, Managers, NotApplied, ScaleWrite};
 use crate::patch;
 use crate::resource::{Resource, Shape, Subresource};
+use crate::reviewer::{Operation, Subject};
 use crate::selector::text_of;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
@@ -134,7 +136,16 @@ impl Registry {
         let resource = &entry.resource;
         loop {
             let current = self.get(entry, key)?;
-            let scale = change(view(resource, &current)?)?;
+            let before = view(resource, &current)?;
+            let mut scale = change(before.clone())?;
+            let subject = Subject {
+                operation: Operation::Update,
+                namespace: &key.namespace,
+                name: &key.name,
+                new: None,
+                old: Some(&before),
+            };
+            let warnings = let_perform(subject, &mut scale, options)?;
             let name = metadata::text(&scale, "name");
             if !name.is_empty() {
                 metadata::check_name(&scale, &key.name)?;
@@ -175,7 +186,12 @@ impl Registry {
             let managers = scale_managers(&old, recording, write, options.force)?;
             let change = Change {
                 owners: Owners::Given(managers),
-                ..Change::by_writer(entry, new, Vec::new())
+                ..Change::by_writer(entry, new, warnings)
+            };
+            // They decide about the Scale, not about the object.
+            let options = &WriteOptions {
+                reviewer: None,
+                ..options.clone()
             };
             match self.attempt(entry, (&current, &old), Part::Main, change, options)? {
                 Attempt::Raced => {}

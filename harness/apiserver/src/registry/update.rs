@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::attempt::{Attempt, refusal};
 use super::owners::{Owners, Sent, keep_times};
-use super::{Entry, Part, Payload, Registry, WriteOptions, Written, addresses, create, delete, metadata, tree};
+use super::{Entry, Part, Payload, Registry, WriteOptions, Written, addresses, create, delete, metadata, review, tree};
 use crate::apply::FieldSet;
 use crate::kinds;
 use crate::resource::{Generation, Resource};
@@ -14,6 +14,7 @@ use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 
 /// A prepared change of an object.
+#[derive(Clone)]
 pub(super) struct Change {
     /// The changed object in its stored form, admitted.
     pub(super) value: Value,
@@ -98,20 +99,49 @@ impl Registry {
         change: Change,
         options: &WriteOptions,
     ) -> Result<Attempt, ApiError> {
-        let Change {
-            value: mut new,
-            version,
-            owners,
-            mut warnings,
-        } = change;
         let resource = &entry.resource;
+        let mut change = change;
         if resource.is_custom() {
-            warnings.extend(metadata::finalizer_warnings(&new, Some(old)));
+            let found = metadata::finalizer_warnings(&change.value, Some(old));
+            change.warnings.extend(found);
+        }
+        check_revision(resource, current, &change.value)?;
+        if options.reviewer.is_some() {
+            let key = &current.key;
+            let place = (key.namespace.as_str(), key.name.as_str());
+            let found = self.let_mutate(entry, place, (&mut change.value, Some(old)), options)?;
+            change.warnings.extend(found);
+            let shown = self.successor(entry, old, part, change.clone(), options)?;
+            let found = review::let_validate((&key.namespace, &shown), Some(old), options)?;
+            change.warnings.extend(found);
         }
         let _names = super::definitions::is_definition(resource).then(|| self.naming.lock());
         let is_service = addresses::is_service(resource);
         let _allocations = is_service.then(|| self.allocations.lock());
-        check_revision(resource, current, &new)?;
+        let warnings = std::mem::take(&mut change.warnings);
+        let mut new = self.successor(entry, old, part, change, options)?;
+        if is_service {
+            self.allocate(entry, &mut new, Some(old))?;
+        }
+        self.replace(entry, current, new, options.dry_run, warnings)
+    }
+
+    /// The changed object, completed and checked.
+    fn successor(
+        &self,
+        entry: &Entry,
+        old: &Value,
+        part: Part,
+        change: Change,
+        options: &WriteOptions,
+    ) -> Result<Value, ApiError> {
+        let Change {
+            value: mut new,
+            version,
+            owners,
+            warnings: _,
+        } = change;
+        let resource = &entry.resource;
         if let Some(guard) = &options.guard {
             guard.check(&new, Some(old))?;
         }
@@ -137,10 +167,7 @@ impl Registry {
         }
         self.validate(&part.checks(entry), &new, Some(old), changed)?;
         self.admit_expansion(entry, &new, old)?;
-        if is_service {
-            self.allocate(entry, &mut new, Some(old))?;
-        }
-        self.replace(entry, current, new, options.dry_run, warnings)
+        Ok(new)
     }
 
     /// Commits a prepared successor of `current`: writes nothing without changes, and removes the object if the

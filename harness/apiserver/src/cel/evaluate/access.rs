@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::objects::{KeyRef, OptionalValue};
 
+use super::super::native::native_of;
 use super::super::{Key, Map, Value};
 use super::operators::is_number;
 use super::{Evaluated, Failure, overload};
@@ -33,7 +34,10 @@ pub(super) fn select(operand: &Value, field: &str) -> Evaluated {
             let inner = flattened(value.clone());
             Ok(optional(inner.and_then(|inner| select(&inner, field).ok())))
         }
-        _ => Err(overload()),
+        Value::Null => Err(missing()),
+        value => native_of(value)
+            .ok_or_else(overload)
+            .and_then(|native| native.field(field).ok_or_else(missing)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls of functions. Those that need the budget are here; the others are the library's.
 
 use super::super::cost::tenth;
+use super::super::native::native_of;
 use super::super::{Value, format, functions};
 use super::access::{flattened, is_optional, optional};
 use super::size::{int, size};
@@ -11,6 +12,10 @@ const ITEM: u64 = 10;
 
 impl Evaluator<'_> {
     pub(super) fn call(&mut self, function: &str, target: Option<Value>, arguments: Vec<Value>) -> Evaluated {
+        if let Some(native) = target.as_ref().and_then(native_of) {
+            self.budget.spend(native.cost(function))?;
+            return native.call(function, &arguments).map_err(Failure::Error);
+        }
         let count = match arguments.first() {
             Some(Value::Int(count)) => Some(u64::try_from(*count).unwrap_or_default()),
             _ => None,

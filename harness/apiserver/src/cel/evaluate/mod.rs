@@ -4,6 +4,7 @@
 mod access;
 mod calls;
 mod comprehension;
+mod lazy;
 mod operators;
 mod patterns;
 mod size;
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 
 pub(crate) use self::access::optional;
 use self::access::{flattened, has, is_optional, item, select};
+pub(crate) use self::lazy::Lazy;
 use self::patterns::Patterns;
 use self::size::{key_cost, name_cost, weigh};
 use super::cost::{NEW_LIST, NEW_MAP, tenth};
@@ -65,13 +67,35 @@ pub(crate) fn evaluate(
     variables: Vec<(String, Value)>,
     budget: &mut Budget,
 ) -> Result<Value, Failure> {
+    evaluate_with(expression, variables, None, budget)
+}
+
+/// Evaluates an expression with these variables, and with the members of `variables`, which are expressions too.
+///
+/// # Errors
+/// See [`Failure`].
+pub(crate) fn evaluate_with(
+    expression: &Expression,
+    variables: Vec<(String, Value)>,
+    lazy: Option<&mut Lazy>,
+    budget: &mut Budget,
+) -> Result<Value, Failure> {
     budget.call = CALL_LIMIT;
-    let mut evaluator = Evaluator { variables, budget };
+    let mut evaluator = Evaluator {
+        given: variables.len(),
+        variables,
+        lazy,
+        budget,
+    };
     evaluator.value(expression)
 }
 
 struct Evaluator<'a> {
+    /// The given variables, then those of the macros around the current expression.
     variables: Vec<(String, Value)>,
+    /// How many variables are given.
+    given: usize,
+    lazy: Option<&'a mut Lazy>,
     budget: &'a mut Budget,
 }
 
@@ -98,6 +122,9 @@ impl Evaluator<'_> {
                     .ok_or_else(|| Failure::Error(format!("undeclared reference to '{name}'")))
             }
             Kind::Select { operand, field } => {
+                if let Some(found) = self.lazy_member(operand, field) {
+                    return found;
+                }
                 let operand = self.value(operand)?;
                 self.budget.spend(name_cost(field))?;
                 select(&operand, field)

@@ -1,10 +1,11 @@
-//! Policies in CEL and their bindings. Expressions are stored as they are.
+//! Policies in CEL and their bindings. The expressions of mutating policies are stored as they are.
 
 use serde_json::Value;
 
 use super::matching;
 use crate::kinds::fields::{default, is_set, items, one_of, text};
 use crate::kinds::syntax;
+use crate::policies::Unparsed;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
@@ -149,6 +150,10 @@ fn validate_validating(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     for (index, validation) in validations.iter().enumerate() {
         validate_validation(&mut errors, validation, &format!("spec.validations[{index}]"));
+    }
+    let unparsed = crate::policies::Policy::read(new).err().unwrap_or_default();
+    for Unparsed { path, text, why } in unparsed.into_iter().filter(|unparsed| !unparsed.text.trim().is_empty()) {
+        errors.push(FieldError::invalid(path, text, why));
     }
     for (index, annotation) in annotations.iter().enumerate() {
         let path = format!("spec.auditAnnotations[{index}]");

@@ -31,6 +31,7 @@ mod lists;
 mod manifests;
 mod patches;
 mod pods;
+mod policies;
 mod refusals;
 mod reviews;
 mod services;

@@ -141,6 +141,8 @@ impl Site {
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}",
             "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=case%3D{ns}",
             "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?labelSelector=case%3D{ns}",
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?labelSelector=case%3D{ns}",
         ] {
             self.quietly("DELETE", path, &[], Value::Null).await;
         }
